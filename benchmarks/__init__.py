@@ -1,0 +1,1 @@
+"""Benchmarks, and the generator of the homes they run on."""

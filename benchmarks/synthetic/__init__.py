@@ -1,0 +1,1 @@
+"""The parts of the generator of synthetic Claude Code homes; see ``generate.py``."""

@@ -1,0 +1,130 @@
+"""The entry point: runs a command and turns whatever happens into an exit code.
+
+0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 database I/O failed
+70 a bug · 130 interrupted · 143 terminated
+
+A closed pipe is no error: `... | head` has seen enough.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+
+import click
+
+from .cli import PipeClosedError, cli
+from .errors import AssocIngestError
+
+_BUG, _INTERRUPTED, _TERMINATED = 70, 130, 143
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived. No `except Exception` may swallow it; transactions roll back on the way."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code."""
+    settings: dict[str, object] = {}
+    _prepare_streams()
+    _raise_on_sigterm()
+    try:
+        code = cli.main(
+            args=arguments, prog_name="assoc-ingest", standalone_mode=False, obj=settings
+        )
+        sys.stdout.flush()
+    except (PipeClosedError, BrokenPipeError):
+        _silence(sys.stdout)
+        return 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+    except _Terminated:
+        return _TERMINATED
+    except Exception as error:
+        return _explain(error, is_verbose="verbose" in settings)
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception, *, is_verbose: bool) -> int:
+    """Print one sentence about the error; return the exit code."""
+    from .terminal import safe
+
+    known = _known(error)
+    if known is not None:
+        start = "" if known.exit_code == 1 else "Error: "  # that the answer is no is no error
+        click.echo(start + safe(str(known)), err=True)
+        return known.exit_code
+    if is_verbose:
+        import traceback
+
+        click.echo(safe("".join(traceback.format_exception(error))), err=True)
+    click.echo(
+        f"Error: assoc-ingest failed, and that is a bug: {type(error).__name__}: "
+        f"{safe(str(error))}. Please report it, with what the command prints with -v.",
+        err=True,
+    )
+    return _BUG
+
+
+def _known(error: Exception) -> AssocIngestError | None:
+    """Return the error as one that the user can act on, None if it is a bug."""
+    import sqlite3
+
+    from .errors import BusyError, DatabaseError, DatabaseIOError
+
+    if isinstance(error, AssocIngestError):
+        return error
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EROFS):
+        return DatabaseIOError(f"Writing failed: {error}.")
+    if not isinstance(error, sqlite3.Error):
+        return None
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return BusyError("Another process keeps the database busy. Try again when it is done.")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DatabaseError(f"The database is damaged ({error}).")
+    if code in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+    ):
+        return DatabaseIOError(
+            f"The database could not be read or written: {error}. It is as the last commit left it."
+        )
+    return None
+
+
+def _prepare_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter gets its number
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _raise_on_sigterm() -> None:
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    with suppress(ValueError):  # not the main thread: somebody else answers signals
+        signal.signal(signal.SIGTERM, terminate)
+
+
+def _silence(stream: object) -> None:
+    """Let the interpreter flush into nothing when it ends."""
+    fileno = getattr(stream, "fileno", None)
+    if fileno is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""The original bytes of every file that was read, compressed.
+
+The archive of a file is exactly its bytes [0, offset) as last read: frames of about 256 KB, cut
+at line ends where there is one, compressed with zstd level 3. A frame of many lines takes half
+the space of a frame a line, and a page of a transcript still costs the reading of one or two.
+Each sync appends; a small last frame is taken up again and merged with what follows, so that a
+file that grows line by line does not end as a thousand frames of one line.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .errors import DatabaseError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CODEC = "zstd"
+_FRAME = 256 * 1024
+_SMALL = _FRAME // 2  # merging a larger last frame would write more than it saves
+_LEVEL = 3
+
+
+class Frame(NamedTuple):
+    """A compressed stretch of a file: its first byte, the byte after its last, and the data."""
+
+    start: int
+    end: int
+    data: bytes
+
+
+class Compressor:
+    """Compresses stretches of files. Not to be shared between threads."""
+
+    def __init__(self) -> None:
+        self._compressor = zstd.ZstdCompressor(level=_LEVEL)
+
+    def frames(self, start: int, data: bytes) -> list[Frame]:
+        """Return the frames of the bytes that begin at the offset `start` of a file."""
+        return [
+            Frame(start + low, start + high, self._compressed(data[low:high]))
+            for low, high in _borders(data)
+        ]
+
+    def _compressed(self, data: bytes) -> bytes:
+        return self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+
+
+def append(connection: sqlite3.Connection, file_id: int, frames: Iterable[Frame]) -> None:
+    """Append frames to the archive of a file; the first begins where the archive ends."""
+    connection.executemany(
+        'insert into archive (file_id, codec, start, "end", data) values (?, ?, ?, ?, ?)',
+        ((file_id, CODEC, *frame) for frame in frames),
+    )
+
+
+def merge(connection: sqlite3.Connection, file_id: int, border: int) -> None:
+    """Make one frame of the two that meet at `border` if the first is small and both fit in one.
+
+    Called where an append begins, so that a file that grows line by line does not end as a
+    thousand frames of one line.
+    """
+    rows = connection.execute(
+        'select id, start, "end", data from archive'
+        ' where file_id = ? and (start = ?2 or "end" = ?2) order by start',
+        (file_id, border),
+    ).fetchall()
+    if len(rows) != 2 or border - rows[0][1] >= _SMALL or rows[1][2] - rows[0][1] > _FRAME:
+        return
+    connection.executemany("delete from archive where id = ?", ((row[0],) for row in rows))
+    data = b"".join(zstd.decompress(row[3]) for row in rows)
+    append(connection, file_id, Compressor().frames(rows[0][1], data))
+
+
+def clear(connection: sqlite3.Connection, file_id: int) -> None:
+    """Remove the archive of a file whose bytes are about to be read anew."""
+    connection.execute("delete from archive where file_id = ?", (file_id,))
+
+
+def read(
+    connection: sqlite3.Connection, file_id: int, start: int = 0, end: int | None = None
+) -> Iterator[bytes]:
+    """Yield the archived bytes of a file from `start` to `end` (default: all), in order.
+
+    Raises DatabaseError if a frame is not what was written.
+    """
+    rows = connection.execute(
+        'select start, "end", data from archive'
+        ' where file_id = ? and "end" > ? and (?3 is null or start < ?3) order by start',
+        (file_id, start, end),
+    )
+    for frame_start, frame_end, data in rows:
+        original = zstd.decompress(data)
+        if len(original) != frame_end - frame_start:
+            raise DatabaseError(f"The archive of file {file_id} is damaged at byte {frame_start}.")
+        high = len(original) if end is None else min(len(original), end - frame_start)
+        yield original[max(0, start - frame_start) : high]
+
+
+def _borders(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the borders of frames: at a line end near the frame size, else right at it."""
+    start = 0
+    while len(data) - start > _FRAME + _SMALL:
+        cut = data.rfind(b"\n", start, start + _FRAME) + 1
+        if cut <= start:
+            cut = data.find(b"\n", start + _FRAME, start + 4 * _FRAME) + 1 or start + _FRAME
+        yield start, cut
+        start = cut
+    if start < len(data):
+        yield start, len(data)

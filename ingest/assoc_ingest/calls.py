@@ -1,0 +1,133 @@
+"""A tool call on a few lines: what was called, how it went, and the start of what it gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from . import display
+from .conversation import Message
+from .terminal import Paint, columns, cut, one_line, readable
+
+_INDENT = "    "
+_RESULT_LINES = 4
+_ERROR_LINES = 12
+_CHANGED_LINES = 4
+_MANY = 100_000  # letters of a result that are looked at
+
+# Their results only say that it was done: the input says more.
+_CHANGES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_LISTS = frozenset({"TodoWrite"})
+_BOXES = {"completed": "☑", "in_progress": "◐"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How wide, how coloured, and below which directory paths are shown short."""
+
+    width: int
+    paint: Paint
+    directory: str | None
+
+
+def headline(message: Message, view: View) -> str:
+    """Return the line of the call itself: tool, target, status and duration."""
+    name = one_line(message.tool or "tool")
+    facts, colour = _facts(message)
+    room = view.width - columns(name) - columns(facts) - 6
+    target = cut(_target(message, view), max(room, 10))
+    plain = f"▸ {name}  {target}"
+    painted = view.paint("▸ ", "blue") + view.paint(name, "blue", bold=True) + f"  {target}"
+    if not facts:
+        return painted.rstrip()
+    gap = " " * max(2, view.width - columns(plain) - columns(facts))
+    return painted + gap + view.paint(facts, colour, dim=colour is None)
+
+
+def details(message: Message, result: str, view: View) -> Iterator[str]:
+    """Yield a few lines of what the call changed or gave."""
+    is_error = message.status == "error"
+    if not is_error and message.tool in _CHANGES:
+        yield from _changes(message, view)
+    elif not is_error and message.tool in _LISTS:
+        yield from _items(message, view)
+    else:
+        limit, colour = (_ERROR_LINES, "red") if is_error else (_RESULT_LINES, None)
+        yield from _start_of(result, limit, view, colour)
+
+
+def _facts(message: Message) -> tuple[str, str | None]:
+    """Return what there is to say of how it went, and its colour."""
+    facts = [display.duration(message.duration_ms)]
+    colour = None
+    if message.status == "error":
+        facts.insert(0, f"exit {message.exit_code}" if message.exit_code else "error")
+        colour = "red"
+    elif message.status == "pending":
+        facts.insert(0, "no result")
+        colour = "yellow"
+    return " · ".join(fact for fact in facts if fact), colour
+
+
+def _target(message: Message, view: View) -> str:
+    target = one_line(message.target or _first_text(_input(message)) or "")
+    if view.directory and target.startswith(view.directory):
+        return target.removeprefix(view.directory)
+    return target
+
+
+def _changes(message: Message, view: View) -> Iterator[str]:
+    arguments = _input(message)
+    edits = arguments.get("edits")
+    for edit in edits if isinstance(edits, list) else [arguments]:
+        if not isinstance(edit, dict):
+            continue
+        for key, sign, colour in (
+            ("old_string", "-", "red"),
+            ("new_string", "+", "green"),
+            ("new_source", "+", "green"),
+            ("content", "+", "green"),
+        ):
+            text = edit.get(key)
+            if isinstance(text, str) and text:
+                yield from _start_of(text, _CHANGED_LINES, view, colour, sign + " ")
+
+
+def _items(message: Message, view: View) -> Iterator[str]:
+    items = _input(message).get("todos")
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict):
+            box = _BOXES.get(str(item.get("status")), "☐")
+            text = one_line(f"{box} {item.get('content') or item.get('activeForm') or ''}")
+            yield view.paint(_INDENT + cut(text, view.width - len(_INDENT)), dim=True)
+
+
+def _start_of(
+    text: str, limit: int, view: View, colour: str | None, sign: str = ""
+) -> Iterator[str]:
+    """Yield the first lines of a text, each cut to the width, and how many more there are."""
+    rows = readable(text[:_MANY].strip("\r\n").rstrip()).split("\n") if text.strip() else []
+    for row in islice(rows, limit):
+        line = _INDENT + cut(sign + row, view.width - len(_INDENT))
+        yield view.paint(line.rstrip(), colour, dim=colour is None)
+    more = len(rows) - limit + text.count("\n", _MANY)
+    if more > 0:
+        yield view.paint(f"{_INDENT}… {display.many(more, 'more line')}", dim=True)
+
+
+def _first_text(value: object) -> str | None:
+    """Return the first text inside a value, for a call that has no target."""
+    if isinstance(value, str):
+        return value.strip() or None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((text for item in inner if (text := _first_text(item))), None)
+
+
+def _input(message: Message) -> dict[str, object]:
+    try:
+        value = json.loads(message.content)
+    except ValueError:  # the text ends at 256 KiB
+        return {}
+    return value if isinstance(value, dict) else {}

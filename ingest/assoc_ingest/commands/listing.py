@@ -1,0 +1,47 @@
+"""assoc-ingest list"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import database_option, format_options
+
+if TYPE_CHECKING:
+    from ..output import Format
+
+
+@click.command("list")
+@click.argument("what")
+@click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
+@click.option("--all", "everything", is_flag=True, help="Also what is usually left out.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    help="Most rows; 0 for all.",
+)
+@format_options
+@database_option
+def listing(
+    what: str, database: Path, project: str | None, everything: bool, limit: int, form: Format
+) -> None:
+    """List sessions, projects, tasks and all the rest.
+
+    WHAT is sessions, projects, tasks, inbox, todos, plans, teams, prompts, links, subagents, files
+    or issues.
+
+    \b
+    Examples:
+      assoc-ingest list sessions --project shop
+      assoc-ingest list tasks --all --json
+    """
+    from ..database import open_reader
+    from ..questions import write_list
+
+    connection = open_reader(database)
+    write_list(connection, what, form, project=project, everything=everything, limit=limit)

@@ -1,0 +1,83 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..output import Format
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def default_database() -> Path:
+    """Return where the database lies if nobody says otherwise: the platform's data directory."""
+    from platformdirs import user_data_path
+
+    return user_data_path("assoc-ingest", appauthor=False) / "assoc.db"
+
+
+def database_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `-d/--db` as the argument `database`, and `-v`."""
+    database = click.option(
+        "-d",
+        "--db",
+        "database",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="ASSOC_INGEST_DB",
+        default=default_database,
+        show_default="assoc.db in your data directory",
+        show_envvar=True,
+        help="The database.",
+    )
+    return database(verbose_option(command))
+
+
+def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `-v`, which the entry point reads when something goes wrong."""
+    return click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_verbose,
+        help="Print a traceback if the program itself fails.",
+    )(command)
+
+
+def _remember_verbose(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().ensure_object(dict)["verbose"] = True
+
+
+def format_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Add `--json`, `--nl`, `--csv` and `--table` as the argument `form`."""
+
+    @wraps(command)
+    def with_format(
+        as_json: bool, as_lines: bool, as_csv: bool, csv_safe: bool, whole: bool, **others: object
+    ) -> R:
+        from ..output import Format
+
+        chosen = {"json": as_json, "nl": as_lines, "csv": as_csv or csv_safe, "whole": whole}
+        names = [name for name, is_chosen in chosen.items() if is_chosen]
+        if len(names) > 1:
+            raise click.UsageError("Choose one of --json, --nl, --csv and --table.")
+        form: Format = Format(names[0] if names else "table", csv_safe)
+        return command(form=form, **others)
+
+    for flags, name, text in (
+        (("--csv-safe",), "csv_safe", "As --csv, with a ' before what looks like a formula."),
+        (("-t", "--table"), "whole", "A table with every column and whole cells."),
+        (("--csv",), "as_csv", "CSV with a header."),
+        (("--nl",), "as_lines", "JSON, one object on each line."),
+        (("--json",), "as_json", "A JSON array of objects."),
+    ):
+        with_format = click.option(*flags, name, is_flag=True, help=text)(with_format)
+    return with_format

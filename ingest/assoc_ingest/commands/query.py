@@ -1,0 +1,47 @@
+"""assoc-ingest query"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import database_option, format_options
+
+if TYPE_CHECKING:
+    from ..output import Format
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    type=(str, str),
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter of the query; without it the parameter is NULL.",
+)
+@format_options
+@database_option
+def query(
+    name: str | None, database: Path, parameters: tuple[tuple[str, str], ...], form: Format
+) -> None:
+    """Run a question that comes with the program.
+
+    Without NAME, list them.
+
+    \b
+    Examples:
+      assoc-ingest query
+      assoc-ingest query most_edited_files -p project shop --csv
+    """
+    from ..database import open_reader
+    from ..questions import write_answer, write_questions
+
+    if name is None:
+        write_questions(form)
+    else:
+        write_answer(open_reader(database), name, dict(parameters), form)

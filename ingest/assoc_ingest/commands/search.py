@@ -1,0 +1,60 @@
+"""assoc-ingest search"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--kind", help="Only this kind: prompt, text, thinking, tool_use, plan, task ...")
+@click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
+@click.option("--session", help="Only this session: the beginning of its key.")
+@click.option("--source", help="Only this system: claude, associate, chorus, cortex, ccinsights.")
+@click.option("--since", help="Only what is newer: 12h, 7d, 2w, or a date.")
+@click.option("--tools", is_flag=True, help="Only what tools were given and gave.")
+@click.option("--raw", is_flag=True, help="Take QUERY as an FTS5 expression.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most hits."
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON array of hits.")
+@database_option
+def search(
+    query: tuple[str, ...],
+    database: Path,
+    tools: bool,
+    raw: bool,
+    limit: int,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """Search everything that was said, then what tools gave.
+
+    QUERY is plain words, all of which a hit must hold; "several words" in quotes are a phrase, and
+    word* stands for all words that begin so.
+
+    \b
+    Examples:
+      assoc-ingest search deadlock pool
+      assoc-ingest search '"connection refused"' --since 2w --project shop
+    """
+    from ..database import open_reader
+    from ..errors import NotFoundError
+    from ..hits import write_hits
+    from ..output import Format, write_objects
+    from ..search import Filters
+    from ..search import search as find
+
+    text = " ".join(query)
+    connection = open_reader(database)
+    hits = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
+    if as_json:
+        write_objects((hit.as_json() for hit in hits), Format("json"))
+    else:
+        write_hits(connection, hits)
+    if not hits:
+        raise NotFoundError(f"No hits for {text}.")

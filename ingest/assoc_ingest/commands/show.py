@@ -1,0 +1,40 @@
+"""assoc-ingest show"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command()
+@click.argument("session")
+@click.option("--no-tools", is_flag=True, help="Only what was said: no calls, results, hooks.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, texts whole.")
+@database_option
+def show(session: str, database: Path, no_tools: bool, as_json: bool) -> None:
+    """Print one conversation.
+
+    Subagents stand under the calls that spawned them. SESSION is the beginning of its key, as
+    `search` and `list sessions` print it.
+
+    \b
+    Example:
+      assoc-ingest show 0b7c2f4e
+    """
+    import sys
+
+    from .. import conversation
+    from ..database import open_reader
+    from ..output import write, write_lines
+    from ..show import MAX_WIDTH, Look, lines
+    from ..terminal import Paint, terminal_width
+
+    found = conversation.Conversation(open_reader(database), session)
+    if as_json:
+        write(conversation.as_json(found, tools=not no_tools))
+    else:
+        look = Look(terminal_width(MAX_WIDTH), Paint.for_stream(sys.stdout), tools=not no_tools)
+        write_lines(lines(found, look))

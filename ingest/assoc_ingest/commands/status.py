@@ -1,0 +1,26 @@
+"""assoc-ingest status"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@database_option
+def status(database: Path, as_json: bool) -> None:
+    """Print what is indexed, how far, and what is wrong.
+
+    \b
+    Example:
+      assoc-ingest status
+    """
+    from ..database import open_reader
+    from ..status import look, write_status
+
+    connection = open_reader(database)
+    write_status(connection, look(connection, database), as_json=as_json)

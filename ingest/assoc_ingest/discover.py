@@ -1,0 +1,175 @@
+"""Which files there are: walk the roots, stat, and ask the sources whose they are.
+
+A source tells which directories of its layout are worth walking, so a home with a hundred
+thousand cache files costs nothing. Symbolic links below a root are not followed: their target,
+if it is ours, is read where it lies. Of hard links, the first path in byte order counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UsageError
+from .model import KnownFile, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory given to a source. `path` is absolute, symbolic links resolved."""
+
+    source: Source
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file below a root, as the directory shows it."""
+
+    parts: tuple[str, ...]
+    location: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @property
+    def path(self) -> str:
+        """The path relative to the root, as text that SQLite can hold."""
+        return stored_path(self.parts)
+
+    def is_as(self, known: KnownFile) -> bool:
+        """Does the directory show the file as it was when it was last read?"""
+        return (
+            self.size == known.size
+            and self.mtime_ns == known.mtime_ns
+            and self.ctime_ns == known.ctime_ns
+            and self.inode == known.inode
+            and known.gone_at is None
+        )
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk met beside the files that it yields."""
+
+    symlinks: int = 0
+    hard_links: int = 0
+    unreadable: list[tuple[str, str]] | None = None
+
+
+def stored_path(parts: tuple[str, ...]) -> str:
+    """Join path components; bytes that are not UTF-8 are escaped like `\\xff`."""
+    path = "/".join(parts)
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def walk(root: Root, seen: Walk) -> Iterator[Found]:
+    """Yield every regular file in the directories that the root's source wants, in byte order."""
+    identities: set[tuple[int, int]] = set()
+    pending: list[tuple[tuple[str, ...], str]] = [((), str(root.path))]
+    while pending:
+        parts, directory = pending.pop()
+        directories = []
+        for entry in _entries(directory, seen):
+            here = (*parts, entry.name)
+            if entry.is_symlink():
+                seen.symlinks += 1
+            elif entry.is_dir(follow_symlinks=False):
+                if root.source.descends(here):
+                    directories.append((here, entry.path))
+            elif entry.is_file(follow_symlinks=False):
+                found = _found(here, entry, seen)
+                if found is None:
+                    continue
+                identity = (found.device, found.inode)
+                if identity in identities:
+                    seen.hard_links += 1
+                    continue
+                identities.add(identity)
+                yield found
+        pending.extend(reversed(directories))
+
+
+def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
+    except FileNotFoundError:
+        return []  # it vanished since its parent was listed
+    except OSError as error:
+        if seen.unreadable is not None:
+            seen.unreadable.append((directory, error.strerror or str(error)))
+        return []
+
+
+def _found(parts: tuple[str, ...], entry: os.DirEntry[str], seen: Walk) -> Found | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if seen.unreadable is not None:
+            seen.unreadable.append((entry.path, error.strerror or str(error)))
+        return None
+    return Found(
+        parts,
+        entry.path,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+        status.st_dev,
+    )
+
+
+def default_roots(sources: Mapping[str, Source], environment: Mapping[str, str]) -> list[Path]:
+    """Return the places where the systems keep their homes, whether or not they exist.
+
+    `CLAUDE_CONFIG_DIR`, a comma list, stands in place of Claude Code's two defaults.
+    """
+    configured = environment.get("CLAUDE_CONFIG_DIR", "")
+    named = [Path(part.strip()).expanduser() for part in configured.split(",") if part.strip()]
+    home = Path.home()
+    return named or [home / ".claude", home / ".config" / "claude"]
+
+
+def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
+    """Return `path` as a root of the sources that know its shape.
+
+    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
+    if not path.is_dir():
+        raise UsageError(
+            f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
+        )
+    resolved = path.resolve()
+    known = [
+        Root(source, resolved)
+        for source in sources.values()
+        if only in (None, source.name) and source.recognises(_listing(resolved, source))
+    ]
+    if not known:
+        kinds = only or ", ".join(sources)
+        raise UsageError(
+            f"{path} does not look like a home of a known agent ({kinds}): "
+            "name the directory that holds projects/, such as ~/.claude."
+        )
+    return known
+
+
+def _listing(path: Path, source: Source) -> Iterator[str]:
+    """Yield the relative paths of entries in the directories that a source wants, breadth first."""
+    ignored = Walk()
+    pending: list[tuple[tuple[str, ...], str]] = [((), str(path))]
+    for parts, directory in pending:
+        for entry in _entries(directory, ignored):
+            here = (*parts, entry.name)
+            yield stored_path(here)
+            if entry.is_dir(follow_symlinks=False) and source.descends(here):
+                pending.append((here, entry.path))

@@ -1,0 +1,69 @@
+"""Times, sizes, counts and durations as a person reads them. Times are those of this machine."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def moment(text: str | None) -> str:
+    """Return a stored time as local date and minute."""
+    return f"{_local(text):%Y-%m-%d %H:%M}" if text else ""
+
+
+def day(text: str) -> str:
+    """Return the local date of a stored time."""
+    return f"{_local(text):%A, %-d %B %Y}" if text else ""
+
+
+def clock(text: str | None) -> str:
+    """Return the local time of day of a stored time."""
+    return f"{_local(text):%H:%M}" if text else ""
+
+
+def span(start: str | None, end: str | None) -> str:
+    """Return two stored times as one phrase; the date of the second only if it differs."""
+    if not start or not end or moment(start) == moment(end):
+        return moment(start or end)
+    is_same_day = moment(start)[:10] == moment(end)[:10]
+    return f"{moment(start)} – {clock(end) if is_same_day else moment(end)}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes."""
+    if count < 1000:
+        return f"{count} bytes"
+    return _scaled(count, ("kB", "MB", "GB", "TB"))
+
+
+def tokens(count: int) -> str:
+    """Return a number of tokens, in thousands or millions once it is long."""
+    return str(count) if count < 1000 else _scaled(count, ("k", "M", "G"))
+
+
+def many(count: int, word: str, plural: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {word if count == 1 else plural or word + 's'}"
+
+
+def duration(milliseconds: int | None) -> str:
+    """Return a duration that is worth telling, '' for less than a second."""
+    if milliseconds is None or milliseconds < 1000:
+        return ""
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _scaled(count: int, units: tuple[str, ...]) -> str:
+    value, unit = count / 1000, units[0]
+    for larger in units[1:]:
+        if value < 999.95:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
+
+
+def _local(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone()

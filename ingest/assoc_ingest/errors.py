@@ -1,0 +1,45 @@
+"""What can go wrong in a way the user can act on, one class each.
+
+An exception is raised with the sentence that the user reads; it says what is wrong and what
+to do next. `exit_code` is the status of the process:
+
+1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 database I/O failed
+"""
+
+from __future__ import annotations
+
+
+class AssocIngestError(Exception):
+    """Base of all errors that end a command with one clear sentence and no traceback."""
+
+    exit_code = 1
+
+
+class NotFoundError(AssocIngestError):
+    """What was asked for is not there: no home, no such session, no hits."""
+
+    exit_code = 1
+
+
+class UsageError(AssocIngestError):
+    """An argument cannot be used: a path of no known shape, an ambiguous prefix."""
+
+    exit_code = 2
+
+
+class BusyError(AssocIngestError):
+    """Another process is writing to the database."""
+
+    exit_code = 3
+
+
+class DatabaseError(AssocIngestError):
+    """The database is missing, not ours, newer than this program, or damaged."""
+
+    exit_code = 4
+
+
+class DatabaseIOError(AssocIngestError):
+    """The database could not be read or written: disk full, I/O error, read-only."""
+
+    exit_code = 5

@@ -1,0 +1,303 @@
+"""Subagents: what they are, and which call spawned them.
+
+Evidence for a link stands in many places, differently in every version; the first that hits wins,
+and the method is recorded:
+
+1. meta: the agent's sidecar names the call;
+2. result: the call's structured result names the agent;
+3. progress: a progress line names both;
+4. result-text: the text of the call's result has a line `agentId: <agent>`;
+5. notification: a task notification names both;
+6. prompt: the agent's first text is the prompt of exactly one call;
+7. workflow: the agent belongs to a run, and the run to a call.
+
+A call is looked for in all files of the session, because agents spawn agents. An agent that would
+spawn itself, directly or through others, is not linked.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+_METHODS = {1: "meta", 2: "result", 3: "progress", 4: "result-text", 5: "notification"}
+_SIDE_KINDS = {
+    "acompact-": "compact",
+    "aprompt_suggestion-": "prompt_suggestion",
+    "aside_question-": "side_question",
+}
+_WRAPPER = re.compile(r"\s*<teammate-message\b[^>]*>(.*)</teammate-message>\s*", re.DOTALL)
+_WARMUP = "Warmup"
+
+
+def refresh_subagents(connection: sqlite3.Connection) -> None:
+    """Derive the subagents of the sessions in `touched_sessions`, links included."""
+    sessions = "(select id from touched_sessions)"
+    _add_workflow_agents(connection, sessions)
+    connection.execute(
+        "update subagents set session_id = (select s.id from sessions s"
+        " where s.source_id = subagents.source_id and s.session_key = subagents.session_key)"
+        " where session_key in (select session_key from sessions"
+        f" where id in {sessions}) and session_id is null"
+    )
+    _drop_unnamed(connection, sessions)
+    _describe(connection, sessions)
+    by_session: dict[int, list[_Agent]] = {}
+    for row in connection.execute(
+        "select a.id, a.agent_key, a.kind, a.session_id, a.workflow from subagents a"
+        f" where a.session_id in {sessions} order by a.agent_key"
+    ).fetchall():
+        by_session.setdefault(row[3], []).append(_Agent(*row))
+    for session_id, agents in by_session.items():
+        _link(connection, session_id, agents)
+
+
+class _Agent:
+    """A subagent on its way to a link."""
+
+    def __init__(
+        self, id_: int, key: str, kind: str, session_id: int, workflow: str | None
+    ) -> None:
+        self.id = id_
+        self.key = key
+        self.kind = kind
+        self.session_id = session_id
+        self.workflow = workflow
+        self.parent: int | None = None
+        self.call: int | None = None
+        self.method: str | None = None
+
+    def link(self, call: tuple[int, int | None], method: str) -> None:
+        self.call, self.parent = call
+        self.method = method
+
+
+def _add_workflow_agents(connection: sqlite3.Connection, sessions: str) -> None:
+    """A run's journal names agents whose own file may be missing."""
+    connection.execute(
+        "insert into subagents (source_id, session_id, session_key, agent_key, kind, workflow)"
+        " select distinct f.source_id, f.session_id, f.session_key, w.agent_key, 'workflow',"
+        " f.workflow"
+        " from files f join workflow_agents w on w.file_id = f.id"
+        f" where f.session_id in {sessions} and w.agent_key <> '' on conflict do nothing"
+    )
+
+
+def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
+    """Remove subagents that no file, no journal and no sidechain speaks of any more."""
+    connection.execute(
+        "delete from subagents where (session_id is null or session_id in"
+        f" {sessions})"
+        " and not exists (select 1 from files f where f.subagent_id = subagents.id)"
+        " and not exists (select 1 from messages m where m.subagent_id = subagents.id)"
+        " and not exists (select 1 from workflow_agents w join files f on f.id = w.file_id"
+        "  where w.agent_key = subagents.agent_key and f.session_id = subagents.session_id)"
+    )
+
+
+def _describe(connection: sqlite3.Connection, sessions: str) -> None:
+    """Fill kind, times and counts from the agents' files, or from their lines in a main file."""
+    prefixes = " ".join(
+        f"when agent_key like '{prefix.replace('_', '!_')}%' escape '!' then '{kind}'"
+        for prefix, kind in _SIDE_KINDS.items()
+    )
+    connection.execute(f"""
+        with own as (
+            select f.subagent_id, min(x.started_at) as started_at, max(x.ended_at) as ended_at,
+                sum(x.message_count) as message_count
+            from files f join transcripts x on x.file_id = f.id
+            where f.session_id in {sessions} and f.subagent_id is not null
+            group by f.subagent_id
+        ),
+        chain as (
+            select m.subagent_id, min(m.timestamp) as started_at, max(m.timestamp) as ended_at,
+                count(distinct m.byte_offset) filter (where m.role <> 'system') as message_count
+            from subagents a
+            join messages m on m.subagent_id = a.id
+            where a.session_id in {sessions}
+            and not exists (select 1 from files f where f.subagent_id = a.id)
+            group by m.subagent_id
+        ),
+        about as (
+            select a.id, coalesce(own.started_at, chain.started_at) as started_at,
+                coalesce(own.ended_at, chain.ended_at) as ended_at,
+                coalesce(own.message_count, chain.message_count, 0) as message_count,
+                chain.subagent_id is not null as is_chain,
+                (select m.text from files f join messages m on m.file_id = f.id
+                    where f.subagent_id = a.id and f.kind in ('agent', 'side_agent')
+                    and m.role = 'user'
+                    order by f.path, m.byte_offset, m.block limit 1) as first_text,
+                (select y.id from files f join agent_metas y on y.file_id = f.id
+                    where f.subagent_id = a.id order by f.gone_at is not null, f.path limit 1
+                ) as meta_id,
+                (select coalesce(w.label, '') from workflow_agents w
+                    join files f on f.id = w.file_id
+                    where w.agent_key = a.agent_key and f.session_id = a.session_id
+                    order by w.label is null, f.path limit 1) as label
+            from subagents a
+            left join own on own.subagent_id = a.id
+            left join chain on chain.subagent_id = a.id
+            where a.session_id in {sessions}
+        )
+        update subagents set
+            started_at = about.started_at,
+            ended_at = about.ended_at,
+            message_count = about.message_count,
+            agent_type = y.agent_type,
+            description = coalesce(y.description, nullif(about.label, '')),
+            name = y.name,
+            model = y.model,
+            kind = case
+                when about.is_chain then 'sidechain'
+                when about.first_text = '{_WARMUP}' then 'warmup'
+                {prefixes}
+                when workflow is not null then 'workflow'
+                else 'task'
+            end
+        from about left join agent_metas y on y.id = about.meta_id
+        where about.id = subagents.id
+    """)
+
+
+def _link(connection: sqlite3.Connection, session_id: int, agents: list[_Agent]) -> None:
+    evidence = _evidence(connection, session_id)
+    runs = _workflow_calls(connection, session_id)
+    for agent in agents:
+        for call, method in evidence.get(agent.key, ()):
+            if call[1] != agent.id:
+                agent.link(call, method)
+                break
+        if agent.call is None and agent.workflow in runs:
+            agent.link(runs[agent.workflow], "workflow")
+    unlinked = [agent for agent in agents if agent.call is None and agent.kind != "workflow"]
+    if unlinked:
+        _link_by_prompt(connection, session_id, unlinked)
+    _cut_cycles(agents)
+    connection.executemany(
+        "update subagents set spawned_by = ?1, parent_id = ?2, link_method = ?3"
+        " where id = ?4 and (spawned_by is not ?1 or parent_id is not ?2 or link_method is not ?3)",
+        ((agent.call, agent.parent, agent.method, agent.id) for agent in agents),
+    )
+    _name_by_call(connection, session_id)
+
+
+# A copied call has a row in each file. The link goes to the one that is no copy, which may stand
+# in another session; where the session has the call itself, its place there tells the parent.
+_CALL = """
+    coalesce((
+        select o.id from messages c join tool_calls o on o.call_id = c.copy_of
+        where c.id = t.call_id and c.copy_of is not null
+    ), t.id),
+    t.subagent_id
+"""
+
+
+def _evidence(
+    connection: sqlite3.Connection, session_id: int
+) -> dict[str, list[tuple[tuple[int, int | None], str]]]:
+    """Return, for each agent that a line of the session names, its calls, the best first."""
+    found: dict[str, list[tuple[tuple[int, int | None], str]]] = {}
+    for key, method, call, parent in connection.execute(
+        f"select l.agent_key, l.method, {_CALL}"
+        " from files f"
+        " join agent_links l on l.file_id = f.id"
+        " join tool_calls t on t.tool_use_id = l.tool_use_id and t.session_id = f.session_id"
+        " join files tf on tf.id = t.file_id"
+        " where f.session_id = ? and t.call_id is not null"
+        " and (l.method <> 4 or t.name in ('Task', 'Agent'))"
+        " order by l.agent_key, l.method, f.path, l.byte_offset,"
+        " (select c.copy_of is not null from messages c where c.id = t.call_id),"
+        " tf.path, t.byte_offset, t.block",
+        (session_id,),
+    ):
+        found.setdefault(key, []).append(((call, parent), _METHODS[method]))
+    return found
+
+
+def _workflow_calls(
+    connection: sqlite3.Connection, session_id: int
+) -> dict[str | None, tuple[int, int | None]]:
+    """Return the call that started each workflow run of the session."""
+    rows = connection.execute(
+        f"select coalesce(w.run, s.run), {_CALL}"
+        " from files f"
+        " join workflow_links w on w.file_id = f.id and w.tool_use_id is not null"
+        " left join ("
+        "  select x.run, x.task_key from workflow_links x join files xf on xf.id = x.file_id"
+        "  where xf.session_id = ?1 and x.tool_use_id is null"
+        " ) s on s.task_key = w.task_key"
+        " join tool_calls t on t.tool_use_id = w.tool_use_id and t.session_id = f.session_id"
+        " where f.session_id = ?1 and t.call_id is not null"
+        " order by f.path desc, w.byte_offset desc",
+        (session_id,),
+    )
+    return {run: (call, parent) for run, call, parent in rows if run}
+
+
+def _link_by_prompt(connection: sqlite3.Connection, session_id: int, agents: list[_Agent]) -> None:
+    """Link an agent whose first text is the prompt of exactly one call that has no other agent."""
+    calls: dict[str, list[tuple[int, int | None]]] = {}
+    for prompt, call, parent in connection.execute(
+        f"select json_extract(m.tool_text, '$.prompt'), {_CALL}"
+        " from tool_calls t join messages m on m.id = t.call_id"
+        " where t.session_id = ? and t.name in ('Task', 'Agent') and json_valid(m.tool_text)",
+        (session_id,),
+    ):
+        if isinstance(prompt, str):
+            entry = (call, parent)
+            known = calls.setdefault(prompt.strip(), [])
+            if entry not in known:
+                known.append(entry)
+    for agent in agents if calls else ():
+        text = _first_text(connection, agent.id)
+        if text is None:
+            continue
+        wrapped = _WRAPPER.fullmatch(text)
+        matching = calls.get((wrapped[1] if wrapped else text).strip(), [])
+        matching = [call for call in matching if call[1] != agent.id]
+        if len(matching) == 1:
+            agent.link(matching[0], "prompt")
+
+
+def _first_text(connection: sqlite3.Connection, subagent_id: int) -> str | None:
+    row = connection.execute(
+        "select m.text from messages m join files f on f.id = m.file_id"
+        " where m.subagent_id = ? and m.role = 'user' and m.text is not null"
+        " order by f.path, m.byte_offset, m.block limit 1",
+        (subagent_id,),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _cut_cycles(agents: list[_Agent]) -> None:
+    """Unlink agents that would be their own ancestor: every one on the cycle."""
+    by_id = {agent.id: agent for agent in agents}
+    on_cycle = []
+    for agent in agents:
+        walked = set()
+        parent = agent.parent
+        while parent in by_id and parent not in walked:
+            walked.add(parent)
+            parent = by_id[parent].parent
+        if agent.id in walked:
+            on_cycle.append(agent)
+    for agent in on_cycle:
+        agent.call = agent.parent = agent.method = None
+
+
+def _name_by_call(connection: sqlite3.Connection, session_id: int) -> None:
+    """Take type and description from the call where the agent has no sidecar that tells them."""
+    rows = connection.execute(
+        "select a.id, json_extract(m.tool_text, '$.subagent_type'),"
+        " json_extract(m.tool_text, '$.description')"
+        " from subagents a join tool_calls t on t.id = a.spawned_by"
+        " join messages m on m.id = t.call_id"
+        " where a.session_id = ? and t.name in ('Task', 'Agent') and json_valid(m.tool_text)"
+        " and (a.agent_type is null or a.description is null)",
+        (session_id,),
+    ).fetchall()
+    connection.executemany(
+        "update subagents set agent_type = coalesce(agent_type, ?2),"
+        " description = coalesce(description, ?3) where id = ?1",
+        rows,
+    )

@@ -1,0 +1,71 @@
+"""What a user names in short: a session by the beginning of its key, a project by its name."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from itertools import takewhile
+from pathlib import Path
+
+from . import sql
+from .errors import NotFoundError, UsageError
+from .terminal import cut, one_line
+from .terms import bindable
+
+_SHORTEST = 8
+_LISTED = 100
+
+
+def find_session(connection: sqlite3.Connection, prefix: str) -> str:
+    """Return the one session key that begins with `prefix`."""
+    wanted = prefix.strip()
+    rows = _beginning_with(connection, wanted) or _beginning_with(connection, wanted.lower())
+    if not rows:
+        raise NotFoundError(
+            f"No session begins with {prefix!r}. To see them: assoc-ingest list sessions"
+        )
+    keys = dict.fromkeys(str(row["session_key"]) for row in rows)
+    exact = next((key for key in keys if key in (wanted, wanted.lower())), None)
+    if exact is None and len(keys) > 1:
+        raise UsageError(_ambiguous(prefix, rows))
+    return exact or next(iter(keys))
+
+
+def short_key(connection: sqlite3.Connection, key: str) -> str:
+    """Return the shortest beginning of `key`, eight letters at least, that means only it."""
+    (row,) = connection.execute(sql.query("session_key_neighbours").sql, {"key": key})
+    shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
+    return key[: max(_SHORTEST, shared + 1)]
+
+
+def find_project(connection: sqlite3.Connection, project: str) -> str:
+    """Return the text that names `project` in a query; `.` is the current directory."""
+    if project == ".":
+        project = Path.cwd().as_posix()
+    project = bindable(project.replace(os.sep, "/").rstrip("/")) or project
+    found = connection.execute(sql.query("projects_by_name").sql, {"project": project})
+    if found.fetchone() is None:
+        raise NotFoundError(
+            f"No project is called {project!r}. To see them: assoc-ingest list projects"
+        )
+    return project
+
+
+def _beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    parameters = {"prefix": bindable(prefix)}
+    return connection.execute(sql.query("sessions_by_prefix").sql, parameters).fetchall()
+
+
+def _ambiguous(prefix: str, rows: list[sqlite3.Row]) -> str:
+    lines = [f"{len(rows)} sessions begin with {prefix!r}; give more of it:"]
+    for row in rows[:_LISTED]:
+        title = cut(one_line(row["title"] or ""), 60)
+        lines.append(f"  {row['session_key']}  {(row['ended_at'] or '')[:10]:10}  {title}".rstrip())
+    if len(rows) > _LISTED:
+        lines.append(f"  and {len(rows) - _LISTED} more")
+    return "\n".join(lines)
+
+
+def _shared(key: str, other: str | None) -> int:
+    pairs = zip(key, other or "", strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

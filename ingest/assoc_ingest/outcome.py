@@ -1,0 +1,35 @@
+"""What a sync did, for the command line and for `sync_runs`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .store import Written
+
+
+@dataclass(slots=True)
+class Report:
+    """What a sync did. The first eight fields are the columns of `sync_runs`."""
+
+    started_at: str
+    id: int | None = None
+    finished_at: str | None = None
+    files_read: int = 0
+    bytes_read: int = 0
+    rows: int = 0
+    issues: int = 0
+    error: str | None = None
+    files_seen: int = 0
+    files_gone: int = 0
+    quarantined: int = 0
+    symlinks: int = 0
+    seconds: float = 0.0
+    roots: list[str] = field(default_factory=list)
+    missing_roots: list[str] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, written: Written) -> None:
+        """Count what a committed batch wrote."""
+        self.rows += written.rows
+        self.issues += written.issues
+        self.quarantined += written.quarantined

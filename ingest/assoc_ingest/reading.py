@@ -1,0 +1,209 @@
+"""From files to steps for the store: what changed, its bytes, and what they mean.
+
+Nothing here touches the database, so a large sync can read ahead while a batch is indexed and
+committed. For each file that the directory shows as changed, these are the steps:
+
+- it is compared with what was read of it (`tail.resume`): it continues, it was rewritten, it came
+  back with other content after it was gone (a new generation), or nothing but its stat changed;
+- an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
+  with the records that its source made of it;
+- a document is one `Part`. One that does not parse keeps what was read before: half-written
+  documents are normal, and the next sync sees them whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from .archive import Compressor, Frame
+from .discover import Found, Root
+from .model import DOCUMENT, Claim, Issue, KnownFile, Line, Record
+from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
+
+FOREIGN = "foreign"
+"""Kind of a file in a transcript's place that another program left: counted, not believed."""
+
+_HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
+_LONG_LINE = "line is longer than 64 MiB"
+_STEPS_AHEAD = 64
+_BYTES_AHEAD = 24 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A file to be read: where it lies, what its path claims, and what was read of it."""
+
+    root: Root
+    source_id: int
+    found: Found
+    claim: Claim
+    known: KnownFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts that follow belong to this file.
+
+    `prefix` is where its reading continues; None keeps the checkpoint, for a broken document.
+    """
+
+    work: Work
+    claim: Claim
+    known: KnownFile | None
+    prefix: Prefix | None
+    generation: int
+    is_rewritten: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the opened file: its records, its bytes compressed, and the prefix it ends.
+
+    No batch may end after an open one: the file is being rewritten, or its line goes on.
+    """
+
+    records: list[Record]
+    frames: list[Frame]
+    prefix: Prefix | None
+    size: int
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The directory shows the file differently, but its content is as it was read."""
+
+    known: KnownFile
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The file could not be read, for this reason."""
+
+    path: str
+    reason: str
+
+
+Step = Opened | Part | Unchanged | Unreadable
+
+
+def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
+    """Yield the steps for each file. With `thorough`, every byte read before is compared."""
+    for item in work:
+        yield from _read_file(item, thorough)
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _read_file(work: Work, thorough: bool) -> Iterator[Step]:
+    try:
+        descriptor = open_regular(work.found.location)
+    except FileNotFoundError:
+        return  # it vanished since the walk; the next sync marks it as gone
+    except OSError as error:
+        yield Unreadable(work.found.location, error.strerror or str(error))
+        return
+    try:
+        size = min(work.found.size, os.fstat(descriptor).st_size)
+        if work.root.source.shape(work.claim) == DOCUMENT:
+            yield from _read_document(work, descriptor, size)
+        else:
+            yield from _read_log(work, descriptor, size, thorough)
+    except OSError as error:
+        yield Unreadable(work.found.location, error.strerror or str(error))
+    finally:
+        os.close(descriptor)
+
+
+def _read_log(work: Work, descriptor: int, size: int, thorough: bool) -> Iterator[Step]:
+    claim = _judged(work, descriptor, size)
+    known, generation, prefix = work.known, 0, None
+    if known is not None:
+        generation = known.generation
+        if claim.kind == known.kind:
+            odd = thorough or _is_odd(known, work.found)
+            prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
+        if prefix is None and known.gone_at is not None:
+            # What a sync saw gone came back as something else: the old rows stay.
+            known, generation = None, generation + 1
+        elif prefix is not None and prefix.offset == size and _is_where_it_was(work):
+            yield Unchanged(known, work.found)
+            return
+    is_rewritten = known is not None and prefix is None
+    prefix = prefix or Prefix()
+    yield Opened(work, claim, known, prefix, generation, is_rewritten)
+    source, compressor = work.root.source, Compressor()
+    for stretch in stretches(
+        descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
+    ):
+        prefix = prefix.extended(stretch.data)
+        frames = compressor.frames(stretch.start, stretch.data)
+        records = source.parse(claim, stretch.lines) if stretch.lines else []
+        if stretch.long_line:
+            records.append(Issue(_LONG_LINE, 1, None, stretch.start, stretch.long_line))
+        is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
+        yield Part(records, frames, prefix, len(stretch.data), is_open)
+
+
+def _read_document(work: Work, descriptor: int, size: int) -> Iterator[Step]:
+    if size > MAX_LINE:
+        issue = Issue(_LONG_LINE, 1, None, 0, size)
+        yield Opened(work, work.claim, work.known, None, 0, False)
+        yield Part([issue], [], None, 0)
+        return
+    data = _read_all(descriptor, size)
+    known, prefix = work.known, Prefix().extended(data)
+    if known is not None and prefix.checkpoint() == known.checkpoint:
+        yield Unchanged(known, work.found)
+        return
+    records = work.root.source.parse(work.claim, [Line(0, data)])
+    if any(isinstance(record, Issue) and record.quarantined for record in records):
+        yield Opened(work, work.claim, known, None, 0, False)
+        issues: list[Record] = [record for record in records if isinstance(record, Issue)]
+        yield Part(issues, [], None, 0)
+        return
+    yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
+    yield Part(records, Compressor().frames(0, data), prefix, len(data))
+
+
+def _judged(work: Work, descriptor: int, size: int) -> Claim:
+    """Return the claim; of a file whose name proves nothing, as its first lines say."""
+    if not work.claim.is_doubtful:
+        return work.claim
+    head = read_at(descriptor, min(_HEAD, size), 0).split(b"\n")
+    if work.root.source.believes(work.claim, head):
+        return work.claim
+    return replace(work.claim, kind=FOREIGN, session_key=None)
+
+
+def _is_odd(known: KnownFile, found: Found) -> bool:
+    """Does something other than growth show? Then every byte read before is compared."""
+    return (
+        known.gone_at is not None
+        or known.path != found.path
+        or known.inode != found.inode
+        or known.device != found.device
+        or found.mtime_ns < known.mtime_ns
+        or (found.ctime_ns != known.ctime_ns and found.size <= known.size)
+    )
+
+
+def _is_where_it_was(work: Work) -> bool:
+    known = work.known
+    return known is not None and known.gone_at is None and known.path == work.found.path
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    parts = []
+    done = 0
+    while done < size:
+        data = read_at(descriptor, size - done, done)
+        if not data:
+            break
+        parts.append(data)
+        done += len(data)
+    return b"".join(parts)

@@ -1,0 +1,314 @@
+"""A query string -> hits.
+
+What people and agents said stands above what tools gave: results are most of the text and would
+drown it. So a search asks in this order, and stops as soon as it has enough:
+
+1. titles that somebody gave to a session: the five newest,
+2. what was said: messages, and the smaller stores (inboxes, tasks, todos, plans, documents,
+   prompts),
+3. what tools were given and gave: messages, and outputs that were too large for the transcript,
+4. in the same place, words at the start of a line inside JSON (see `terms`).
+
+Within a step the full-text rank decides. Ranks of two indexes cannot be compared, so the first hit
+of a smaller store stands after the fourth message, its second after the eighth, and so on.
+A copy of a message in a forked session is never a hit; the original is.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+from . import marks, sql, terms
+from .errors import UsageError
+from .named import find_project, find_session
+from .since import since as time_of
+from .terms import Places, Terms
+
+SAID, TOOLS, TITLE = "said", "tools", "title"
+SOURCES = ("claude", "associate", "chorus", "cortex", "ccinsights")
+WHAT = (
+    "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
+    "tool_result_file",
+)  # fmt: skip
+MESSAGE_KINDS = (
+    "prompt", "command", "command_output", "bash_input", "bash_output", "task_notification",
+    "agent_message", "agent_prompt", "memory_input", "interrupt", "compact_summary",
+    "queued_prompt", "meta", "text", "thinking", "tool_use", "tool_result", "image", "error",
+    "system", "attachment", "hook",
+)  # fmt: skip
+
+# A smaller store is one query file search_<name>.sql; which scope it belongs to.
+_STORES = {
+    SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
+    TOOLS: ("tool_result_files",),
+}
+_COLUMN = {SAID: "text", TOOLS: "tool_text"}
+_MESSAGES_PER_STORE_HIT = 4
+_TITLES = 5
+_SYNTAX_ERRORS = (
+    "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
+)  # fmt: skip
+
+Parameters = dict[str, str | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What hits are left out. Each is as the user gives it; None leaves out nothing."""
+
+    kind: str | None = None
+    project: str | None = None
+    session: str | None = None
+    source: str | None = None
+    since: str | None = None
+
+    def parameters(self, connection: sqlite3.Connection) -> Parameters:
+        """Return the parameters of the queries; raise where a filter names nothing."""
+        if self.kind is not None and self.kind not in (*WHAT, *MESSAGE_KINDS):
+            known = ", ".join(dict.fromkeys((*WHAT, *MESSAGE_KINDS)))
+            raise UsageError(f"There is no kind {self.kind!r}. There are: {known}.")
+        return {
+            "kind": self.kind,
+            "project": find_project(connection, self.project) if self.project else None,
+            "session": find_session(connection, self.session) if self.session else None,
+            "source": self.source,
+            "since": time_of(self.since) if self.since else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where the query was found."""
+
+    what: str
+    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
+    kind: str | None
+    """Of a message `messages.kind`, of the others what tells them apart among themselves."""
+    scope: str
+    """said, tools or title"""
+    snippet: str
+    """A piece of the text, matches between the characters 2 and 3, always in pairs."""
+    session: str | None
+    project: str | None
+    subagent: str | None
+    tool: str | None
+    timestamp: str | None
+    source: str
+    session_key: str | None
+    file: str | None
+    byte_offset: int
+    id: int
+    rank: float | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
+        fields = asdict(self)
+        fields["snippet"], spans = marks.plain(self.snippet)
+        rank = None if self.rank is None else round(self.rank, 3)
+        return {**fields, "rank": rank, "marks": spans}
+
+
+def search(
+    connection: sqlite3.Connection,
+    query: str,
+    filters: Filters | None = None,
+    *,
+    limit: int = 20,
+    tools: bool = False,
+    raw: bool = False,
+) -> list[Hit]:
+    """Return at most `limit` hits, best first.
+
+    `tools` leaves out what was said. `raw` takes the query as an FTS5 expression and raises
+    UsageError if it is none.
+    """
+    parameters = (filters or Filters()).parameters(connection)
+    if raw:
+        question: _Plain | _Raw = _Raw(connection, parameters, terms.bindable(query))
+    else:
+        question = _Plain(connection, parameters, terms.parse(query))
+    return list(islice(question.hits(tools), max(limit, 0)))
+
+
+class _Plain:
+    """A search for plain words."""
+
+    def __init__(self, connection: sqlite3.Connection, parameters: Parameters, words: Terms):
+        self._connection = connection
+        self._parameters = parameters
+        self._terms = words
+
+    def hits(self, tools: bool) -> Iterator[Hit]:
+        if not self._terms.texts():
+            return
+        if not tools:
+            yield from islice(self._titles(), _TITLES)
+            yield from _mixed(self._messages(SAID), self._stores(SAID))
+        yield from _mixed(self._messages(TOOLS), self._stores(TOOLS))
+        yield from self._line_starts()
+
+    def _titles(self) -> Iterator[Hit]:
+        places = Places(self._terms.words)  # LIKE finds `the` in `other`
+        for row in self._rows("search_sessions", patterns=self._patterns(self._terms.texts())):
+            title = row["text"]
+            spans = places.find(title)
+            if spans or not self._terms.words:
+                spans += terms.substrings_in(title, self._terms.parts())
+                yield _hit(row, TITLE, marks.around(title, spans, len(title)))
+
+    def _messages(self, scope: str) -> Iterator[Hit]:
+        words, substrings = self._terms.all_words(), self._terms.all_substrings()
+        if words:
+            rows = self._fts(scope, words, cjk=_in(scope, substrings) if substrings else None)
+        elif substrings:
+            rows = self._fts(scope, substrings, index="messages_cjk_fts")
+        else:
+            letters = self._patterns(self._terms.letters)
+            rows = self._rows("search_messages_letters", letters=letters, scope=scope)
+            yield from (_hit(row, scope, self._marked(self._text(row["id"]))) for row in rows)
+            return
+        yield from (_hit(row, scope, marks.balanced(row["snippet"])) for row in rows)
+
+    def _stores(self, scope: str) -> list[Iterator[Hit]]:
+        if self._terms.has_cjk:
+            patterns = self._patterns(self._terms.texts())
+            rows = self._rows("search_stores_cjk", patterns=patterns, scope=scope)
+            return [(_hit(row, scope, self._marked(row["text"])) for row in rows)]
+        return [self._store(name, scope) for name in _STORES[scope]]
+
+    def _store(self, name: str, scope: str) -> Iterator[Hit]:
+        for row in self._rows(f"search_{name}", match=self._terms.all_words()):
+            yield _hit(row, scope, marks.balanced(row["snippet"]))
+
+    def _line_starts(self) -> Iterator[Hit]:
+        """Yield the hits in which a word begins a line inside JSON; the others are out already."""
+        match, patterns = self._terms.at_line_starts(), self._terms.line_start_patterns()
+        if match is None or not patterns:
+            return
+        substrings = self._terms.all_substrings()
+        places = Places(self._terms.words)
+        for row in self._fts(
+            TOOLS,
+            match,
+            cjk=_in(TOOLS, substrings) if substrings else None,
+            line_starts=json.dumps(patterns),
+        ):
+            text = self._text(row["id"])
+            if spans := places.find(text):
+                yield _hit(row, TOOLS, marks.around(text, spans))
+
+    def _fts(
+        self, scope: str, match: str, index: str = "messages_fts", **others: str | None
+    ) -> Iterator[sqlite3.Row]:
+        letters = self._patterns(self._terms.letters)
+        return self._rows(
+            "search_messages", index, match=_in(scope, match), letters=letters, **others
+        )
+
+    def _rows(
+        self, name: str, index: str = "messages_fts", **parameters: str | None
+    ) -> Iterator[sqlite3.Row]:
+        return _rows(self._connection, name, {**self._parameters, **parameters}, index)
+
+    def _text(self, message: int) -> str:
+        (row,) = self._connection.execute(sql.query("message_text").sql, {"id": message})
+        return str(row["text"])
+
+    def _marked(self, text: str) -> str:
+        return marks.around(text, terms.substrings_in(text, self._terms.texts()))
+
+    @staticmethod
+    def _patterns(texts: Iterable[str]) -> str:
+        return json.dumps([terms.like(text) for text in texts], ensure_ascii=False)
+
+
+class _Raw:
+    """A search for an FTS5 expression, which the user wrote."""
+
+    def __init__(self, connection: sqlite3.Connection, parameters: Parameters, expression: str):
+        self._connection = connection
+        self._parameters = parameters
+        self._expression = expression
+
+    def hits(self, tools: bool) -> Iterator[Hit]:
+        for scope in (TOOLS,) if tools else (SAID, TOOLS):
+            stores = [self._store(name, scope) for name in _STORES[scope]]
+            yield from _mixed(self._messages(scope), stores)
+
+    def _messages(self, scope: str) -> Iterator[Hit]:
+        try:
+            yield from self._found("search_messages", scope, _in(scope, self._expression))
+        except sqlite3.OperationalError as error:
+            if not _is_syntax(error):
+                raise
+            raise UsageError(
+                f"--raw takes an FTS5 expression, and this is none: {error}. "
+                "Words with punctuation need double quotes; without --raw they need nothing."
+            ) from error
+
+    def _store(self, name: str, scope: str) -> Iterator[Hit]:
+        try:
+            yield from self._found(f"search_{name}", scope, self._expression)
+        except sqlite3.OperationalError as error:
+            # The expression was good for messages: it names a column that this store lacks.
+            if not _is_syntax(error):
+                raise
+
+    def _found(self, name: str, scope: str, match: str) -> Iterator[Hit]:
+        for row in _rows(self._connection, name, {**self._parameters, "match": match}):
+            yield _hit(row, scope, marks.balanced(row["snippet"]))
+
+
+def _rows(
+    connection: sqlite3.Connection, name: str, parameters: Parameters, index: str = "messages_fts"
+) -> Iterator[sqlite3.Row]:
+    """Yield the rows of a query, as many as are asked for.
+
+    The index of trigrams has the columns of the word index, so the same query asks it.
+    """
+    query = sql.query(name)
+    given = {**dict.fromkeys(query.parameters), **parameters, "limit": -1}
+    known: Parameters = {key: given[key] for key in query.parameters}
+    return iter(connection.execute(query.sql.replace("messages_fts", index), known))
+
+
+def _hit(row: sqlite3.Row, scope: str, snippet: str) -> Hit:
+    return Hit(
+        what=row["what"],
+        kind=row["kind"],
+        scope=scope,
+        snippet=snippet,
+        session=row["session"],
+        project=row["project"],
+        subagent=row["subagent"],
+        tool=row["tool"],
+        timestamp=row["timestamp"],
+        source=row["source"],
+        session_key=row["session_key"],
+        file=row["file"],
+        byte_offset=row["byte_offset"],
+        id=row["id"],
+        rank=row["rank"],
+    )
+
+
+def _mixed(messages: Iterator[Hit], stores: list[Iterator[Hit]]) -> Iterator[Hit]:
+    """Yield four messages, one hit of each store, four messages, and so on."""
+    while True:
+        some = [*islice(messages, _MESSAGES_PER_STORE_HIT)]
+        some += [hit for store in stores for hit in islice(store, 1)]
+        if not some:
+            return
+        yield from some
+
+
+def _in(scope: str, expression: str) -> str:
+    return f"{{{_COLUMN[scope]}}} : ({expression})"
+
+
+def _is_syntax(error: sqlite3.OperationalError) -> bool:
+    return str(error).startswith(_SYNTAX_ERRORS)

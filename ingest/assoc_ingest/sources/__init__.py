@@ -1,0 +1,8 @@
+"""The sources, one line each. A source is one module here, one line, one fixture folder."""
+
+from __future__ import annotations
+
+from ..model import Source
+from .claude import Claude
+
+SOURCES: dict[str, Source] = {source.name: source for source in (Claude(),)}

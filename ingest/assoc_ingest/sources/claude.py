@@ -1,0 +1,268 @@
+"""Claude Code: what lies where in its home, and what each kind of file holds.
+
+```
+projects/<enc>/<S>.jsonl                                  transcript; S is the session's uuid
+projects/<enc>/agent-<A>.jsonl                            subagent, old layout (2.0.28 to 2.1.2)
+projects/<enc>/<S>/subagents/agent-<A>.jsonl              subagent, new layout (2.1.3 on)
+projects/<enc>/<S>/subagents/agent-<A>.meta.json          its sidecar (about 2.1.71 on)
+projects/<enc>/<S>/subagents/workflows/<run>/agent-<A>.jsonl, .meta.json, journal.jsonl
+projects/<enc>/<S>/workflows/<run>.json                   snapshot of a finished workflow run
+```
+
+`<enc>` is the working directory with every character but letters and digits as a hyphen, so it
+cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
+`<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
+is opened: it holds credentials, caches and whole copies of itself.
+
+The lines of transcripts are described in `claude_transcript`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import orjson
+
+from ..model import (
+    DOCUMENT,
+    LOG,
+    AgentLink,
+    AgentMeta,
+    Claim,
+    Issue,
+    Line,
+    LineType,
+    Record,
+    WorkflowAgent,
+    WorkflowLink,
+)
+from .claude_tools import BY_META
+from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader
+from .fields import integer, mapping, sample, string
+from .jsonl import JSONObject, complete_prefix, pieces
+
+_uuid = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
+_agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
+_encoded_path = re.compile(r"-|[A-Za-z]--").match
+_SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
+_HEAD_LINES = 20
+
+
+class Claude:
+    """The source of kind `claude`."""
+
+    name = "claude"
+
+    def recognises(self, listing: Iterable[str]) -> bool:
+        """A home has projects/ with a directory named like a path, or with a transcript in one.
+
+        A repository's own `.claude/` has neither.
+        """
+        for path in listing:
+            match path.split("/"):
+                case ["projects", directory] if _encoded_path(directory):
+                    return True
+                case ["projects", _, name] if name.endswith(".jsonl"):
+                    if _uuid.fullmatch(name.removesuffix(".jsonl")) or _agent_file(name):
+                        return True
+        return False
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Walk the layout and nothing else."""
+        match parts:
+            case ("projects",) | ("projects", _) | ("projects", _, _):
+                return True
+            case ("projects", _, _, "subagents" | "workflows"):
+                return True
+            case ("projects", _, _, "subagents", "workflows"):
+                return True
+            case ("projects", _, _, "subagents", "workflows", _):
+                return True
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Judge a path by its place in the layout."""
+        match parts:
+            case ("projects", directory, name):
+                return self._in_project(directory, name)
+            case ("projects", directory, session, "subagents", name):
+                return self._subagent(directory, session, name, None)
+            case ("projects", directory, session, "subagents", "workflows", run, name):
+                return self._subagent(directory, session, name, run)
+            case ("projects", directory, session, "workflows", name) if name.endswith(".json"):
+                return _claim("workflow", directory, session, workflow=name.removesuffix(".json"))
+        return None
+
+    @staticmethod
+    def _in_project(directory: str, name: str) -> Claim | None:
+        if not name.endswith(".jsonl"):
+            return None
+        if agent := _agent_file(name):
+            return _claim(_agent_kind(agent[1]), directory, None, agent[1])
+        stem = name.removesuffix(".jsonl")
+        return _claim("transcript", directory, stem, is_doubtful=_uuid.fullmatch(stem) is None)
+
+    @staticmethod
+    def _subagent(directory: str, session: str, name: str, run: str | None) -> Claim | None:
+        if agent := _agent_file(name):
+            return _claim(_agent_kind(agent[1]), directory, session, agent[1], run)
+        if agent := _agent_meta(name):
+            return _claim("agent_meta", directory, session, agent[1], run)
+        if run is not None and name == "journal.jsonl":
+            return _claim("workflow_journal", directory, session, None, run)
+        return None
+
+    def shape(self, claim: Claim) -> str:
+        """Transcripts and journals grow; sidecars and snapshots are rewritten whole."""
+        return DOCUMENT if claim.kind in ("agent_meta", "workflow") else LOG
+
+    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
+        """Has one of the first 20 objects a session and a type that we know?"""
+        seen = 0
+        for data in head:
+            for piece in pieces(Line(0, data), _is_line_of_ours):
+                if piece.object is not None and seen < _HEAD_LINES:
+                    seen += 1
+                    if _is_line_of_ours(piece.object):
+                        return True
+        return False
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records; a document is one line."""
+        if claim.kind == "agent_meta":
+            return _document(lines, lambda value: _agent_meta_records(claim, value))
+        if claim.kind == "workflow":
+            return _document(lines, lambda value: _workflow_records(claim, value))
+        if claim.kind == "workflow_journal":
+            return _journal(lines)
+        if claim.kind == "foreign":
+            return _counted(lines)
+        reader = TranscriptReader(claim)
+        reader.read(lines)
+        return reader.finish()
+
+
+def _claim(
+    kind: str,
+    directory: str,
+    session: str | None,
+    agent: str | None = None,
+    workflow: str | None = None,
+    *,
+    is_doubtful: bool = False,
+) -> Claim:
+    if session is not None and (found := _uuid.search(session)):
+        session = found[0].lower()
+    return Claim(
+        "claude", kind, session, agent, directory.casefold(), directory, workflow, is_doubtful
+    )
+
+
+def _agent_kind(agent: str) -> str:
+    return "side_agent" if agent.startswith(_SIDE_AGENTS) else "agent"
+
+
+def _is_line_of_ours(line: JSONObject) -> bool:
+    return line.get("type") in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
+
+
+def _has_type(line: JSONObject) -> bool:
+    return isinstance(line.get("type"), str)
+
+
+def _document(
+    lines: Iterable[Line], read: Callable[[JSONObject], Iterable[Record]]
+) -> list[Record]:
+    """Read a document that is one JSON object; a broken one is one quarantined issue."""
+    (line,) = lines
+    data = line.data.lstrip(b"\xef\xbb\xbf")
+    try:
+        value = orjson.loads(data.replace(b"\\u0000", b"\\u2400"))
+    except orjson.JSONDecodeError as error:
+        return [_broken(f"not JSON: {error.msg}", line)]
+    if not isinstance(value, dict):
+        return [_broken("JSON, but no object", line)]
+    records: list[Record] = [LineType(string(value.get("type")) or "", "", 1)]
+    records.extend(read(value))
+    return records
+
+
+def _broken(reason: str, line: Line) -> Issue:
+    return Issue(reason, 1, sample(line.data), line.start, len(line.data))
+
+
+def _agent_meta_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
+    yield AgentMeta(
+        string(value.get("agentType")),
+        string(value.get("description")),
+        string(value.get("name")),
+        string(value.get("model")),
+        integer(value.get("spawnDepth")),
+        string(value.get("worktreePath")),
+        1 if value.get("isFork") is True else 0,
+    )
+    call = string(value.get("toolUseId"))
+    if call and claim.agent_key:
+        yield AgentLink(claim.agent_key, call, BY_META, 0)
+
+
+def _workflow_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
+    task = string(value.get("taskId"))
+    if task:
+        yield WorkflowLink(claim.workflow, task, None, 0)
+    progress = value.get("workflowProgress")
+    for item in progress if isinstance(progress, list) else ():
+        entry = mapping(item)
+        agent = string(entry.get("agentId"))
+        if agent:
+            label, phase, state = (string(entry.get(k)) for k in ("label", "phaseTitle", "state"))
+            yield WorkflowAgent(agent, label, phase, state, 0)
+
+
+def _journal(lines: Iterable[Line]) -> list[Record]:
+    """Read a workflow's journal: which agents it launched."""
+    records: list[Record] = []
+    agents: dict[str, WorkflowAgent] = {}
+    for value, offset in _objects(lines, records):
+        agent = string(value.get("agentId"))
+        if agent:
+            state = "done" if value.get("type") == "result" else string(value.get("type"))
+            agents[agent] = WorkflowAgent(agent, None, None, state, offset)
+    return [*records, *agents.values()]
+
+
+def _counted(lines: Iterable[Line]) -> list[Record]:
+    """Count the lines of a file that another program left here."""
+    records: list[Record] = []
+    for _ in _objects(lines, records):
+        pass
+    return records
+
+
+def _objects(lines: Iterable[Line], records: list[Record]) -> Iterator[tuple[JSONObject, int]]:
+    """Yield each object with its offset; add issues and, at the end, the counts to `records`."""
+    types: dict[str, int] = {}
+    for line in lines:
+        for piece in pieces(line, _has_type):
+            if piece.reason is not None:
+                data = line.data[piece.start - line.start :][: piece.length]
+                records.append(
+                    Issue(
+                        piece.reason,
+                        int(piece.object is None),
+                        sample(data),
+                        piece.start,
+                        piece.length,
+                    )
+                )
+            if piece.object is not None:
+                kind = string(piece.object.get("type")) or ""
+                types[kind] = types.get(kind, 0) + 1
+                yield piece.object, piece.start
+    records.extend(LineType(kind, "", count) for kind, count in types.items())

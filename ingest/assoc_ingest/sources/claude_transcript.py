@@ -1,0 +1,697 @@
+"""The lines of a Claude Code transcript, of every version from 1.0.0 on.
+
+A line is one JSON object. *Chain lines* have a `uuid` and hang together by `parentUuid`; what
+they hold depends on their type:
+
+- `user`, `assistant`: a message, as a string or a list of content blocks; one row per block.
+  One API response spans several assistant lines with the same `message.id`, whose token counts
+  grow: the line with the most output tokens counts.
+- `system`: notices of the program; a row where there is a text, `api_error` as an error.
+- `attachment` (2.1.9x on): what the program put into the context. `queued_command` is a prompt
+  typed while the agent was busy; `hook_*` is the output of a hook.
+- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Only counted, and
+  read for the link between an agent and its call.
+
+Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
+(titles for a session elsewhere), queue operations (the only record of much that was typed before
+2.1.82) and links. `bridge-session` holds secrets: it is counted, and nothing of it is kept.
+
+Everything a session's row says is gathered in one `Transcript` record, so that a transcript can
+be read in stretches: the store merges them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import orjson
+
+from ..model import (
+    AgentLink,
+    Claim,
+    Issue,
+    Line,
+    LineType,
+    Link,
+    Message,
+    Record,
+    Summary,
+    ToolCall,
+    Transcript,
+    Usage,
+)
+from ..when import utc
+from . import claude_tools as tools
+from . import claude_user as people
+from .fields import (
+    MAX_TEXT,
+    has_cjk,
+    is_count,
+    json_text,
+    mapping,
+    obvious_text,
+    placeholder,
+    sample,
+    string,
+)
+from .jsonl import JSONObject, pieces
+
+TRANSCRIPT_TYPES = frozenset(
+    [
+        "user",
+        "assistant",
+        "system",
+        "progress",
+        "attachment",
+        "summary",
+        "file-history-snapshot",
+        "file-history-delta",
+        "queue-operation",
+        "last-prompt",
+        "ai-title",
+        "custom-title",
+        "agent-name",
+        "permission-mode",
+        "mode",
+        "agent-setting",
+        "worktree-state",
+        "pr-link",
+        "frame-link",
+        "fork-context-ref",
+        "bridge-session",
+    ]
+)
+
+_TOOL_KINDS = frozenset(
+    ["tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"]
+)
+_MAX_TITLE = 2000
+_MAX_ENCODED = 200
+
+_not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
+_uuid = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
+
+# State lines: type, key of the value, and the field of `Transcript` that it sets.
+_STATE = {
+    "custom-title": ("customTitle", "custom_title"),
+    "ai-title": ("aiTitle", "ai_title"),
+    "agent-name": ("agentName", "agent_name"),
+    "permission-mode": ("permissionMode", "permission_mode"),
+    "mode": ("mode", "mode"),
+    "agent-setting": ("agentSetting", "agent_setting"),
+    "last-prompt": ("lastPrompt", "last_prompt"),
+}
+# Keys of the envelope whose last value the session keeps.
+_ENVELOPE = (
+    ("gitBranch", "git_branch"),
+    ("version", "agent_version"),
+    ("slug", "slug"),
+    ("entrypoint", "entrypoint"),
+    ("permissionMode", "permission_mode"),
+    ("sessionKind", "session_kind"),
+    ("teamName", "team_name"),
+)
+_SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
+_NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
+
+
+def is_known(line: JSONObject) -> bool:
+    """Has the object the shape of a transcript line, and not of something inside one?"""
+    return line.get("type") in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
+        ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
+    )
+
+
+def folded(session: str) -> str:
+    """Return a session's key as it is compared: a uuid in lower case, anything else as it is."""
+    return session.lower() if _uuid(session) else session
+
+
+def is_encoded(path: str, project_key: str | None) -> bool:
+    """Is the project directory named after the working directory `path`?
+
+    Each character that is no ASCII letter or digit became a hyphen; of a name over 200
+    characters the first 200 stay, and a hash follows.
+    """
+    if project_key is None:
+        return False
+    name = _not_alphanumeric.sub("-", path).casefold()
+    if len(name) > _MAX_ENCODED:
+        return project_key.startswith(name[:_MAX_ENCODED] + "-")
+    return name == project_key
+
+
+class TranscriptReader:
+    """Turns the lines of one stretch of a transcript into records.
+
+    `read` the lines in order, then take what `finish` returns.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._is_main = claim.kind == "transcript"
+        self._records: list[Record] = []
+        self._types: dict[tuple[str, str], int] = {}
+        self._calls: dict[str, tools.Call] = {}
+        self._results: dict[str, tools.Result] = {}
+        self._usage: dict[str, Usage] = {}
+        self._links: dict[tuple[str, str, int], AgentLink] = {}
+        self._urls: dict[tuple[str, str], Link] = {}
+        self._facts: dict[str, str] = {}
+        self._cwd: object = None
+        self._started: str | None = None
+        self._ended: str | None = None
+        self._message_count = 0
+        self._sidechain_count = 0
+
+    def read(self, lines: Iterable[Line]) -> None:
+        """Take in whole lines, in the order of the file."""
+        loads = orjson.loads
+        for line in lines:
+            start, data = line
+            if data.startswith(b"{") and data.endswith(b"}") and b"\\u0000" not in data:
+                try:
+                    self._object(loads(data), start, data)
+                    continue
+                except orjson.JSONDecodeError:
+                    pass
+            self._pieces(line)
+
+    def _pieces(self, line: Line) -> None:
+        """Read a line that is not plainly one object."""
+        for piece in pieces(line, is_known):
+            begin = piece.start - line.start
+            data = line.data[begin : begin + piece.length]
+            if piece.object is None:
+                self._quarantine(piece.reason or "not an object", piece.start, data)
+                continue
+            if piece.reason:
+                self._issue(piece.reason, piece.start, data)
+            self._object(piece.object, piece.start, data)
+
+    # -- one object ------------------------------------------------------------------------------
+
+    def _object(self, line: JSONObject, start: int, data: bytes) -> None:
+        get = line.get
+        kind = get("type")
+        if kind.__class__ is not str:
+            kind = ""
+        key = (kind, self._subtype(kind, line))
+        self._types[key] = self._types.get(key, 0) + 1
+        if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
+            return  # secrets, and lines of other programs: counted, not believed
+        self._start = start
+        self._length = len(data)
+        self._data = data
+        self._rows = 0
+        self._envelope(line)
+        if kind == "assistant":
+            self._assistant(line)
+        elif kind == "user":
+            self._user(line)
+        elif kind == "progress":
+            self._progress(line)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "system":
+            self._system(line)
+        elif kind in _STATE:
+            self._state(kind, line)
+        else:
+            self._other(kind, line)
+
+    @staticmethod
+    def _subtype(kind: object, line: JSONObject) -> str:
+        value: object = None
+        if kind in _SUBTYPES:
+            value = line.get(_SUBTYPES[kind])
+        elif kind in _NESTED_SUBTYPES:
+            value = mapping(line.get(_NESTED_SUBTYPES[kind])).get("type")
+        return value if isinstance(value, str) else ""
+
+    def _envelope(self, line: JSONObject) -> None:
+        """Take what every line may state: identity, time, and facts of the session."""
+        get = line.get
+        self._uuid = self._text_or_none("uuid", get("uuid"))
+        self._parent = self._text_or_none("parentUuid", get("parentUuid"))
+        self._is_meta = 1 if get("isMeta") is True else 0
+        self._is_sidechain = 1 if get("isSidechain") is True else 0
+        self._model: str | None = None
+        stated = get("timestamp")
+        moment = self._timestamp = utc(stated)
+        if moment is not None:
+            if self._started is None or moment < self._started:
+                self._started = moment
+            if self._ended is None or moment > self._ended:
+                self._ended = moment
+        elif stated is not None:
+            self._wrong("timestamp", stated)
+        facts = self._facts
+        for key, name in _ENVELOPE:
+            value = get(key)
+            if value.__class__ is str and value:
+                facts[name] = value
+        session = get("sessionId")
+        if session.__class__ is str and session and "stated_session_key" not in facts:
+            facts["stated_session_key"] = folded(session)
+        cwd = get("cwd")
+        if cwd.__class__ is str and cwd and cwd != self._cwd:
+            self._cwd = cwd
+            facts.setdefault("first_cwd", cwd)
+            if is_encoded(cwd, self._claim.project_key):
+                facts.setdefault("first_project_cwd", cwd)
+
+    # -- user and assistant lines ----------------------------------------------------------------
+
+    def _assistant(self, line: JSONObject) -> None:
+        self._count_message()
+        message = line.get("message")
+        if isinstance(message, dict):
+            content = message.get("content")
+            self._model = self._text_or_none("model", message.get("model"))
+            usage = message.get("usage")
+            if isinstance(usage, dict):
+                self._add_usage(line, message, usage)
+            elif usage is not None:
+                self._wrong("usage", usage)
+        else:
+            content = message
+        is_failure = line.get("isApiErrorMessage") is True
+        if isinstance(content, list):
+            for number, block in enumerate(content):
+                self._assistant_block(number, block, is_failure)
+        elif isinstance(content, str):
+            self._say("error" if is_failure else "text", content, 0, "assistant")
+        if not self._rows:
+            self._say("text", "", 0, "assistant")
+
+    def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
+        if block.__class__ is not dict:
+            if isinstance(block, str):
+                self._say("text", block, number, "assistant")
+            return
+        kind = block.get("type")
+        if kind == "text":
+            text = self._text_of(block, "text")
+            self._say("error" if is_failure else "text", text, number, "assistant")
+        elif kind == "tool_use" or kind == "server_tool_use":
+            self._tool_use(number, block)
+        elif kind == "thinking" or kind == "redacted_thinking":
+            text = self._text_of(block, "thinking") if kind == "thinking" else ""
+            self._say("thinking", text, number, "assistant")
+        elif kind == "tool_result":  # some gateways answer inside the assistant's line
+            self._tool_result(number, block, {}, "assistant")
+        elif kind == "image" or kind == "document":
+            self._say("image", placeholder(block), number, "assistant")
+        elif kind == "fallback":
+            models = [str(block.get(end) or "?") for end in ("from", "to")]
+            self._say("system", f"Fell back from {models[0]} to {models[1]}", number, "assistant")
+        elif text := obvious_text(block):
+            self._say("text", text, number, "assistant")
+
+    def _tool_use(self, number: int, block: JSONObject) -> None:
+        arguments = block.get("input")
+        if arguments is None:
+            arguments = {}
+        text = json_text(arguments, lambda: self._exact_input(number, arguments))
+        self._say("tool_use", text, number, "assistant")
+        position = (self._start, number)
+        name = self._text_or_none("tool name", block.get("name"))
+        call = tools.Call(
+            name, tools.target(mapping(arguments)), self._timestamp, position, self._length
+        )
+        identity = string(block.get("id"))
+        if identity is None:
+            self._records.append(tools.joined(None, call, None))
+        else:
+            self._calls.setdefault(identity, call)
+
+    def _exact_input(self, number: int, arguments: object) -> object:
+        """Decode the line again with integers of any size; orjson made floats of the largest."""
+        try:
+            line = json.loads(self._data)
+            return line["message"]["content"][number]["input"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return arguments
+
+    def _user(self, line: JSONObject) -> None:
+        self._count_message()
+        message = line.get("message")
+        content = message.get("content") if isinstance(message, dict) else message
+        if content.__class__ is not list:
+            blocks: list[object] = [content] if isinstance(content, str) else []
+        else:
+            blocks = content
+        kind = ""
+        for number, block in enumerate(blocks):
+            if block.__class__ is dict:
+                block_type = block.get("type")
+                if block_type == "tool_result":
+                    extra = mapping(line.get("toolUseResult"))
+                    self._tool_result(number, block, extra, "user")
+                    continue
+                if block_type == "image" or block_type == "document":
+                    self._say("image", placeholder(block), number, "user")
+                    continue
+                text = self._text_of(block, "text") or obvious_text(block)
+            elif isinstance(block, str):
+                text = block
+            else:
+                continue
+            kind = self._user_text(line, kind, text, number)
+        if not self._rows:
+            self._say(kind or self._user_kind(line, ""), "", 0, "user")
+
+    def _user_text(self, line: JSONObject, kind: str, text: str, number: int) -> str:
+        """Add a block of text; return the kind of the line, once a block has told it."""
+        if people.is_beside(text) and line.get("isCompactSummary") is not True:
+            self._say("meta", text, number, "user")
+            return kind
+        if not kind:
+            kind = self._user_kind(line, text)
+            if self._is_main and kind == "prompt" and text.strip():
+                self._facts.setdefault("first_prompt", text[:_MAX_TITLE])
+        self._say(kind, text, number, "user")
+        return kind
+
+    def _user_kind(self, line: JSONObject, text: str) -> str:
+        if line.get("isCompactSummary") is True:
+            return "compact_summary"
+        origin = string(mapping(line.get("origin")).get("kind"))
+        if self._is_meta:
+            return "agent_message" if origin in ("peer", "coordinator") else "meta"
+        return people.kind_of(text, is_sidechain=bool(self._is_sidechain), origin=origin)
+
+    def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
+        text = tools.result_text(block.get("content"))
+        position = (self._start, number)
+        answer = tools.result(block, text, extra, self._timestamp, position, self._length)
+        self._say("tool_result", text, number, role, 1 if answer.is_error else 0)
+        identity = string(block.get("tool_use_id"))
+        if identity is None:
+            self._wrong("tool_use_id", block.get("tool_use_id"))
+            return
+        self._results.setdefault(identity, answer)
+        for link in tools.agent_links(identity, text, extra, self._start):
+            self._link(link)
+        if extra or text.startswith("Workflow"):
+            run = tools.workflow_link(identity, text, extra, self._start)
+            if run:
+                self._records.append(run)
+
+    def _count_message(self) -> None:
+        self._message_count += 1
+        self._sidechain_count += self._is_sidechain
+
+    def _add_usage(self, line: JSONObject, message: JSONObject, usage: JSONObject) -> None:
+        """Keep the line's token counts if they are the best of their response so far.
+
+        Counts of one line are taken together: gateways move tokens between fields as a response
+        grows, so the best of each field would be a sum that never was.
+        """
+        if self._model == "<synthetic>":
+            return
+        api_id = string(message.get("id"))
+        key = api_id or self._uuid
+        if key is None:
+            return
+        output = self._tokens(usage, "output_tokens")
+        known = self._usage.get(key)
+        request = string(line.get("requestId"))
+        if known is not None and known.output_tokens > output:
+            if request and not known.request_id:
+                self._usage[key] = known._replace(request_id=request)
+            return
+        split = mapping(usage.get("cache_creation"))
+        five, hour = (
+            self._tokens(split, f"ephemeral_{lifetime}_input_tokens") for lifetime in ("5m", "1h")
+        )
+        if not five and not hour:
+            five = self._tokens(usage, "cache_creation_input_tokens")
+        self._usage[key] = Usage(
+            key,
+            api_id,
+            request or (known.request_id if known else None),
+            string(line.get("sessionId")),
+            self._model,
+            self._timestamp,
+            self._tokens(usage, "input_tokens"),
+            output,
+            self._tokens(usage, "cache_read_input_tokens"),
+            five,
+            hour,
+            self._tokens(mapping(usage.get("server_tool_use")), "web_search_requests"),
+            1 if message.get("stop_reason") is None else 0,
+            self._start,
+            self._length,
+        )
+
+    def _tokens(self, counts: JSONObject, key: str) -> int:
+        value = counts.get(key)
+        if value is None:
+            return 0
+        if not is_count(value):
+            self._wrong(key, value)
+            return 0
+        return value  # type: ignore[return-value]
+
+    # -- other chain lines -----------------------------------------------------------------------
+
+    def _system(self, line: JSONObject) -> None:
+        subtype = line.get("subtype")
+        if subtype == "api_error":
+            error = mapping(line.get("error"))
+            text = string(error.get("formatted")) or string(error.get("message"))
+            text = text or obvious_text(error.get("error")) or string(error.get("type"))
+            status = error.get("status")
+            self._say("error", text or f"API error {status or ''}".strip(), 0, "system")
+            return
+        content = line.get("content")
+        text = content if isinstance(content, str) else obvious_text(content)
+        if subtype == "stop_hook_summary":
+            text = text or obvious_text([line.get("hookErrors"), line.get("stopReason")])
+            if text:
+                self._say("hook", text, 0, "system")
+        elif text:
+            kind = "system"
+            if subtype == "local_command":
+                kind = people.kind_of(text, is_sidechain=False, origin="system")
+                kind = "system" if kind == "meta" else kind
+            self._say(kind, text, 0, "system")
+
+    def _attachment(self, line: JSONObject) -> None:
+        attachment = mapping(line.get("attachment"))
+        kind = string(attachment.get("type")) or ""
+        if kind == "queued_command":
+            prompt = attachment.get("prompt")
+            text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
+            mode = attachment.get("commandMode")
+            queued = "queued_prompt" if mode in (None, "prompt") else "task_notification"
+            if attachment.get("isMeta") is True:
+                queued = "meta"
+            self._say(queued, text, 0, "user")
+            return
+        text = obvious_text(attachment)
+        if text:
+            self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
+
+    def _progress(self, line: JSONObject) -> None:
+        data = mapping(line.get("data"))
+        agent, call = string(data.get("agentId")), string(line.get("parentToolUseID"))
+        if agent and call and data.get("type") == "agent_progress":
+            self._link(AgentLink(agent, call, tools.BY_PROGRESS, self._start))
+
+    # -- lines without uuid ----------------------------------------------------------------------
+
+    def _state(self, kind: str, line: JSONObject) -> None:
+        key, name = _STATE[kind]
+        value = line.get(key)
+        if isinstance(value, str):
+            if value:
+                self._facts[name] = value[:_MAX_TITLE]
+        elif value is not None:
+            self._wrong(key, value)
+
+    def _other(self, kind: str, line: JSONObject) -> None:
+        if kind == "queue-operation":
+            self._queue(line)
+        elif kind == "summary":
+            title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
+            if title and leaf:
+                self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
+        elif kind == "pr-link":
+            self._url("pull_request", line.get("prUrl"), line.get("prRepository"))
+        elif kind == "frame-link":
+            self._url("frame", line.get("frameUrl"), line.get("title"))
+        elif kind == "worktree-state":
+            state = mapping(line.get("worktreeSession"))
+            self._url("worktree", state.get("worktreePath"), state.get("worktreeBranch"))
+        elif kind == "fork-context-ref":
+            parent = string(line.get("parentSessionId"))
+            if parent:
+                self._facts["forked_from_key"] = folded(parent)
+        elif kind not in TRANSCRIPT_TYPES and (text := obvious_text(line)):
+            self._say("system", text, 0, "system")
+
+    def _queue(self, line: JSONObject) -> None:
+        content = line.get("content")
+        if line.get("operation") != "enqueue" or not content:
+            return
+        text = content if isinstance(content, str) else tools.result_text(content)
+        task = self._queued_task(text)
+        if task is None and not text.lstrip().startswith("<task-notification>"):
+            self._say("queued_prompt", text, 0, "user")
+            return
+        self._say("task_notification", text, 0, "user")
+        if task is None:
+            return
+        agent, call = string(task.get("task_id")), string(task.get("tool_use_id"))
+        if agent and call:
+            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+
+    @staticmethod
+    def _queued_task(text: str) -> JSONObject | None:
+        """Return the task that a queued JSON object announces, None if it is none."""
+        if not text.startswith("{"):
+            return None
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return None
+        return value if isinstance(value, dict) and "task_id" in value else None
+
+    def _url(self, kind: str, url: object, title: object) -> None:
+        if not isinstance(url, str) or not url:
+            self._wrong("url", url)
+            return
+        link = Link(kind, url, string(title), self._timestamp, self._start, self._length)
+        self._urls.setdefault((kind, url), link)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _say(self, kind: str, text: str, block: int, role: str, is_error: int = 0) -> None:
+        """Add the row of one block."""
+        is_cut = 0
+        if len(text) > MAX_TEXT:
+            text = text[:MAX_TEXT]
+            is_cut = 1
+        if kind in _TOOL_KINDS:
+            said, given = None, text
+        else:
+            said, given = text, None
+            if kind == "task_notification":
+                self._notification(text)
+        self._rows += 1
+        self._records.append(
+            Message(
+                kind,
+                said,
+                given,
+                role,
+                self._timestamp,
+                self._model,
+                self._uuid,
+                self._parent,
+                self._is_meta,
+                self._is_sidechain,
+                is_error,
+                is_cut,
+                0 if text.isascii() else has_cjk(text),
+                self._start,
+                self._length,
+                block,
+            )
+        )
+
+    def _notification(self, text: str) -> None:
+        """Read the task and the call that a `<task-notification>` names."""
+        agent, call = _tagged(text, "task-id"), _tagged(text, "tool-use-id")
+        if agent and call:
+            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+
+    def _link(self, link: AgentLink) -> None:
+        self._links.setdefault((link.agent_key, link.tool_use_id, link.method), link)
+
+    def _text_of(self, block: object, key: str) -> str:
+        value = block.get(key)  # type: ignore[attr-defined]
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            self._wrong(key, value)
+        return ""
+
+    def _text_or_none(self, field: str, value: object) -> str | None:
+        if value is None or value.__class__ is str:
+            return value
+        self._wrong(field, value)
+        return None
+
+    # -- issues ----------------------------------------------------------------------------------
+
+    def _wrong(self, field: str, value: object) -> None:
+        """Note that a field is unusable; its column becomes NULL."""
+        self._issue(f"{field}: unusable {type(value).__name__}", self._start, self._data)
+
+    def _issue(self, reason: str, start: int, data: bytes) -> None:
+        self._records.append(Issue(reason, 0, sample(data), start, len(data)))
+
+    def _quarantine(self, reason: str, start: int, data: bytes) -> None:
+        self._records.append(Issue(reason, 1, sample(data), start, len(data)))
+
+    def finish(self) -> list[Record]:
+        """Return all records: messages in the order of the file, then what was gathered."""
+        records = self._records
+        records.extend(self._tool_calls())
+        records.extend(self._usage.values())
+        records.extend(self._links.values())
+        records.extend(self._urls.values())
+        records.extend(LineType(*key, count) for key, count in self._types.items())
+        if self._types:
+            records.append(self._transcript())
+        return records
+
+    def _tool_calls(self) -> Iterable[ToolCall]:
+        for identity, call in self._calls.items():
+            yield tools.joined(identity, call, self._results.get(identity))
+        for identity, answer in self._results.items():
+            if identity not in self._calls:
+                yield tools.joined(identity, None, answer)
+
+    def _transcript(self) -> Transcript:
+        fact = self._facts.get
+        return Transcript(
+            fact("stated_session_key"),
+            self._started,
+            self._ended,
+            self._message_count,
+            self._sidechain_count,
+            fact("first_prompt"),
+            fact("first_cwd"),
+            fact("first_project_cwd"),
+            fact("custom_title"),
+            fact("ai_title"),
+            fact("agent_name"),
+            fact("git_branch"),
+            fact("agent_version"),
+            fact("slug"),
+            fact("permission_mode"),
+            fact("mode"),
+            fact("agent_setting"),
+            fact("session_kind"),
+            fact("entrypoint"),
+            fact("team_name"),
+            fact("last_prompt"),
+            fact("forked_from_key"),
+        )
+
+
+def _tagged(text: str, tag: str) -> str | None:
+    """Return what stands between `<tag>` and `</tag>`, None if there is no such pair."""
+    start = text.find(f"<{tag}>")
+    if start < 0:
+        return None
+    start += len(tag) + 2
+    end = text.find(f"</{tag}>", start, start + 200)
+    return text[start:end].strip() or None if end >= 0 else None

@@ -1,0 +1,59 @@
+"""Who said it: user lines of Claude Code are prompts, commands, tool output and much else.
+
+The order of the tests is that of the format: a block is judged by the text it begins with, and
+blocks that an editor puts beside a prompt (what is open, what is selected) are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What the text of a whole line begins with, and what it then is.
+_PREFIXES = (
+    ("<command-name>", "command"),
+    ("<command-message>", "command"),
+    ("<local-command-stdout>", "command_output"),
+    ("<local-command-stderr>", "command_output"),
+    ("<bash-input>", "bash_input"),
+    ("<bash-stdout>", "bash_output"),
+    ("<bash-stderr>", "bash_output"),
+    ("<task-notification>", "task_notification"),
+    ("<teammate-message", "agent_message"),
+    ("<cross-session-message", "agent_message"),
+    ("<user-memory-input>", "memory_input"),
+    ("[Request interrupted by user", "interrupt"),
+)
+_STARTS = tuple(prefix for prefix, _ in _PREFIXES)
+
+_beside = re.compile(
+    r"\s*(?:<(ide_opened_file|ide_selection|system-reminder)>.*?</\1>\s*)+", re.DOTALL
+).fullmatch
+_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+
+PEOPLE = frozenset({"prompt", "command", "bash_input"})
+"""Kinds of a user line that a person typed."""
+
+
+def is_beside(text: str) -> bool:
+    """Is the block nothing but what an editor or the program put beside the prompt?"""
+    return text.lstrip()[:1] == "<" and _beside(text) is not None
+
+
+def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
+    """Return the kind of a user line whose first text of its own is `text`."""
+    start = text.lstrip()
+    if start.startswith(_STARTS):
+        return next(kind for prefix, kind in _PREFIXES if start.startswith(prefix))
+    if origin is not None and origin != "human":
+        return "meta"
+    return "agent_prompt" if is_sidechain else "prompt"
+
+
+def command_title(text: str) -> str | None:
+    """Return `/name arguments` of a command line, None if it names no command."""
+    name = _COMMAND.search(text)
+    if name is None:
+        return None
+    arguments = _COMMAND_ARGUMENTS.search(text)
+    return f"{name[1]} {arguments[1] if arguments else ''}".strip()

@@ -1,0 +1,154 @@
+"""Values of any type, as the columns want them.
+
+Agents, gateways and forks of them write any type into any field. Here a value is taken for what
+it is meant to be, or it is None; nothing raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+
+import orjson
+
+MAX_TEXT = 256 * 1024
+"""Characters of text that a column keeps; the archive has the rest."""
+
+_MAX_SAMPLE = 4096
+_SECRET_LINE = b"bridge-session"
+_MAX_DEPTH = 64
+_MAX_INTEGER = 2**63 - 1
+_MAX_COUNT = 2**53  # a larger token count is no count, and JSON readers would round it
+
+_cjk = re.compile(
+    "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u3130-\u318f\u31a0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
+    "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
+).search
+
+# Where programs put what a person could read, in the order of how likely it is.
+_TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
+
+
+def has_cjk(text: str) -> int:
+    """Return 1 if the text holds Chinese, Japanese or Korean letters."""
+    return 0 if text.isascii() or _cjk(text) is None else 1
+
+
+def string(value: object) -> str | None:
+    """Return the value if it is text that says something, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def integer(value: object) -> int | None:
+    """Return the value if it is an integer that SQLite can hold, else None."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER:
+        return value
+    return None
+
+
+def is_count(value: object) -> bool:
+    """Is the value a plausible number of tokens: an integer from 0 to 2^53?"""
+    return value.__class__ is int and 0 <= value <= _MAX_COUNT
+
+
+def mapping(value: object) -> dict[str, object]:
+    """Return the value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
+    """Return compact JSON, with integers beyond 64 bit as text and at most 64 levels.
+
+    `exact` decodes the value again with all digits of its integers; it is asked only when some
+    are too many for orjson, which makes them floats.
+    """
+    if not _is_plain(value):
+        value = _tamed(exact() if exact else value, 0)
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def sample(data: bytes) -> str | None:
+    """Return the first 4 KB of a piece for its issue; None if it may hold a secret."""
+    if _SECRET_LINE in data:
+        return None
+    return data[:_MAX_SAMPLE].decode("utf-8", "replace").replace("\x00", "\u2400")
+
+
+def obvious_text(value: object) -> str:
+    """Return the text that a person would read in an object of unknown type, or ''.
+
+    Looks at the usual keys only, three levels deep: ids, paths and flags are not text.
+    """
+    return "\n".join(_texts(value, 3))
+
+
+def placeholder(block: dict[str, object]) -> str:
+    """Return what stands for an image or a document: its media type, size and title."""
+    source = mapping(block.get("source"))
+    media_type = string(source.get("media_type")) or string(source.get("type")) or "unknown type"
+    size = _base64_size(source.get("data"))
+    parts = [str(block.get("type") or "image"), media_type, *([size] if size else [])]
+    title = string(block.get("title"))
+    return f"[{' '.join(parts)}{f': {title}' if title else ''}]"
+
+
+def _base64_size(data: object) -> str | None:
+    if not isinstance(data, str):
+        return None
+    size = len(data) * 3 // 4 - data[-2:].count("=")
+    return f"{size:,} bytes"
+
+
+def _texts(value: object, depth: int) -> Iterable[str]:
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif depth and isinstance(value, list):
+        for item in value:
+            yield from _texts(item, depth - 1)
+    elif depth and isinstance(value, dict):
+        for key in _TEXT_KEYS:
+            yield from _texts(value.get(key), depth - 1)
+        yield from _texts(value.get("file"), depth - 1) if depth > 1 else ()
+
+
+def _is_plain(value: object) -> bool:
+    """Can orjson write this value without loss: shallow, and no integer beyond 64 bit?
+
+    An integer of 2^64 and more has arrived here as a float, which prints rounded.
+    """
+    pending = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if item.__class__ is str:
+            continue
+        if depth >= _MAX_DEPTH or _is_wide(item):
+            return False
+        if item.__class__ is dict:
+            pending.extend((child, depth + 1) for child in item.values())
+        elif item.__class__ is list:
+            pending.extend((child, depth + 1) for child in item)
+    return True
+
+
+def _is_wide(item: object) -> bool:
+    if item.__class__ is int or item.__class__ is float:
+        return abs(item) > _MAX_INTEGER
+    return False
+
+
+def _tamed(value: object, depth: int) -> object:
+    if isinstance(value, dict | list) and depth >= _MAX_DEPTH:
+        return "(nested too deeply)"
+    if isinstance(value, dict):
+        return {key: _tamed(child, depth + 1) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_tamed(child, depth + 1) for child in value]
+    if _is_wide(value):
+        return str(value) if isinstance(value, int) else f"{value:.0f}"
+    return value

@@ -1,0 +1,87 @@
+"""What is indexed, how far, and what is wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from . import display, sql
+from .output import write, write_table
+from .terminal import Paint, safe, safe_json
+
+_Row = dict[str, object]
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a database; its fields are the JSON object."""
+
+    database: str
+    size: int
+    sources: list[_Row]
+    last_run: _Row | None
+    failed_runs: list[_Row]
+    """Of the last runs those that were killed or ended with an error."""
+    issues: list[_Row]
+
+
+def look(connection: sqlite3.Connection, database: Path) -> Status:
+    """Return the state of the database."""
+    runs = _rows(connection, "status_runs")
+    failed = [run for run in runs if run["finished_at"] is None or run["error"] is not None]
+    beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
+    return Status(
+        str(database),
+        sum(path.stat().st_size for path in beside if path.exists()),
+        _rows(connection, "status_sources"),
+        runs[0] if runs else None,
+        failed,
+        _rows(connection, "issues_by_reason"),
+    )
+
+
+def write_status(connection: sqlite3.Connection, status: Status, *, as_json: bool) -> None:
+    """Print the state, as text or as one JSON object."""
+    if as_json:
+        write([safe_json(asdict(status)) + "\n"])
+        return
+    paint = Paint.for_stream(sys.stdout)
+    write([f"{safe(status.database)}, {display.size(status.size)}\n"])
+    if status.last_run is None:
+        write(["No sync has run yet.\n"])
+    else:
+        write([_of_run(status.last_run) + "\n"])
+    if status.sources:
+        write(["\n"])
+        _table(connection, status.sources)
+    for run in status.failed_runs[:_LISTED]:
+        how = safe(str(run["error"])) if run["error"] else "was killed"
+        write([paint(f"\nThe sync of {display.moment(str(run['started_at']))} {how}\n", "red")])
+    if status.issues:
+        write(["\n"])
+        _table(connection, status.issues[:_LISTED])
+        write(["\nEach of them: assoc-ingest list issues\n"])
+
+
+def _of_run(run: _Row) -> str:
+    text = f"Last sync {display.moment(str(run['started_at']))}"
+    if run["finished_at"] is None:
+        return f"{text}, still running or killed"
+    counts = [
+        display.many(int(str(run[name])), word)
+        for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))
+    ]
+    return f"{text}: {', '.join(counts)}, {display.size(int(str(run['bytes_read'])))}"
+
+
+def _table(connection: sqlite3.Connection, rows: list[_Row]) -> None:
+    names = list(rows[0])
+    write_table(connection, names, [list(row.values()) for row in rows], whole=False)
+
+
+def _rows(connection: sqlite3.Connection, name: str) -> list[_Row]:
+    query = sql.query(name)
+    return [dict(row) for row in connection.execute(query.sql, dict.fromkeys(query.parameters))]

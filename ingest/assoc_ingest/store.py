@@ -1,0 +1,412 @@
+"""The only writer. A batch is one transaction: rows, index rows, archive, checkpoints.
+
+`Batch` takes the records of many files, about 32 MB of input, and writes them in bulk:
+
+1. a file is registered: its row, and the session, subagent and project that its path names;
+2. a rewritten file loses its rows and its archive;
+3. records are gathered and inserted with `executemany`, the ids of messages given here, so that
+   tool calls can refer to them;
+4. at the end the checkpoints are written, the derived facts of what was touched are refreshed
+   (`derive`), the new messages enter the full-text index with one statement, and all is committed.
+
+A kill anywhere leaves the database as it was before the batch, or as it is after. Any error of
+SQLite ends the batch: going on after one row failed would commit rows without their checkpoint.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from . import archive, model
+from .archive import Frame
+from .derive import Touched, refresh
+from .discover import Found
+from .model import Checkpoint, Claim, KnownFile
+from .tail import Prefix
+from .when import from_milliseconds
+from .writers import CLEARED, INSERTS, WRITE_CHECKPOINT
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""Input after which a batch is committed."""
+
+_R = TypeVar("_R")
+
+_FLUSH_BYTES = 8 * 1024 * 1024  # input whose records are held in memory before they are inserted
+_SAMPLED_ISSUES = 100  # quarantined pieces of one file that keep a sample
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file that takes part in the batch: its references, and what changes in its row."""
+
+    id: int
+    source_id: int
+    claim: Claim
+    found: Found
+    session_id: int | None
+    subagent_id: int | None
+    session_key: str | None
+    prefix: Prefix | None
+
+
+@dataclass(slots=True)
+class Written:
+    """What a batch wrote."""
+
+    rows: int = 0
+    issues: int = 0
+    quarantined: int = 0
+
+
+@dataclass
+class Batch:
+    """One transaction: `open_file`, `add` per stretch, then `prepare` and `finish`."""
+
+    connection: sqlite3.Connection
+    now: str
+    written: Written = field(default_factory=Written)
+    input_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._pending: dict[type, list[Any]] = {}
+        self._pending_bytes = 0
+        self._files: dict[int, OpenFile] = {}
+        self._touched = Touched()
+        self.connection.execute("begin immediate")
+        (last,) = self.connection.execute("select max(id) from messages").fetchone()
+        self._first_id = self._next_id = (last or 0) + 1
+
+    # -- files -----------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Has the batch as much input as one transaction should have?"""
+        return self.input_bytes >= BATCH_BYTES
+
+    def open_file(
+        self,
+        source_id: int,
+        found: Found,
+        claim: Claim,
+        known: KnownFile | None,
+        prefix: Prefix | None,
+        *,
+        generation: int = 0,
+        is_rewritten: bool = False,
+    ) -> OpenFile:
+        """Take a file into the batch; `known` is its row, `prefix` where its reading continues.
+
+        A rewritten file loses what was read of it. A prefix of None is that of a document that
+        cannot be read at present: it keeps its rows, and all it gets is the issue that says so.
+        """
+        session_key = claim.session_key
+        if session_key is None and known is not None and not is_rewritten:
+            session_key = known.session_key
+        file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
+        file.id = known.id if known else self._insert_file(file, generation)
+        if is_rewritten:
+            self._clear(file.id)
+        elif prefix is None:
+            self._forgive(file.id)
+        self._refer(file)
+        if known is not None and known.path != found.path:
+            self._touched.moved.add(file.id)
+        self._take_in(file)
+        return file
+
+    def _take_in(self, file: OpenFile) -> None:
+        self._files[file.id] = file
+        self._touched.files.add(file.id)
+
+    def note_stat(self, known: KnownFile, found: Found) -> None:
+        """Remember how the directory shows a file whose content is as it was read."""
+        self.connection.execute(
+            "update files set size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, device = ?,"
+            " mtime = ? where id = ?",
+            (
+                found.size, found.mtime_ns, found.ctime_ns, found.inode, found.device,
+                from_milliseconds(found.mtime_ns // 1_000_000), known.id,
+            ),
+        )  # fmt: skip
+
+    def _insert_file(self, file: OpenFile, generation: int) -> int:
+        found, claim = file.found, file.claim
+        cursor = self.connection.execute(
+            "insert into files (path, kind, size, offset, line_count, issue_count,"
+            " first_seen_at, last_synced_at, agent_key, project_key, workflow, generation,"
+            " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id)"
+            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)",
+            (
+                found.path, claim.kind, found.size, self.now, self.now, claim.agent_key,
+                claim.project_key, claim.workflow, generation, found.inode, found.device,
+                file.source_id,
+            ),
+        )  # fmt: skip
+        return int(cursor.lastrowid or 0)
+
+    def _refer(self, file: OpenFile) -> None:
+        """Fill the references of a file: project, session and subagent, made where missing."""
+        claim = file.claim
+        project_id = None
+        if claim.project_key is not None:
+            project_id = self._identify("projects", source_id=file.source_id, key=claim.project_key)
+            self._name_project(project_id, claim)
+        if file.session_key is not None:
+            file.session_id = self._identify(
+                "sessions", source_id=file.source_id, session_key=file.session_key
+            )
+            self._touched.sessions.add(file.session_id)
+        if claim.agent_key is not None:
+            file.subagent_id = self._subagent(file.source_id, file.session_key, claim)
+        self.connection.execute(
+            "update files set path = ?, kind = ?, project_key = ?, workflow = ?,"
+            " session_key = ?, session_id = ?, subagent_id = ?, project_id = ? where id = ?",
+            (
+                file.found.path, claim.kind, claim.project_key, claim.workflow,
+                file.session_key, file.session_id, file.subagent_id, project_id, file.id,
+            ),
+        )  # fmt: skip
+
+    def _name_project(self, project_id: int, claim: Claim) -> None:
+        # Until a line states the real path, the directory's own name is all there is.
+        self.connection.execute(
+            "update projects set name = coalesce(name, ?) where id = ?",
+            (claim.project_directory, project_id),
+        )
+
+    def _identify(self, table: str, **key: object) -> int:
+        """Return the id of the row with this key, inserted if there is none."""
+        where = " and ".join(f"{column} = :{column}" for column in key)
+        row = self.connection.execute(f"select id from {table} where {where}", key).fetchone()
+        if row is not None:
+            return int(row[0])
+        columns, values = ", ".join(key), ", ".join(f":{column}" for column in key)
+        cursor = self.connection.execute(f"insert into {table} ({columns}) values ({values})", key)
+        return int(cursor.lastrowid or 0)
+
+    def _subagent(self, source_id: int, session_key: str | None, claim: Claim) -> int:
+        key = (source_id, session_key or "", claim.agent_key)
+        row = self.connection.execute(
+            "select id from subagents"
+            " where source_id = ? and coalesce(session_key, '') = ? and agent_key = ?",
+            key,
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+        cursor = self.connection.execute(
+            "insert into subagents (source_id, session_key, agent_key, kind, workflow)"
+            " values (?, ?, ?, 'task', ?)",
+            (source_id, session_key, claim.agent_key, claim.workflow),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def _clear(self, file_id: int) -> None:
+        """Remove all that was read from a file; what others derived from it is refreshed."""
+        self._flush()
+        self._touched.before_clearing(self.connection, file_id)
+        for table in CLEARED:
+            self.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
+        archive.clear(self.connection, file_id)
+        self.connection.execute(
+            "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
+            " where id = ?",
+            (file_id,),
+        )
+
+    def _forgive(self, file_id: int) -> None:
+        """Remove the issue of a document that could not be read: it is looked at again."""
+        self.connection.execute(
+            "delete from issues where file_id = ? and quarantined = 1", (file_id,)
+        )
+
+    def mark_gone(self, file_ids: Iterable[int]) -> None:
+        """Note that files are missing since now; their rows stay."""
+        ids = list(file_ids)
+        self.connection.executemany(
+            "update files set gone_at = ? where id = ?", [(self.now, id_) for id_ in ids]
+        )
+        self._touched.files.update(ids)
+        self._touched.gone.update(ids)
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        file: OpenFile,
+        records: Iterable[model.Record],
+        frames: Sequence[Frame],
+        prefix: Prefix | None,
+        size: int,
+    ) -> None:
+        """Append a stretch of `size` bytes to a file: what it means, its bytes, where it ends.
+
+        The file may have been opened in the batch before this one.
+        """
+        self._take_in(file)
+        if frames:
+            archive.append(self.connection, file.id, frames)
+            if file.prefix is not None and file.prefix.offset:
+                archive.merge(self.connection, file.id, file.prefix.offset)
+        file.prefix = prefix
+        self.input_bytes += size
+        self._pending_bytes += size
+        self._append_records(file, records)
+        if self._pending_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def _append_records(self, file: OpenFile, records: Iterable[model.Record]) -> None:
+        by_type: dict[type, list[Any]] = {}
+        for record in records:
+            by_type.setdefault(record.__class__, []).append(record)
+        for transcript in _of(model.Transcript, by_type):
+            self._take_transcript(file, transcript)
+        ids = self._append_messages(file, _of(model.Message, by_type))
+        self._append_tool_calls(file, _of(model.ToolCall, by_type), ids)
+        self._touched.responses.update(use.response_key for use in _of(model.Usage, by_type))
+        by_type[model.Issue] = self._counted_issues(file, _of(model.Issue, by_type))
+        for kind, rows in by_type.items():
+            if kind not in (model.Message, model.ToolCall):
+                self._pending.setdefault(kind, []).extend((file.id, *row) for row in rows)
+
+    def _take_transcript(self, file: OpenFile, transcript: model.Transcript) -> None:
+        if file.session_key is None and transcript.stated_session_key is not None:
+            file.session_key = transcript.stated_session_key
+            self._learn_session(file)
+        if transcript.sidechain_count and file.claim.kind == "transcript":
+            self._touched.sidechains.add(file.id)
+
+    def _append_messages(
+        self, file: OpenFile, messages: Iterable[model.Message]
+    ) -> dict[tuple[int, int], int]:
+        """Take messages in; return the ids of tool blocks by their position."""
+        ids = {}
+        next_id = self._next_id
+        references = (file.id, file.session_id, file.subagent_id)
+        rows = self._pending.setdefault(model.Message, [])
+        for message in messages:
+            rows.append((next_id, *references, *message))
+            if message.kind == "tool_use" or message.kind == "tool_result":
+                ids[message.byte_offset, message.block] = next_id
+            next_id += 1
+        self.written.rows += next_id - self._next_id
+        self._next_id = next_id
+        return ids
+
+    def _append_tool_calls(
+        self, file: OpenFile, calls: Iterable[model.ToolCall], ids: dict[tuple[int, int], int]
+    ) -> None:
+        rows = self._pending.setdefault(model.ToolCall, [])
+        for call in calls:
+            values = call._asdict()
+            values["call_id"] = ids.get(values.pop("call"))
+            values["result_id"] = ids.get(values.pop("result"))
+            values["file_id"] = file.id
+            values["session_id"] = file.session_id
+            values["subagent_id"] = file.subagent_id
+            rows.append(values)
+
+    def _counted_issues(self, file: OpenFile, issues: list[model.Issue]) -> list[model.Issue]:
+        """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
+        quarantined = sum(issue.quarantined for issue in issues)
+        self.written.issues += len(issues)
+        self.written.quarantined += quarantined
+        if not quarantined:
+            return issues
+        self._flush()  # issues of earlier stretches are counted in the table
+        (before,) = self.connection.execute(
+            "select count(*) from issues where file_id = ? and quarantined = 1", (file.id,)
+        ).fetchone()
+        kept = []
+        for issue in issues:
+            before += issue.quarantined
+            is_bare = issue.quarantined and before > _SAMPLED_ISSUES
+            kept.append(issue._replace(sample=None) if is_bare else issue)
+        return kept
+
+    def _learn_session(self, file: OpenFile) -> None:
+        """Refer an agent file to the session that its lines name, where its path names none."""
+        self._flush()
+        self._refer(file)
+        for table in ("messages", "tool_calls"):
+            self.connection.execute(
+                f"update {table} set session_id = ?, subagent_id = ? where file_id = ?",
+                (file.session_id, file.subagent_id, file.id),
+            )
+
+    def _flush(self) -> None:
+        """Insert the gathered rows."""
+        pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        for kind in INSERTS:
+            if rows := pending.get(kind):
+                self.connection.executemany(INSERTS[kind], rows)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Write the rows that are left, derived facts and checkpoints."""
+        self._flush()
+        self._write_checkpoints()
+        self._touched.first_message_id = self._first_id
+        refresh(self.connection, self._touched)
+
+    def finish(self) -> Written:
+        """Index the new messages and commit: a few long statements, which SQLite runs alone."""
+        for table in ("messages_fts", "messages_cjk_fts"):
+            self._index(table)
+        self.connection.execute("commit")
+        return self.written
+
+    def rollback(self) -> None:
+        """Leave the database as it was before the batch."""
+        if self.connection.in_transaction:
+            self.connection.execute("rollback")
+
+    def _index(self, table: str) -> None:
+        content = "messages" if table == "messages_fts" else "messages_cjk"
+        self.connection.execute(
+            f"insert into {table} (rowid, text, tool_text)"
+            f" select id, text, tool_text from {content} where id >= ? and id < ?",
+            (self._first_id, self._next_id),
+        )
+
+    def _write_checkpoints(self) -> None:
+        self.connection.executemany(
+            WRITE_CHECKPOINT, (self._checkpoint(file) for file in self._files.values())
+        )
+
+    def _checkpoint(self, file: OpenFile) -> dict[str, object]:
+        found = file.found
+        mark = file.prefix.checkpoint() if file.prefix else None
+        return {
+            "id": file.id,
+            "size": found.size,
+            "offset": mark.offset if mark else None,
+            "head_hash": mark.head_hash if mark else None,
+            "tail_hash": mark.tail_hash if mark else None,
+            "prefix_crc": mark.prefix_crc if mark else None,
+            "now": self.now,
+            "mtime": from_milliseconds(found.mtime_ns // 1_000_000),
+            "mtime_ns": found.mtime_ns,
+            "ctime_ns": found.ctime_ns,
+            "inode": found.inode,
+            "device": found.device,
+        }
+
+
+def _of(kind: type[_R], by_type: dict[type, list[Any]]) -> list[_R]:
+    return by_type.get(kind, [])
+
+
+def known_files(connection: sqlite3.Connection, source_id: int) -> Iterator[KnownFile]:
+    """Yield the newest generation of every path of a source."""
+    for row in connection.execute(
+        "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
+        " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc"
+        " from files where source_id = ? order by path, generation",
+        (source_id,),
+    ):
+        *fields, offset, head_hash, tail_hash, prefix_crc = row
+        yield KnownFile(*fields, Checkpoint(offset, head_hash, tail_hash, prefix_crc))

@@ -1,0 +1,45 @@
+"""What a sync did, in words on standard error and as an object on standard output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import display
+from .output import say, write
+from .terminal import safe_json
+
+if TYPE_CHECKING:
+    from .sync import Report
+
+_COLUMNS = (
+    "id", "started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error",
+)  # fmt: skip
+_NAMED = 20  # unreadable files that are named one by one
+
+
+def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
+    """Print the summary, and the JSON object if it is asked for."""
+    if as_json:
+        write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
+    say(_summary(report, dry_run))
+    for root in report.missing_roots:
+        say(f"Not there; what was read of it stays: {root}")
+    for path, reason in report.unreadable[:_NAMED]:
+        say(f"Could not read {path}: {reason}")
+    if len(report.unreadable) > _NAMED:
+        say(f"Could not read {len(report.unreadable) - _NAMED:,} more files.")
+    if report.quarantined:
+        pieces = display.many(report.quarantined, "piece")
+        say(f"{pieces} could not be understood. To see them: assoc-ingest list issues")
+
+
+def _summary(report: Report, dry_run: bool) -> str:
+    gone = f"; {report.files_gone:,} gone, their rows stay" if report.files_gone else ""
+    if not report.files_read:
+        return f"Nothing new in {display.many(report.files_seen, 'file')}{gone}."
+    read = f"{display.many(report.files_read, 'file')} of {report.files_seen:,}"
+    size = display.size(report.bytes_read)
+    if dry_run:
+        return f"Would read {read}, {size}{gone}."
+    rows = display.many(report.rows, "row of messages", "rows of messages")
+    return f"Read {read}, {size} in {report.seconds:.1f} s: {rows}{gone}."

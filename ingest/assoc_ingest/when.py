@@ -1,0 +1,76 @@
+"""Every date format that agents write, as one UTC text: `YYYY-MM-DDTHH:MM:SS.mmmZ`.
+
+Agents write ISO 8601 with `Z`, with an offset or with none, with and without fractions, and
+integers in seconds or milliseconds. Whatever does not name an instant between the years 2000
+and 2100 becomes None, never "now": a wrong time is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = 946_684_800_000  # 2000-01-01, in milliseconds
+_LAST = 4_102_444_800_000  # 2100-01-01
+_MILLISECONDS_FROM = 10**11  # a larger integer counts milliseconds, a smaller one seconds
+
+# 99 % of all timestamps have exactly the form that we store. Days after the 28th take the slow
+# road, because only the calendar knows whether they exist.
+_stored_form = re.compile(
+    r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z",
+    re.ASCII,
+).fullmatch
+
+
+def utc(value: object, zone: tzinfo = UTC) -> str | None:
+    """Return `value` as UTC text with milliseconds, or None if it names no instant.
+
+    `value` may be ISO text or a number of seconds or milliseconds since 1970. `zone` is used
+    for ISO text without a zone.
+    """
+    if value.__class__ is str:
+        if _stored_form(value):
+            return value
+        return _from_iso(value, zone)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if value != value or abs(value) > _LAST:
+        return None
+    return from_milliseconds(round(value if value >= _MILLISECONDS_FROM else value * 1000))
+
+
+def from_milliseconds(milliseconds: int) -> str | None:
+    """Return the UTC text of `milliseconds` since 1970, or None outside 2000 to 2100."""
+    if not _FIRST <= milliseconds < _LAST:
+        return None
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def milliseconds(text: str) -> int:
+    """Return the milliseconds since 1970 of a UTC text in the stored form."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def milliseconds_between(start: str, end: str) -> int:
+    """Return the milliseconds from `start` to `end`, both in the stored form."""
+    if start[:14] == end[:14]:  # the same hour: most tool calls; no calendar is needed
+        return (
+            (int(end[14:16]) - int(start[14:16])) * 60_000
+            + (int(end[17:19]) - int(start[17:19])) * 1000
+            + (int(end[20:23]) - int(start[20:23]))
+        )
+    return milliseconds(end) - milliseconds(start)
+
+
+def _from_iso(text: str, zone: tzinfo) -> str | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        elapsed = moment.astimezone(timezone.utc) - _EPOCH  # noqa: UP017
+    except (ValueError, OverflowError):
+        return None
+    return from_milliseconds(elapsed // timedelta(milliseconds=1))

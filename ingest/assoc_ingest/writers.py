@@ -1,0 +1,140 @@
+"""How a record becomes a row: one insert statement per type of record.
+
+A transcript may be read in any number of stretches, so an insert says how a row that is already
+there takes in another stretch: counts add up, first values stay, last values replace. Whatever
+the stretches were, the row is the same.
+"""
+
+from __future__ import annotations
+
+from . import model
+
+
+def _insert(table: str, columns: tuple[str, ...], conflict: str = "") -> str:
+    values = ", ".join("?" * len(columns))
+    return f"insert into {table} ({', '.join(columns)}) values ({values}) {conflict}"
+
+
+def _of_file(table: str, record: type, conflict: str = "") -> str:
+    return _insert(table, ("file_id", *record._fields), conflict)  # type: ignore[attr-defined]
+
+
+def _transcript_merge() -> str:
+    merged = {
+        "started_at": "min(coalesce(started_at, excluded.started_at),"
+        " coalesce(excluded.started_at, started_at))",
+        "ended_at": "max(coalesce(ended_at, excluded.ended_at),"
+        " coalesce(excluded.ended_at, ended_at))",
+        "message_count": "message_count + excluded.message_count",
+        "sidechain_count": "sidechain_count + excluded.sidechain_count",
+    }
+    for column in model.Transcript._fields:
+        is_first = column.startswith("first_") or column == "stated_session_key"
+        order = (column, f"excluded.{column}") if is_first else (f"excluded.{column}", column)
+        merged.setdefault(column, f"coalesce({order[0]}, {order[1]})")
+    assignments = ", ".join(f"{column} = {value}" for column, value in merged.items())
+    return f"on conflict (file_id) do update set {assignments}"
+
+
+def _usage_merge() -> str:
+    # The line with the most output tokens counts, of several the last, and always as a whole.
+    better = "excluded.output_tokens >= output_tokens"
+    assignments = [
+        f"{column} = iif({better}, excluded.{column}, {column})"
+        for column in model.Usage._fields
+        if column not in ("response_key", "api_message_id", "request_id", "output_tokens")
+    ]
+    assignments += [
+        f"request_id = iif({better}, coalesce(excluded.request_id, request_id),"
+        " coalesce(request_id, excluded.request_id))",
+        "output_tokens = max(output_tokens, excluded.output_tokens)",
+    ]
+    return f"on conflict (file_id, response_key) do update set {', '.join(assignments)}"
+
+
+def _tool_call_insert() -> str:
+    """Merge the halves of a call: the first call in the file and the first result, in any order."""
+    of_call = ("name", "target", "started_at", "byte_offset", "byte_length", "block", "call_id")
+    of_result = ("ended_at", "exit_code", "output_file", "result_id")
+    references = ("tool_use_id", "file_id", "session_id", "subagent_id")
+    columns = (*of_call, *of_result, "status", "duration_ms", *references)
+    is_new_call = "call_id is null and excluded.call_id is not null"
+    is_new_result = "result_id is null and excluded.result_id is not null"
+    assignments = [f"{name} = iif({is_new_call}, excluded.{name}, {name})" for name in of_call]
+    assignments += [f"{name} = iif({is_new_result}, excluded.{name}, {name})" for name in of_result]
+    assignments += [
+        f"status = iif({is_new_result}, excluded.status, status)",
+        "duration_ms = coalesce(duration_ms, excluded.duration_ms, max(0, cast(round(86400000 * ("
+        "julianday(coalesce(ended_at, excluded.ended_at))"
+        " - julianday(coalesce(started_at, excluded.started_at)))) as integer)))",
+    ]
+    values = ", ".join(f":{column}" for column in columns)
+    return (
+        f"insert into tool_calls ({', '.join(columns)}) values ({values})"
+        f" on conflict (file_id, tool_use_id) do update set {', '.join(assignments)}"
+    )
+
+
+INSERTS: dict[type, str] = {
+    # Messages arrive with their ids, so that tool calls of the same batch can refer to them.
+    model.Message: _insert(
+        "messages", ("id", "file_id", "session_id", "subagent_id", *model.Message._fields)
+    ),
+    model.ToolCall: _tool_call_insert(),
+    model.Usage: _of_file("usage", model.Usage, _usage_merge()),
+    model.Transcript: _of_file("transcripts", model.Transcript, _transcript_merge()),
+    model.AgentMeta: _of_file("agent_metas", model.AgentMeta),
+    model.AgentLink: _of_file("agent_links", model.AgentLink, "on conflict do nothing"),
+    model.WorkflowLink: _of_file("workflow_links", model.WorkflowLink, "on conflict do nothing"),
+    model.WorkflowAgent: _of_file(
+        "workflow_agents",
+        model.WorkflowAgent,
+        "on conflict (file_id, agent_key) do update set label = excluded.label,"
+        " phase = excluded.phase, state = excluded.state, byte_offset = excluded.byte_offset",
+    ),
+    model.Summary: _of_file("summaries", model.Summary, "on conflict do nothing"),
+    model.Link: _of_file("links", model.Link, "on conflict do nothing"),
+    model.Issue: _of_file("issues", model.Issue),
+    model.LineType: _insert(
+        "line_types",
+        ("file_id", "type", "subtype", "count"),
+        "on conflict (file_id, type, subtype) do update set count = count + excluded.count",
+    ),
+}
+"""The statement for each type of record, in the order in which they are executed."""
+
+CLEARED = (
+    "tool_calls",  # before messages, which they refer to
+    "messages",
+    "usage",
+    "transcripts",
+    "agent_metas",
+    "agent_links",
+    "workflow_links",
+    "workflow_agents",
+    "summaries",
+    "links",
+    "issues",
+    "line_types",
+)
+"""Tables that hold what was read from a file, in the order in which a rewrite empties them."""
+
+WRITE_CHECKPOINT = """
+update files
+set size = :size,
+    offset = coalesce(:offset, offset),
+    head_hash = coalesce(:head_hash, head_hash),
+    tail_hash = coalesce(:tail_hash, tail_hash),
+    prefix_crc = coalesce(:prefix_crc, prefix_crc),
+    line_count = (select coalesce(sum(count), 0) from line_types where file_id = :id)
+        + (select count(*) from issues where file_id = :id and quarantined = 1),
+    issue_count = (select count(*) from issues where file_id = :id),
+    mtime = :mtime,
+    mtime_ns = :mtime_ns,
+    ctime_ns = :ctime_ns,
+    inode = :inode,
+    device = :device,
+    last_synced_at = :now,
+    gone_at = null
+where id = :id
+"""

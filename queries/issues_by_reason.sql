@@ -1,0 +1,11 @@
+-- What could not be read
+-- Pieces by reason. Those that are quarantined became no record; the others lost something.
+select
+    i.reason,
+    count(*) as pieces,
+    sum(i.quarantined) as quarantined,
+    count(distinct i.file_id) as files,
+    sum(i.byte_length) as bytes
+from issues i
+group by i.reason
+order by pieces desc, i.reason

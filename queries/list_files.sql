@@ -1,0 +1,25 @@
+-- Files
+-- Every file that was ever indexed, those first that were read last.
+select
+    f.path,
+    f.kind,
+    f.size,
+    f.offset as read,
+    f.line_count,
+    f.issue_count,
+    f.last_synced_at,
+    f.gone_at,
+    r.kind as source,
+    r.root
+from files f
+join sources r on r.id = f.source_id
+left join projects p on p.id = f.project_id
+where true
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by f.last_synced_at desc, r.root, f.path
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

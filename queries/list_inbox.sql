@@ -1,0 +1,28 @@
+-- Messages between agents
+-- Newest first. Without :all those are left out that repeat one of an inbox, and those that a
+-- sync found missing.
+select
+    i.timestamp,
+    i.sender,
+    i.recipient,
+    coalesce(i.summary, i.text) as message,
+    i.kind,
+    i.is_read,
+    t.name as team,
+    s.title as session,
+    p.name as project,
+    i.channel,
+    i.text
+from inbox_items i
+left join teams t on t.id = i.team_id
+left join sessions s on s.id = coalesce(i.session_id, t.lead_session_id)
+left join projects p on p.id = s.project_id
+where (coalesce(:all, '') <> '' or (i.copy_of is null and i.gone_at is null))
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by i.timestamp desc, i.id desc
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

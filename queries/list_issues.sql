@@ -1,0 +1,23 @@
+-- Issues
+-- What could not be read, or only with loss, with its place in the file. What is quarantined
+-- became no record.
+select
+    i.reason,
+    i.quarantined,
+    r.root || '/' || f.path as file,
+    i.byte_offset,
+    i.byte_length,
+    substr(i.sample, 1, 200) as sample
+from issues i
+join files f on f.id = i.file_id
+join sources r on r.id = f.source_id
+left join projects p on p.id = f.project_id
+where true
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by i.quarantined desc, r.root, f.path, i.byte_offset
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

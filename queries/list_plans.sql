@@ -1,0 +1,23 @@
+-- Plans
+-- Newest first, each with the session that wrote it, where that is known.
+select
+    i.title,
+    i.modified_at,
+    s.title as session,
+    p.name as project,
+    i.name,
+    r.root || '/' || f.path as file
+from plans i
+join files f on f.id = i.file_id
+join sources r on r.id = f.source_id
+left join sessions s on s.id = i.session_id
+left join projects p on p.id = s.project_id
+where true
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by i.modified_at desc, i.name
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,21 @@
+-- Prompts
+-- What people typed, as the global history has it, newest first; repeats once.
+select
+    i.timestamp,
+    i.text,
+    coalesce(p.name, i.project_path) as project,
+    s.title as session,
+    i.session_key
+from prompts i
+left join sessions s on s.id = i.session_id
+left join projects p on p.id = coalesce(i.project_id, s.project_id)
+where true
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+group by i.timestamp, i.text, i.session_key
+order by i.timestamp desc, i.id desc
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,31 @@
+-- Sessions
+-- Conversations, newest first. Without :all those are left out that hold no message, only
+-- sidechains, or only side files.
+select
+    s.session_key,
+    s.title,
+    p.name as project,
+    s.ended_at,
+    s.prompt_count,
+    s.message_count,
+    s.tool_call_count,
+    s.output_tokens,
+    r.kind as source,
+    s.started_at,
+    s.git_branch,
+    s.kind,
+    s.agent_version,
+    s.models,
+    s.cwd
+from sessions s
+join sources r on r.id = s.source_id
+left join projects p on p.id = s.project_id
+where (coalesce(:all, '') <> '' or (s.kind in ('main', 'background') and s.message_count > 0))
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by s.ended_at desc, s.id desc
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,26 @@
+-- Subagents
+-- Newest first. Without :all those are left out that only warmed up.
+select
+    a.agent_type,
+    a.description,
+    a.started_at,
+    a.message_count,
+    a.tokens,
+    s.title as session,
+    p.name as project,
+    a.kind,
+    a.link_method,
+    s.session_key,
+    a.agent_key
+from subagents a
+left join sessions s on s.id = a.session_id
+left join projects p on p.id = s.project_id
+where (coalesce(:all, '') <> '' or a.kind <> 'warmup')
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by a.started_at desc, a.id
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,28 @@
+-- Teams
+-- Newest first. Without :all those are left out whose directory is gone.
+select
+    t.name,
+    t.description,
+    t.created_at,
+    (select count(*) from team_members m where m.team_id = t.id) as member_count,
+    (
+        select count(*)
+        from inbox_items i
+        where i.team_id = t.id and i.copy_of is null
+    ) as item_count,
+    s.title as session,
+    p.name as project,
+    t.gone_at,
+    t.lead_session_key as session_key
+from teams t
+left join sessions s on s.id = t.lead_session_id
+left join projects p on p.id = s.project_id
+where (coalesce(:all, '') <> '' or t.gone_at is null)
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by t.created_at desc, t.name
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,36 @@
+-- Search notes, memories, summaries and tickets
+-- Documents that match an FTS5 expression, best first.
+select
+    'document' as what,
+    i.kind,
+    snippet(documents_fts, -1, char(2), char(3), '…', 30) as snippet,
+    s.title as session,
+    p.name as project,
+    null as subagent,
+    null as tool,
+    coalesce(i.modified_at, f.mtime) as timestamp,
+    r.kind as source,
+    s.session_key,
+    r.root || '/' || f.path as file,
+    0 as byte_offset,
+    i.id,
+    documents_fts.rank
+from documents_fts
+cross join documents i on i.id = documents_fts.rowid
+cross join files f on f.id = i.file_id
+cross join sources r on r.id = f.source_id
+left join sessions s on s.id = i.session_id
+left join projects p on p.id = coalesce(i.project_id, s.project_id)
+where documents_fts match coalesce(nullif(:match, ''), '""')
+  and coalesce(:kind, '') in ('', 'document', i.kind)
+  and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:source, '') in ('', r.kind)
+  and (coalesce(:since, '') = '' or coalesce(i.modified_at, f.mtime) >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by documents_fts.rank
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -1,0 +1,67 @@
+-- Search conversations
+-- Messages that match an FTS5 expression, best first. Begin it with {text} : for what people and
+-- agents said, with {tool_text} : for what tools gave. Copies in forked sessions are left out.
+select
+    'message' as what,
+    m.kind,
+    snippet(messages_fts, -1, char(2), char(3), '…', 30) as snippet,
+    s.title as session,
+    p.name as project,
+    a.agent_type as subagent,
+    (
+        select min(t.name)
+        from tool_calls t
+        where t.call_id = m.id or t.result_id = m.id
+    ) as tool,
+    m.timestamp,
+    r.kind as source,
+    s.session_key,
+    r.root || '/' || f.path as file,
+    m.byte_offset,
+    m.id,
+    messages_fts.rank
+from messages_fts
+-- A cross join is never reordered: the index comes first, else every message would be visited.
+cross join messages m on m.id = messages_fts.rowid
+cross join files f on f.id = m.file_id
+cross join sources r on r.id = f.source_id
+left join sessions s on s.id = m.session_id
+left join projects p on p.id = s.project_id
+left join subagents a on a.id = m.subagent_id
+where messages_fts match coalesce(nullif(:match, ''), '""')
+  and m.copy_of is null
+  and coalesce(:kind, '') in ('', 'message', m.kind)
+  and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:source, '') in ('', r.kind)
+  and (coalesce(:since, '') = '' or m.timestamp >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (
+        select id
+        from projects
+        where key = lower(:project)
+           or lower(name) = lower(:project)
+           or instr(lower(path), lower(:project))
+    )
+  )
+  -- Words in Chinese, Japanese or Korean: three letters and more have an index of trigrams.
+  and (
+    coalesce(:cjk, '') = ''
+    or m.id in (select rowid from messages_cjk_fts where messages_cjk_fts match :cjk)
+  )
+  -- JSON arrays of LIKE patterns: all of :letters must fit, and at least one of :line_starts.
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:letters, ''), '[]')) l
+    where coalesce(m.text, m.tool_text) not like l.value escape '~'
+  )
+  and (
+    coalesce(:line_starts, '') = ''
+    or exists (
+        select 1
+        from json_each(:line_starts) l
+        where m.tool_text like l.value escape '~'
+    )
+  )
+order by messages_fts.rank
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -1,0 +1,51 @@
+-- Search conversations for one or two Chinese, Japanese or Korean letters
+-- Messages that fit all LIKE patterns of the JSON array :letters, newest first. No index finds
+-- fewer than three letters, so the rows with such letters are compared. :scope is said or tools.
+select
+    'message' as what,
+    m.kind,
+    s.title as session,
+    p.name as project,
+    a.agent_type as subagent,
+    (
+        select min(t.name)
+        from tool_calls t
+        where t.call_id = m.id or t.result_id = m.id
+    ) as tool,
+    m.timestamp,
+    r.kind as source,
+    s.session_key,
+    r.root || '/' || f.path as file,
+    m.byte_offset,
+    m.id,
+    null as rank
+-- scans messages: only the rows with such letters, by their own index.
+from messages m
+cross join files f on f.id = m.file_id
+cross join sources r on r.id = f.source_id
+left join sessions s on s.id = m.session_id
+left join projects p on p.id = s.project_id
+left join subagents a on a.id = m.subagent_id
+where m.has_cjk = 1
+  and m.copy_of is null
+  and coalesce(:kind, '') in ('', 'message', m.kind)
+  and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:source, '') in ('', r.kind)
+  and (coalesce(:since, '') = '' or m.timestamp >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (
+        select id
+        from projects
+        where key = lower(:project)
+           or lower(name) = lower(:project)
+           or instr(lower(path), lower(:project))
+    )
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:letters, ''), '[]')) l
+    where coalesce(iif(:scope = 'tools', m.tool_text, m.text), '') not like l.value escape '~'
+  )
+order by m.timestamp desc, m.id desc
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

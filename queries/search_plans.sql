@@ -1,0 +1,36 @@
+-- Search plans
+-- Plans that match an FTS5 expression, best first.
+select
+    'plan' as what,
+    null as kind,
+    snippet(plans_fts, -1, char(2), char(3), '…', 30) as snippet,
+    s.title as session,
+    p.name as project,
+    null as subagent,
+    null as tool,
+    coalesce(i.modified_at, f.mtime) as timestamp,
+    r.kind as source,
+    s.session_key,
+    r.root || '/' || f.path as file,
+    0 as byte_offset,
+    i.id,
+    plans_fts.rank
+from plans_fts
+cross join plans i on i.id = plans_fts.rowid
+cross join files f on f.id = i.file_id
+cross join sources r on r.id = f.source_id
+left join sessions s on s.id = i.session_id
+left join projects p on p.id = s.project_id
+where plans_fts match coalesce(nullif(:match, ''), '""')
+  and coalesce(:kind, '') in ('', 'plan')
+  and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:source, '') in ('', r.kind)
+  and (coalesce(:since, '') = '' or coalesce(i.modified_at, f.mtime) >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+order by plans_fts.rank
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -1,0 +1,46 @@
+-- Search titles of sessions
+-- Sessions whose title fits all LIKE patterns of the JSON array :patterns, newest first. Titles
+-- that were made from a prompt or an id are left out: the prompt itself is found.
+select
+    'session' as what,
+    s.title_source as kind,
+    s.title as text,
+    s.title as session,
+    p.name as project,
+    null as subagent,
+    null as tool,
+    s.ended_at as timestamp,
+    r.kind as source,
+    s.session_key,
+    r.root || '/' || (
+        select f.path
+        from files f
+        where f.session_id = s.id and f.subagent_id is null
+        order by f.kind <> 'transcript', f.path
+        limit 1
+    ) as file,
+    0 as byte_offset,
+    s.id,
+    null as rank
+from sessions s
+join sources r on r.id = s.source_id
+left join projects p on p.id = s.project_id
+where s.title is not null
+  and s.title_source not in ('prompt', 'history', 'id')
+  and coalesce(:kind, '') in ('', 'session')
+  and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:source, '') in ('', r.kind)
+  and (coalesce(:since, '') = '' or s.ended_at >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:patterns, ''), '[]')) l
+    where s.title not like l.value escape '~'
+  )
+order by s.ended_at desc, s.id desc
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -1,0 +1,39 @@
+-- Messages of the main conversation in one file
+-- In the order of the file; a call with what is known of it, a result with the call it answers.
+-- is_repeat marks a line that stands in the same file before.
+select
+    m.kind,
+    m.text,
+    m.tool_text,
+    m.role,
+    m.timestamp,
+    m.model,
+    m.uuid,
+    m.parent_uuid,
+    m.is_meta,
+    m.is_error,
+    m.is_cut,
+    m.copy_of,
+    c.file_id is not null and c.file_id = m.file_id as is_repeat,
+    t.id as tool_call_id,
+    t.name as tool,
+    t.target,
+    t.status,
+    t.duration_ms,
+    t.exit_code,
+    t.output_file,
+    t.result_id,
+    a.call_id as answers,
+    f.path as file,
+    m.byte_offset,
+    m.byte_length,
+    m.block,
+    m.id
+from messages m
+join files f on f.id = m.file_id
+left join messages c on c.id = m.copy_of
+left join tool_calls t on t.call_id = m.id
+left join tool_calls a on a.result_id = m.id
+where m.file_id = :file
+  and m.subagent_id is null
+order by m.byte_offset, m.block

@@ -1,0 +1,37 @@
+-- One session
+-- Everything known of the session with the key :session_key. The same conversation in two homes
+-- gives two rows, the fuller one first.
+select
+    s.title,
+    s.title_source,
+    p.name as project,
+    p.path as project_path,
+    s.started_at,
+    s.ended_at,
+    s.message_count,
+    s.prompt_count,
+    s.tool_call_count,
+    s.input_tokens,
+    s.output_tokens,
+    s.cache_read_tokens,
+    s.cache_write_tokens,
+    s.stated_cost_usd,
+    s.models,
+    s.git_branch,
+    s.cwd,
+    s.agent_version,
+    s.kind,
+    s.permission_mode,
+    o.session_key as forked_from,
+    l.session_key as linked_session,
+    r.kind as source,
+    r.root,
+    s.session_key,
+    s.id
+from sessions s
+join sources r on r.id = s.source_id
+left join projects p on p.id = s.project_id
+left join sessions o on o.id = s.forked_from
+left join sessions l on l.id = s.linked_session_id
+where s.session_key = :session_key
+order by s.message_count desc, s.id

@@ -1,0 +1,24 @@
+-- Subagents of one session
+-- With the tool call that spawned each, where it is known.
+select
+    a.agent_type,
+    a.description,
+    a.kind,
+    a.name,
+    a.model,
+    a.workflow,
+    a.started_at,
+    a.ended_at,
+    a.message_count,
+    a.tokens,
+    a.link_method,
+    a.spawned_by,
+    t.call_id,
+    o.agent_key as parent,
+    a.agent_key,
+    a.id
+from subagents a
+left join subagents o on o.id = a.parent_id
+left join tool_calls t on t.id = a.spawned_by
+where a.session_id = :session
+order by a.started_at, a.agent_key

@@ -1,0 +1,43 @@
+-- Use of tools
+-- Calls of each tool, how many failed, and how long the one in the middle took. Copies of a call
+-- in forked sessions count once; :project leaves out the others.
+with calls as (
+    select
+        t.name,
+        t.status,
+        t.duration_ms
+    from tool_calls t
+    -- Each call's message is looked up by its id, to know whether it is a copy.
+    cross join messages m on m.id = t.call_id
+    left join sessions s on s.id = t.session_id
+    left join projects p on p.id = s.project_id
+    where m.copy_of is null
+      and (
+        coalesce(:project, '') = ''
+        or p.key = lower(:project)
+        or lower(p.name) = lower(:project)
+        or instr(lower(p.path), lower(:project))
+      )
+),
+timed as (
+    select
+        name,
+        duration_ms,
+        row_number() over (partition by name order by duration_ms) as place,
+        count(*) over (partition by name) as of_all
+    from calls
+    where duration_ms is not null
+)
+select
+    c.name,
+    count(*) as calls,
+    sum(c.status = 'error') as errors,
+    round(100.0 * sum(c.status = 'error') / count(*), 1) as error_percent,
+    (
+        select t.duration_ms
+        from timed t
+        where t.name = c.name and t.place = (t.of_all + 1) / 2
+    ) as median_ms
+from calls c
+group by c.name
+order by calls desc, c.name

@@ -1,0 +1,351 @@
+"""A search finds what was said first, never fails on what people type, and says where it found it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.marks import around, balanced, parts, plain
+from assoc_ingest.search import Filters, Hit, search
+from assoc_ingest.since import since
+from assoc_ingest.terms import parse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.reading import Rows, index, reader
+
+Find = Callable[..., list[Hit]]
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("search") / "assoc.db"
+    with index(path) as rows:
+        _fill(rows)
+    connection = reader(path)
+    yield connection
+    connection.close()
+
+
+def _fill(rows: Rows) -> None:
+    shop, blog = rows.project("shop"), rows.project("blog", "/srv/Blog/web")
+    first, file = rows.session("0b7c2f4e-1111", shop, title="Deadlock in the pool")
+    rows.message(
+        file, "prompt", "that deadlock in the pool is back", timestamp="2026-01-01T00:00:00.000Z"
+    )
+    rows.message(file, "text", "The pool's lock is held twice; see error-401 and snake_case_name.")
+    rows.message(file, "thinking", "naïve café")
+    rows.message(file, "tool_result", "deadlock deadlock deadlock deadlock found in table")
+    rows.call(
+        file, "Bash", {"command": "cd /srv\npm test\nable\n\tindented"}, "installed C:\\\\ready"
+    )
+    rows.message(file, "tool_result", "C:\\\\ready and npm, unable")
+    agent = rows.add(
+        "subagents", agent_type="Explore", agent_key="a1", session_id=first, source_id=rows.source
+    )
+    side = rows.file("projects/x/agent-a1.jsonl", kind="agent", session_id=first, subagent_id=agent)
+    rows.message(side, "text", "zebra in a subagent", subagent_id=agent)
+
+    _, fork = rows.session("0b7c9999-2222", blog, title="Fork", title_source="prompt")
+    original = rows.message(file, "text", "copied walrus")
+    rows.message(fork, "text", "copied walrus", copy_of=original)
+    rows.message(fork, "text", "接続プールのデッドロックを直す pool")
+    rows.message(fork, "tool_result", "結果: デッドロックなし")
+    rows.message(fork, "text", "한국어 텍스트")
+    rows.message(fork, "text", "stored \x02marks\x03 here, walnut \x03\x02")
+
+    plan = rows.file("plans/p.md", kind="plan")
+    rows.add("plans", title="Plan", text="remove the deadlock giraffe", name="p", file_id=plan)
+    tasks = rows.file("tasks/x/1.json", kind="task")
+    rows.add(
+        "tasks", subject="Fix giraffe", status="pending", task_key="1", list_key="x",
+        session_id=first, source_id=rows.source, file_id=tasks,
+    )  # fmt: skip
+    rows.add("todos", content="feed giraffe", position=0, file_id=tasks)
+    notes = rows.file("notes/n.json", kind="note")
+    rows.add("documents", kind="note", title="キリン", text="giraffe note", path="n", file_id=notes)
+    history = rows.file("history.jsonl", kind="history")
+    for offset, session in ((0, None), (1, first)):
+        rows.add(
+            "prompts", text="giraffe prompt", timestamp="2026-01-01T00:00:00.000Z",
+            session_id=session, file_id=history, byte_offset=offset, byte_length=1,
+        )  # fmt: skip
+    rows.connection.execute("update sessions set message_count = 5 where id = ?", (first,))
+    for offset, channel in ((0, "inbox"), (1, "transcript")):
+        rows.add(
+            "inbox_items", text="giraffe mail", sender="bob", kind="message", channel=channel,
+            file_id=notes, byte_offset=offset, byte_length=1,
+        )  # fmt: skip
+    output = rows.file("tool-results/t.txt", kind="tool_result")
+    rows.add("tool_result_files", name="t.txt", size=9, text="giraffe output", file_id=output)
+
+
+@pytest.fixture
+def find(connection: sqlite3.Connection) -> Find:
+    def found(query: str, **options: object) -> list[Hit]:
+        names = ("kind", "project", "session", "source", "since")
+        filters = Filters(**{name: options.pop(name) for name in names if name in options})  # type: ignore[arg-type]
+        return search(connection, query, filters, **options)  # type: ignore[arg-type]
+
+    return found
+
+
+def _texts(hits: list[Hit]) -> list[str]:
+    return [plain(hit.snippet)[0] for hit in hits]
+
+
+# -- what is found, and in which order ------------------------------------------------------------
+
+
+def test_titles_stand_first_then_what_was_said_then_what_tools_gave(find: Find) -> None:
+    hits = find("deadlock")
+    assert [(hit.what, hit.scope) for hit in hits] == [
+        ("session", "title"),
+        ("message", "said"),
+        ("plan", "said"),
+        ("message", "tools"),
+    ]
+
+
+def test_a_hit_says_where_it_was_found(find: Find) -> None:
+    (hit,) = find("zebra")
+    assert (hit.session, hit.session_key, hit.project) == (
+        "Deadlock in the pool",
+        "0b7c2f4e-1111",
+        "shop",
+    )
+    assert (hit.subagent, hit.source, hit.kind) == ("Explore", "claude", "text")
+    assert hit.file == "/home/ada/.claude/projects/x/agent-a1.jsonl"
+    assert plain(hit.snippet) == ("zebra in a subagent", [[0, 5]])
+
+
+def test_a_hit_in_a_call_names_the_tool(find: Find) -> None:
+    (hit,) = find("installed")
+    assert (hit.kind, hit.tool) == ("tool_result", "Bash")
+
+
+def test_all_words_must_be_there(find: Find) -> None:
+    assert find("deadlock back")
+    assert not find("deadlock zebra")
+
+
+def test_a_phrase_keeps_its_order(find: Find) -> None:
+    assert find('"in the pool is"')
+    assert not find('"pool the in"')
+
+
+def test_a_star_stands_for_the_rest_of_a_word(find: Find) -> None:
+    assert not find("zebr")
+    assert find("zebr*")
+    assert find('"in a sub"*')
+
+
+@pytest.mark.parametrize("query", ["error-401", "snake_case_name", "naive CAFÉ", "pool's"])
+def test_punctuation_case_and_accents_are_no_obstacle(find: Find, query: str) -> None:
+    assert find(query)
+
+
+def test_a_copy_in_a_fork_is_no_second_hit(find: Find) -> None:
+    (hit,) = find("walrus")
+    assert hit.session_key == "0b7c2f4e-1111"
+
+
+def test_tools_leaves_out_what_was_said(find: Find) -> None:
+    assert {hit.scope for hit in find("deadlock", tools=True)} == {"tools"}
+
+
+def test_the_limit_is_kept_and_prose_comes_first(find: Find) -> None:
+    assert [hit.scope for hit in find("deadlock", limit=2)] == ["title", "said"]
+
+
+def test_every_store_is_searched_and_nothing_twice(find: Find) -> None:
+    hits = find("giraffe")
+    assert sorted(hit.what for hit in hits) == [
+        "document", "inbox", "plan", "prompt", "task", "todo", "tool_result_file",
+    ]  # fmt: skip
+    assert hits[-1].what == "tool_result_file"
+
+
+def test_a_title_made_of_a_prompt_is_no_hit_of_its_own(find: Find) -> None:
+    assert not find("fork")
+
+
+# -- words at the start of a line inside JSON -------------------------------------------------------
+
+
+def test_a_word_that_begins_a_line_of_a_command_is_found(find: Find) -> None:
+    (hit,) = find("pm")
+    assert (hit.kind, hit.scope) == ("tool_use", "tools")
+    text, spans = plain(hit.snippet)
+    assert [text[start:end] for start, end in spans] == ["pm"]
+
+
+def test_several_words_may_begin_lines(find: Find) -> None:
+    assert find("pm able indented test")
+    assert find('"pm test"')
+    assert find("inden*")
+
+
+def test_a_longer_word_is_not_taken_for_a_line_start(find: Find) -> None:
+    """`npm`, `table` and `C:\\ready` hold no `pm`, `able` or `eady` at the start of a line."""
+    assert [hit.kind for hit in find("able")] == ["tool_use"]
+    assert not find("eady")
+
+
+# -- Chinese, Japanese, Korean ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["デッドロック", "ロック", "接続", "直す", "한국", "텍스트"])
+def test_a_part_of_a_run_of_letters_is_found(find: Find, query: str) -> None:
+    hits = find(query)
+    assert hits
+    text, spans = plain(hits[0].snippet)
+    assert query in [text[start:end] for start, end in spans]
+
+
+def test_every_part_of_a_mixed_query_must_be_there(find: Find) -> None:
+    assert find("pool デッドロック 接続")
+    assert not find("zebra デッドロック")
+    assert not find("pool デッドロック 韓国")
+    assert not find("接続 語本")
+
+
+def test_letters_are_found_in_tools_and_stores_too(find: Find) -> None:
+    assert [hit.scope for hit in find("デッドロック")] == ["said", "tools"]
+    assert [hit.what for hit in find("キリン")] == ["document"]
+    assert [hit.scope for hit in find("結果", tools=True)] == ["tools"]
+
+
+# -- filters ----------------------------------------------------------------------------------------
+
+
+def test_filters_leave_out_the_rest(find: Find) -> None:
+    assert [hit.kind for hit in find("deadlock", kind="prompt")] == ["prompt"]
+    assert [hit.what for hit in find("deadlock", kind="plan")] == ["plan"]
+    assert not find("zebra", project="blog")
+    assert find("zebra", project="SHOP")
+    assert find("接続", project="/srv/blog")
+    assert find("zebra", session="0b7c2f")
+    assert find("zebra", source="claude")
+    assert not find("zebra", source="cortex")
+    assert find("zebra", since="2026-01-10")
+    assert not find("back", since="2026-01-10")
+
+
+def test_a_filter_that_names_nothing_says_so(find: Find) -> None:
+    with pytest.raises(NotFoundError, match="list projects"):
+        find("zebra", project="nowhere")
+    with pytest.raises(NotFoundError, match="list sessions"):
+        find("zebra", session="ffff")
+    with pytest.raises(UsageError, match="0b7c2f4e-1111"):
+        find("zebra", session="0b7c")
+    with pytest.raises(UsageError, match="tool_result"):
+        find("zebra", kind="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("12h", "2026-01-19T22:00:00.000Z"),
+        ("7d", "2026-01-13T10:00:00.000Z"),
+        ("2W", "2026-01-06T10:00:00.000Z"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"),
+    ],
+)
+def test_a_time_may_be_ago_or_a_date(text: str, stored: str) -> None:
+    from datetime import datetime
+
+    assert since(text, datetime.fromisoformat("2026-01-20T10:00:00Z")) == stored
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "7", "d", "9999999999d", "2026-13-01", "1800-01-01"]
+)
+def test_a_time_that_is_none_is_explained(text: str) -> None:
+    with pytest.raises(UsageError, match="7d"):
+        since(text)
+
+
+# -- hostile queries --------------------------------------------------------------------------------
+
+words = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
+syntax = st.lists(
+    st.sampled_from(['"', "*", "(", ")", "AND", "OR", "NOT", "NEAR(", "{text}", ":", "-", "^", "+",
+                     "deadlock", "pool", "接続", "デッド", "\x00", "~", "%", "_", "\\n", "'"]),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(words | syntax.map(" ".join) | syntax.map("".join))
+def test_no_text_is_a_syntax_error(connection: sqlite3.Connection, query: str) -> None:
+    for hit in search(connection, query) + search(connection, query, tools=True):
+        assert hit.snippet == balanced(hit.snippet)
+        assert hit.as_json()["what"] == hit.what
+
+
+@given(words | syntax.map(" ".join))
+def test_a_raw_query_is_answered_or_explained(connection: sqlite3.Connection, query: str) -> None:
+    try:
+        search(connection, query, raw=True)
+    except UsageError as error:
+        assert "FTS5" in str(error)  # noqa: PT017
+
+
+def test_a_raw_query_has_the_syntax_of_the_index(find: Find) -> None:
+    assert find("dead* NOT pool", raw=True)
+    assert [hit.scope for hit in find("tool_text : deadlock", raw=True)] == ["tools"]
+    assert find("NEAR(deadlock pool, 3)", raw=True)
+
+
+@pytest.mark.parametrize("query", ['"open', "a AND", "nocolumn : a", "(", "", "*"])
+def test_a_raw_query_that_is_none_gets_a_hint(find: Find, query: str) -> None:
+    with pytest.raises(UsageError, match="--raw"):
+        find(query, raw=True)
+
+
+def test_a_query_of_punctuation_finds_nothing(find: Find) -> None:
+    assert find('--- !!! "" *') == []
+
+
+def test_a_long_query_is_a_query(find: Find) -> None:
+    assert find("deadlock " * 2000)
+    assert not find(" ".join(f"word{n}" for n in range(2000)))
+
+
+def test_quotes_make_phrases_and_stay_letters_inside_words() -> None:
+    terms = parse('say "two words" o"clock pre* "open end')
+    assert [word.text for word in terms.words] == ["say", "two words", 'o"clock', "pre", "open end"]
+    assert [word.is_prefix for word in terms.words] == [False, False, False, True, False]
+    assert terms.words[2].expression() == '"o""clock"'
+
+
+# -- marks ------------------------------------------------------------------------------------------
+
+
+def test_marks_in_stored_text_do_not_unbalance_the_snippet(find: Find) -> None:
+    (hit,) = find("walnut")
+    assert hit.snippet == balanced(hit.snippet)
+    assert "walnut" in plain(hit.snippet)[0]
+
+
+@given(st.text(st.sampled_from("ab\x02\x03"), max_size=20))
+def test_marks_come_in_pairs(text: str) -> None:
+    snippet = balanced(text)
+    assert "".join(piece for piece, _ in parts(snippet)) == "".join(
+        letter for letter in text if letter not in "\x02\x03"
+    )
+    assert snippet.count("\x02") == snippet.count("\x03")
+    assert balanced(snippet) == snippet
+
+
+@given(
+    st.text("ab \x02\x03", max_size=300),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9))),
+)
+def test_a_piece_around_matches_is_balanced(text: str, places: list[tuple[int, int]]) -> None:
+    spans = [(start, start + size) for start, size in places if start + size <= len(text)]
+    snippet = around(text, spans)
+    assert snippet == balanced(snippet)
