@@ -1,7 +1,7 @@
 -- Use of tools
 -- Calls of each tool, how many failed, and how long the one in the middle took. Copies of a call
 -- in forked sessions count once; :project leaves out the others.
-with calls as (
+with calls as materialized (
     select
         t.name,
         t.status,
@@ -27,17 +27,21 @@ timed as (
         count(*) over (partition by name) as of_all
     from calls
     where duration_ms is not null
+),
+counted as (
+    select
+        name,
+        count(*) as calls,
+        sum(status = 'error') as errors
+    from calls
+    group by name
 )
 select
     c.name,
-    count(*) as calls,
-    sum(c.status = 'error') as errors,
-    round(100.0 * sum(c.status = 'error') / count(*), 1) as error_percent,
-    (
-        select t.duration_ms
-        from timed t
-        where t.name = c.name and t.place = (t.of_all + 1) / 2
-    ) as median_ms
-from calls c
-group by c.name
-order by calls desc, c.name
+    c.calls,
+    c.errors,
+    round(100.0 * c.errors / c.calls, 1) as error_percent,
+    t.duration_ms as median_ms
+from counted c
+left join timed t on t.name = c.name and t.place = (t.of_all + 1) / 2
+order by c.calls desc, c.name

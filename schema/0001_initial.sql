@@ -5,8 +5,22 @@
 -- clock (first_seen_at, last_synced_at, gone_at ...) is the time of a sync. Booleans are 0 or 1.
 -- A reference is kept as the text key that the file gives (session_key, agent_key, ...) beside an
 -- _id that is filled when the other side is there.
+--
+-- Columns that mean the same in every table:
+--   id           number of the row; a sync from scratch may give another
+--   source_id    root that it was read from
+--   file_id      file that it was read from
+--   byte_offset  first byte of its line in that file
+--   byte_length  bytes of that line, without its line break
+--   block        position of the content block in that line
+--   timestamp    when it was written, by the agent's clock
+--   session_key  session that its path or its lines name
+--   session_id   the session, once it is there
+--   subagent_id  the subagent; null in the main conversation
+--   project_id   the project, once it is known
+--   team_id      the team, once it is there
 
-create table sources (
+create table sources ( -- A root directory that was indexed
     id integer primary key,
     kind text not null,                 -- the system: claude, associate, chorus, cortex, ccinsights
     root text not null,                 -- absolute path of the root directory, symlinks resolved
@@ -16,7 +30,7 @@ create table sources (
     unique (kind, root)
 ) strict;
 
-create table projects (
+create table projects ( -- A project directory or a worktree, as an agent keeps it
     id integer primary key,
     name text,                          -- last component of the path, else the directory's name
     path text,                          -- real path of the project, from its sessions; never decoded from the key
@@ -32,7 +46,7 @@ create table projects (
 ) strict;
 create index projects_parent on projects (parent_id) where parent_id is not null;
 
-create table sessions (
+create table sessions ( -- A conversation
     id integer primary key,
     title text,                         -- best title known, see title_source
     title_source text,                  -- custom-title, ai-title, agent-name, index, summary, prompt, history, slug or id
@@ -66,7 +80,7 @@ create index sessions_ended on sessions (ended_at);
 create index sessions_forked on sessions (forked_from) where forked_from is not null;
 create index sessions_linked on sessions (linked_session_id) where linked_session_id is not null;
 
-create table subagents (
+create table subagents ( -- A run of a subagent
     id integer primary key,
     agent_type text,                    -- Explore, general-purpose, ...
     description text,                   -- what it was asked, in a few words
@@ -92,7 +106,7 @@ create index subagents_agent on subagents (agent_key);
 create index subagents_parent on subagents (parent_id) where parent_id is not null;
 create index subagents_call on subagents (spawned_by) where spawned_by is not null;
 
-create table files (
+create table files ( -- A file that was ever indexed, and how far it was read
     id integer primary key,
     path text not null,                 -- relative to the root, with forward slashes
     kind text not null,                 -- transcript, agent, side_agent, agent_meta, workflow, foreign, ...
@@ -111,9 +125,9 @@ create table files (
     own_since text,                     -- time of its first chain line that no other file has: who copied from whom
     generation integer not null,        -- 0, and one more each time a path came back with other content after it was gone
     inode integer not null,             -- identity of the file when last read, a hint only
-    device integer not null,
+    device integer not null,            -- see inode
     mtime_ns integer not null,          -- stat of the last look: an unchanged one is not opened
-    ctime_ns integer not null,
+    ctime_ns integer not null,          -- see mtime_ns
     head_hash blob,                     -- BLAKE2b of the first 1 KiB of what was read
     tail_hash blob,                     -- BLAKE2b of the last 1 KiB of what was read
     prefix_crc integer not null,        -- CRC-32 of all that was read
@@ -128,7 +142,7 @@ create index files_subagent on files (subagent_id) where subagent_id is not null
 create index files_project on files (project_id);
 create index files_kind on files (kind);
 
-create table messages (
+create table messages ( -- A content block of a line: what was said, thought, called and answered
     id integer primary key,
     kind text not null,                 -- for people's and injected text prompt, command, command_output, bash_input, bash_output, task_notification, agent_message, agent_prompt, memory_input, interrupt, compact_summary, queued_prompt, meta; for the agent text, thinking, tool_use, tool_result, image, error; else system, attachment, hook
     text text,                          -- what people and agents said
@@ -178,7 +192,7 @@ end;
 
 -- unicode61 finds no substring inside a run of Chinese or Japanese; trigrams do. Only rows that
 -- need it are in this second index: over all rows it would be larger than the source.
-create view messages_cjk as
+create view messages_cjk as -- Messages that hold Chinese, Japanese or Korean: what messages_cjk_fts indexes
 select id, text, tool_text
 from messages
 where has_cjk = 1;
@@ -199,7 +213,7 @@ create trigger messages_cjk_fts_update after update of text, tool_text, has_cjk 
     select new.id, new.text, new.tool_text where new.has_cjk = 1;
 end;
 
-create table tool_calls (
+create table tool_calls ( -- A tool invocation, with its result as soon as it is there
     id integer primary key,
     name text,                          -- Bash, Read, Edit, ...; null: only the result is in this file
     target text,                        -- what it was applied to: path, command, pattern, query
@@ -226,20 +240,20 @@ create index tool_calls_subagent on tool_calls (subagent_id) where subagent_id i
 create index tool_calls_call on tool_calls (call_id) where call_id is not null;
 create index tool_calls_result on tool_calls (result_id) where result_id is not null;
 
-create table usage (
+create table usage ( -- Token counts of an API response as one file states them; responses has each once
     id integer primary key,
     response_key text not null,         -- message.id, else the line's uuid
     api_message_id text,                -- message.id
     request_id text,                    -- requestId of any of its lines
     stated_session_key text,            -- sessionId on the line
-    model text,
+    model text,                         -- model that answered
     timestamp text,                     -- of the line that counts
     input_tokens integer not null,      -- of the line with the most output tokens, as a whole
-    output_tokens integer not null,
-    cache_read_tokens integer not null,
+    output_tokens integer not null,     -- of the same line, as all counts
+    cache_read_tokens integer not null, -- tokens read from the cache
     cache_write_5m_tokens integer not null,
     cache_write_1h_tokens integer not null,
-    web_searches integer not null,
+    web_searches integer not null,      -- web searches that the server made
     partial integer not null,           -- 1: the final count was never written
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
@@ -248,13 +262,13 @@ create table usage (
 ) strict;
 create index usage_response on usage (response_key);
 
-create table responses (
+create table responses ( -- An API response, its tokens counted once however many lines and files repeat it
     id integer primary key,
     model text,                         -- model that answered; never <synthetic>
     timestamp text,                     -- of the line that counts
     input_tokens integer not null,      -- tokens that were not cached
-    output_tokens integer not null,
-    cache_read_tokens integer not null,
+    output_tokens integer not null,     -- tokens that the model wrote, thinking included
+    cache_read_tokens integer not null, -- tokens read from the cache
     cache_write_5m_tokens integer not null, -- written to the cache for five minutes; all writes where the split is unknown
     cache_write_1h_tokens integer not null, -- written to the cache for an hour
     web_searches integer not null,      -- web searches that the server made
@@ -274,7 +288,7 @@ create index responses_subagent on responses (subagent_id) where subagent_id is 
 create index responses_file on responses (file_id);
 create index responses_model on responses (model, timestamp);
 
-create table transcripts (
+create table transcripts ( -- What one transcript states about its session or subagent
     id integer primary key,
     stated_session_key text,            -- first sessionId that its lines state
     started_at text,                    -- earliest time
@@ -285,26 +299,26 @@ create table transcripts (
     first_cwd text,                     -- first working directory
     first_project_cwd text,             -- first working directory whose encoding is the project directory
     custom_title text,                  -- last value, as for all below
-    ai_title text,
-    agent_name text,
-    git_branch text,
-    agent_version text,
-    slug text,
-    permission_mode text,
-    mode text,
-    agent_setting text,
+    ai_title text,                      -- title that the agent made
+    agent_name text,                    -- name of the agent, which titles what it does
+    git_branch text,                    -- branch
+    agent_version text,                 -- version of the agent
+    slug text,                          -- word-triple name
+    permission_mode text,               -- default, plan, acceptEdits ...
+    mode text,                          -- as the line type "mode" states it
+    agent_setting text,                 -- as the line type "agent-setting" states it
     session_kind text,                  -- bg: a fork that runs in the background
-    entrypoint text,
-    team_name text,
-    last_prompt text,
+    entrypoint text,                    -- cli, claude-desktop, claude-vscode, sdk-ts, sdk-cli
+    team_name text,                     -- team in which it took part
+    last_prompt text,                   -- as the line type "last-prompt" states it
     forked_from_key text,               -- session that a forked agent came from
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
 
-create table summaries (
+create table summaries ( -- A title line; the conversation it is for often lies in another file
     id integer primary key,
     title text not null,                -- title for the session that owns leaf_uuid
-    leaf_uuid text not null,
+    leaf_uuid text not null,            -- uuid of the last line of that conversation
     session_id integer references sessions (id) on delete set null, -- the session that owns leaf_uuid
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
@@ -312,19 +326,19 @@ create table summaries (
 ) strict;
 create index summaries_session on summaries (session_id);
 
-create table agent_metas (
+create table agent_metas ( -- The sidecar file of a subagent
     id integer primary key,
-    agent_type text,
-    description text,
+    agent_type text,                    -- Explore, general-purpose, ...
+    description text,                   -- what it was asked, in a few words
     name text,                          -- name of a teammate
-    model text,
-    spawn_depth integer,
-    worktree_path text,
-    is_fork integer,
+    model text,                         -- model it was asked to use
+    spawn_depth integer,                -- 1: spawned by the main conversation
+    worktree_path text,                 -- worktree in which it works
+    is_fork integer,                    -- 1: it began with a copy of the conversation
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
 
-create table agent_links (
+create table agent_links ( -- Evidence that a tool call spawned a subagent
     id integer primary key,
     agent_key text not null,            -- the subagent
     tool_use_id text not null,          -- the call that this line says spawned it
@@ -335,7 +349,7 @@ create table agent_links (
 ) strict;
 create index agent_links_agent on agent_links (agent_key);
 
-create table workflow_links (
+create table workflow_links ( -- Evidence that a workflow run belongs to a tool call or a background task
     id integer primary key,
     run text,                           -- the workflow run
     task_key text,                      -- the background task that it runs as
@@ -345,26 +359,26 @@ create table workflow_links (
     unique (file_id, byte_offset)
 ) strict;
 
-create table workflow_agents (
+create table workflow_agents ( -- A subagent that the journal or the snapshot of a workflow run names
     id integer primary key,
-    agent_key text not null,
-    label text,
-    phase text,
-    state text,
+    agent_key text not null,            -- the subagent
+    label text,                         -- what it is for
+    phase text,                         -- phase of the workflow
+    state text,                         -- as the journal or the snapshot states it
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     unique (file_id, agent_key)
 ) strict;
 
-create table teams (
+create table teams ( -- A team of agents
     id integer primary key,
-    name text not null,
-    description text,
+    name text not null,                 -- name
+    description text,                   -- what it is for
     created_at text,                    -- when the agent created it
     gone_at text,                       -- since when its directory is missing
-    lead_agent_key text,
-    lead_session_key text,
-    lead_session_id integer references sessions (id) on delete set null,
+    lead_agent_key text,                -- agent that leads it, often name@team
+    lead_session_key text,              -- session that leads it
+    lead_session_id integer references sessions (id) on delete set null, -- the same, once it is there
     key text not null,                  -- directory name, lower-cased and hyphenated
     source_id integer not null references sources (id) on delete cascade,
     file_id integer references files (id) on delete set null,
@@ -373,19 +387,19 @@ create table teams (
 create index teams_lead on teams (lead_session_id) where lead_session_id is not null;
 create index teams_file on teams (file_id) where file_id is not null;
 
-create table team_members (
+create table team_members ( -- A member of a team
     id integer primary key,
-    name text,
-    agent_type text,
-    model text,
-    cwd text,
-    color text,
+    name text,                          -- name in the team
+    agent_type text,                    -- general-purpose, ...
+    model text,                         -- model it uses
+    cwd text,                           -- working directory
+    color text,                         -- colour of its name
     joined_at text,                     -- when it joined, by the agent's clock
-    prompt text,
+    prompt text,                        -- what it was told at first
     subscriptions text,                 -- JSON array
-    backend_type text,
-    plan_mode_required integer,
-    is_active integer,
+    backend_type text,                  -- in-process, tmux, ...
+    plan_mode_required integer,         -- 1: it has to plan first
+    is_active integer,                  -- 1: it runs
     agent_id text,                      -- opaque id that the agent gives, often name@team
     team_id integer not null references teams (id) on delete cascade,
     file_id integer references files (id) on delete cascade,
@@ -393,12 +407,12 @@ create table team_members (
 ) strict;
 create index team_members_file on team_members (file_id) where file_id is not null;
 
-create table tasks (
+create table tasks ( -- A task of a task list
     id integer primary key,
-    subject text,
-    description text,
+    subject text,                       -- what is to be done, in a few words
+    description text,                   -- what is to be done
     status text,                        -- pending, in_progress, completed, deleted
-    owner text,
+    owner text,                         -- agent that does it
     active_form text,                   -- what is shown while it runs
     metadata text,                      -- JSON object
     task_key text not null,             -- number or name within its list
@@ -415,13 +429,13 @@ create index tasks_team on tasks (team_id) where team_id is not null;
 create index tasks_status on tasks (status);
 create index tasks_file on tasks (file_id) where file_id is not null;
 
-create table task_dependencies (
+create table task_dependencies ( -- An edge: task_key is blocked by blocker_key
     id integer primary key,
     task_key text not null,             -- the task that waits
     blocker_key text not null,          -- the task that it waits for
-    task_id integer references tasks (id) on delete set null,
-    blocker_id integer references tasks (id) on delete set null,
-    list_key text not null,
+    task_id integer references tasks (id) on delete set null, -- the same, once it is there
+    blocker_id integer references tasks (id) on delete set null, -- the same, once it is there
+    list_key text not null,             -- list that both belong to
     source_id integer not null references sources (id) on delete cascade,
     file_id integer not null references files (id) on delete cascade,
     unique (file_id, task_key, blocker_key)
@@ -429,22 +443,22 @@ create table task_dependencies (
 create index task_dependencies_task on task_dependencies (task_id) where task_id is not null;
 create index task_dependencies_blocker on task_dependencies (blocker_id) where blocker_id is not null;
 
-create table task_changes (
+create table task_changes ( -- A change of a task that was seen between two syncs
     id integer primary key,
     field text not null,                -- column of tasks that changed
-    old_value text,
-    new_value text,
+    old_value text,                     -- before
+    new_value text,                     -- after
     seen_at text not null,              -- time of the sync that saw it
-    task_id integer not null references tasks (id) on delete cascade
+    task_id integer not null references tasks (id) on delete cascade -- the task
 ) strict;
 create index task_changes_task on task_changes (task_id);
 
-create table todos (
+create table todos ( -- An item of a todo list
     id integer primary key,
-    content text,
+    content text,                       -- what is to be done
     status text,                        -- pending, in_progress, completed
-    priority text,
-    active_form text,
+    priority text,                      -- high, medium, low; old versions only
+    active_form text,                   -- what is shown while it runs
     position integer not null,          -- place in its list
     session_key text,
     agent_key text,                     -- the session's own id for the main agent
@@ -457,16 +471,16 @@ create index todos_session on todos (session_id) where session_id is not null;
 create index todos_subagent on todos (subagent_id) where subagent_id is not null;
 create index todos_status on todos (status);
 
-create table inbox_items (
+create table inbox_items ( -- A message from one agent to another
     id integer primary key,
-    text text,
-    sender text,
-    recipient text,
+    text text,                          -- the message
+    sender text,                        -- agent that wrote it
+    recipient text,                     -- agent that gets it
     kind text not null,                 -- message, or the type of the inner JSON
-    summary text,
+    summary text,                       -- the message in a few words
     timestamp text,
-    is_read integer,
-    color text,
+    is_read integer,                    -- 1: the recipient has read it
+    color text,                         -- colour of the sender
     payload text,                       -- JSON of an inner message
     channel text not null,              -- inbox, or transcript
     team_id integer references teams (id) on delete set null,
@@ -487,10 +501,10 @@ create index inbox_items_team on inbox_items (team_id) where team_id is not null
 create index inbox_items_session on inbox_items (session_id) where session_id is not null;
 create index inbox_items_copy on inbox_items (copy_of) where copy_of is not null;
 
-create table plans (
+create table plans ( -- A plan file
     id integer primary key,
     title text,                         -- first heading, else (untitled)
-    text text not null,
+    text text not null,                 -- the plan, Markdown
     name text not null,                 -- file name without extension
     modified_at text,                   -- modification time of the file
     session_id integer references sessions (id) on delete set null,
@@ -498,20 +512,20 @@ create table plans (
 ) strict;
 create index plans_session on plans (session_id) where session_id is not null;
 
-create table plan_lines (
+create table plan_lines ( -- A line of a plan, classified
     id integer primary key,
     kind text not null,                 -- heading, code_fence, code_block, normal
-    text text not null,
+    text text not null,                 -- the line
     number integer not null,            -- from 1
-    plan_id integer not null references plans (id) on delete cascade,
+    plan_id integer not null references plans (id) on delete cascade, -- the plan
     unique (plan_id, number)
 ) strict;
 
-create table documents (
+create table documents ( -- A note, memory, summary or ticket
     id integer primary key,
     kind text not null,                 -- note, memory, summary, ticket
-    title text,
-    text text not null,
+    title text,                         -- first heading, or the file name
+    text text not null,                 -- the document
     path text not null,                 -- relative to the root
     session_key text,
     session_id integer references sessions (id) on delete set null,
@@ -524,11 +538,11 @@ create table documents (
 create index documents_session on documents (session_id) where session_id is not null;
 create index documents_project on documents (project_id) where project_id is not null;
 
-create table prompts (
+create table prompts ( -- A line of the global prompt history
     id integer primary key,
     text text not null,                 -- the prompt as it was typed
     timestamp text,
-    project_path text,
+    project_path text,                  -- project as the line names it
     pasted text,                        -- texts that were pasted into it
     session_key text,
     session_id integer references sessions (id) on delete set null,
@@ -541,11 +555,11 @@ create table prompts (
 create index prompts_session on prompts (session_id) where session_id is not null;
 create index prompts_project on prompts (project_id) where project_id is not null;
 
-create table links (
+create table links ( -- A pull request, frame or worktree of a session
     id integer primary key,
     kind text not null,                 -- pull_request, frame, worktree
     url text not null,                  -- of a worktree: its path
-    title text,
+    title text,                         -- title, where one is stated
     timestamp text,
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
@@ -555,10 +569,10 @@ create table links (
 ) strict;
 create index links_session on links (session_id) where session_id is not null;
 
-create table file_snapshots (
+create table file_snapshots ( -- A file that the agent tracked in a snapshot
     id integer primary key,
     path text not null,                 -- relative to the working directory, or absolute
-    version integer,
+    version integer,                    -- 1, 2, 3 ... of the file
     backup_at text,                     -- when the agent made the copy
     backup_name text,                   -- name under file-history/; null: no copy
     message_uuid text,                  -- the line that the snapshot belongs to
@@ -570,11 +584,11 @@ create table file_snapshots (
 ) strict;
 create index file_snapshots_session on file_snapshots (session_id) where session_id is not null;
 
-create table tool_result_files (
+create table tool_result_files ( -- A tool output that was too large for its transcript
     id integer primary key,
     name text not null,                 -- path under tool-results/
     size integer not null,              -- bytes
-    media_type text,
+    media_type text,                    -- text/plain, image/png, ...
     text text,                          -- up to a limit; null for binaries
     session_key text,
     tool_use_id text,                   -- the stem, where it is one
@@ -584,7 +598,7 @@ create table tool_result_files (
 create index tool_result_files_session on tool_result_files (session_id) where session_id is not null;
 create index tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
 
-create table issues (
+create table issues ( -- Something that could not be read, or only with loss
     id integer primary key,
     reason text not null,               -- what is wrong, in words
     quarantined integer not null,       -- 1: the piece became no record; 0: a record with loss
@@ -595,7 +609,7 @@ create table issues (
 ) strict;
 create index issues_file on issues (file_id);
 
-create table line_types (
+create table line_types ( -- A type of line in a file, and how often it stands there
     id integer primary key,
     type text not null,                 -- value of "type"; '' where an object has none
     subtype text not null,              -- of system, attachment, progress, queue-operation; else ''
@@ -604,24 +618,24 @@ create table line_types (
     unique (file_id, type, subtype)
 ) strict;
 
-create table sync_runs (
+create table sync_runs ( -- A run of sync; one that was killed left no row
     id integer primary key,
-    started_at text not null,
-    finished_at text,
-    files_read integer not null,
-    bytes_read integer not null,
+    started_at text not null,           -- when it began
+    finished_at text,                   -- when it ended
+    files_read integer not null,        -- files that were opened because they had changed
+    bytes_read integer not null,        -- bytes of them that were new
     rows integer not null,              -- rows written to messages
     issues integer not null,            -- rows written to issues
     error text                          -- why it ended early
 ) strict;
 
-create table archive (
+create table archive ( -- A stretch of a file's original bytes, compressed
     id integer primary key,
     file_id integer not null references files (id) on delete cascade,
     start integer not null,             -- first byte of the stretch
     "end" integer not null,             -- byte after its last
     codec text not null,                -- zstd
-    data blob not null,
+    data blob not null,                 -- the compressed bytes
     unique (file_id, start)
 ) strict;
 
@@ -710,7 +724,7 @@ create trigger tool_result_files_fts_update after update of text on tool_result_
     insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
 end;
 
-create view conversation as
+create view conversation as -- Messages with the titles of their session and project; copies in forked sessions left out
 select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
     s.title as session, p.name as project, a.agent_type as subagent,
@@ -721,7 +735,7 @@ left join projects p on p.id = s.project_id
 left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 
-create view tool_calls_full as
+create view tool_calls_full as -- Tool calls with the whole text of input and output; copies left out
 select
     t.name, t.target, t.status, t.started_at, t.duration_ms,
     c.tool_text as input, r.tool_text as output,
@@ -731,12 +745,15 @@ join messages c on c.id = t.call_id and c.copy_of is null
 left join messages r on r.id = t.result_id
 left join sessions s on s.id = t.session_id;
 
-create view coverage as
-select type, subtype, sum(count) as lines, count(*) as files
+create view coverage as -- Every type of line that was ever seen, and how often
+select
+    type, subtype,
+    sum(count) as lines,                -- decoded objects of this type
+    count(*) as files                   -- files that have it
 from line_types
 group by type, subtype;
 
-create view orphaned_projects as
+create view orphaned_projects as -- Projects whose directory is not on this machine
 select name, path, last_activity_at, id
 from projects
 where path is not null and on_disk = 0;

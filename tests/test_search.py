@@ -1,21 +1,20 @@
-"""A search finds what was said first, never fails on what people type, and says where it found it."""
+"""A search finds what was said first, never fails on what people type, and says where it was."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reading import Rows, index, reader
+
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.marks import around, balanced, parts, plain
 from assoc_ingest.search import Filters, Hit, search
 from assoc_ingest.since import since
 from assoc_ingest.terms import parse
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.reading import Rows, index, reader
 
 Find = Callable[..., list[Hit]]
 
@@ -173,7 +172,7 @@ def test_a_title_made_of_a_prompt_is_no_hit_of_its_own(find: Find) -> None:
     assert not find("fork")
 
 
-# -- words at the start of a line inside JSON -------------------------------------------------------
+# -- words at the start of a line inside JSON -----------------------------------------------------
 
 
 def test_a_word_that_begins_a_line_of_a_command_is_found(find: Find) -> None:
@@ -195,7 +194,7 @@ def test_a_longer_word_is_not_taken_for_a_line_start(find: Find) -> None:
     assert not find("eady")
 
 
-# -- Chinese, Japanese, Korean ----------------------------------------------------------------------
+# -- Chinese, Japanese, Korean --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("query", ["デッドロック", "ロック", "接続", "直す", "한국", "텍스트"])
@@ -219,7 +218,7 @@ def test_letters_are_found_in_tools_and_stores_too(find: Find) -> None:
     assert [hit.scope for hit in find("結果", tools=True)] == ["tools"]
 
 
-# -- filters ----------------------------------------------------------------------------------------
+# -- filters --------------------------------------------------------------------------------------
 
 
 def test_filters_leave_out_the_rest(find: Find) -> None:
@@ -269,7 +268,7 @@ def test_a_time_that_is_none_is_explained(text: str) -> None:
         since(text)
 
 
-# -- hostile queries --------------------------------------------------------------------------------
+# -- hostile queries ------------------------------------------------------------------------------
 
 words = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 syntax = st.lists(
@@ -322,7 +321,7 @@ def test_quotes_make_phrases_and_stay_letters_inside_words() -> None:
     assert terms.words[2].expression() == '"o""clock"'
 
 
-# -- marks ------------------------------------------------------------------------------------------
+# -- marks ----------------------------------------------------------------------------------------
 
 
 def test_marks_in_stored_text_do_not_unbalance_the_snippet(find: Find) -> None:

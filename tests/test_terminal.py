@@ -6,6 +6,9 @@ import json
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from assoc_ingest.terminal import (
     columns,
     cut,
@@ -17,8 +20,6 @@ from assoc_ingest.terminal import (
     table,
     wrap,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
 

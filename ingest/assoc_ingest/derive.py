@@ -182,9 +182,8 @@ def _refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int
     just changed: then the time since when it went its own way may have changed, and with it which
     of its lines are originals. Returns the affected files.
     """
-    affected = set(touched.shared)
-    affected.update(_files_sharing_new_lines(connection, touched))
-    affected.update(_files_on_their_own_way(connection, touched))
+    repeated, sharing = _new_lines_that_stand_twice(connection, touched)
+    affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
     if touched.moved:
         affected.update(_partners(connection, touched.moved))
     _fill(connection, "touched_files", affected | touched.files)
@@ -198,10 +197,10 @@ def _refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int
         " where id in (select id from touched_files)"
         f" and (own_since is null or id in ({_ids(affected)}))"
     )
-    if not affected:
+    if not affected and not repeated:
         return affected
     _fill(connection, "touched_files", affected)
-    connection.execute("delete from touched_uuids")
+    _fill(connection, "touched_uuids", repeated)
     connection.execute(
         "insert or ignore into touched_uuids"
         " select m.uuid from touched_files t cross join messages m on m.file_id = t.id"
@@ -229,17 +228,26 @@ def _ids(values: Iterable[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def _files_sharing_new_lines(connection: sqlite3.Connection, touched: Touched) -> set[int]:
-    """Return the files, old and new, of lines that came with this batch and stand twice."""
+def _new_lines_that_stand_twice(
+    connection: sqlite3.Connection, touched: Touched
+) -> tuple[set[str], set[int]]:
+    """Look for the lines of this batch elsewhere.
+
+    Returns the uuids that a file repeats (a compaction appends lines again), and the files, old
+    and new, that share lines with each other.
+    """
     rows = connection.execute(
         # Not indexed: the planner would scan an index of all messages for the sake of distinct.
-        "select distinct n.file_id, o.file_id from messages n not indexed"
+        "select distinct n.file_id, o.file_id, iif(n.file_id = o.file_id, n.uuid, null)"
+        " from messages n not indexed"
         " cross join messages o on o.uuid = n.uuid and o.id <> n.id"
         " where n.id >= ? and n.uuid is not null"
         " and (o.file_id <> n.file_id or o.byte_offset <> n.byte_offset)",
         (touched.first_message_id,),
-    )
-    return {file_id for pair in rows for file_id in pair}
+    ).fetchall()
+    repeated = {uuid for _, _, uuid in rows if uuid is not None}
+    sharing = {file_id for *pair, uuid in rows if uuid is None for file_id in pair}
+    return repeated, sharing
 
 
 def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) -> set[int]:

@@ -17,7 +17,7 @@ from itertools import chain, islice
 
 from . import calls, display, spoken
 from .conversation import TOOL_KINDS, Conversation, File, Message, Subagent
-from .terminal import Paint, columns, cut, one_line, readable, wrap
+from .terminal import Paint, columns, cut, one_line, readable, safe, wrap
 
 MAX_WIDTH = 100
 _MIN_WIDTH = 60  # deeper subagents are not indented further: there must be room for text
@@ -52,7 +52,7 @@ def lines(conversation: Conversation, look: Look) -> Iterator[str]:
             yield from page.rule(_note_of(file))
         written += 1
         yield from page.messages(chain(first, messages))
-    if not written:
+    if not written and not conversation.subagents:
         yield ""
         yield look.paint("The index holds no message of this session.", dim=True)
     yield from page.unspawned()
@@ -186,7 +186,7 @@ class _Page:
     def _aside(self, kind: str, text: str) -> Iterator[str]:
         aside = spoken.aside(kind)
         indent = " " * columns(aside.head)
-        head = aside.head
+        head = safe(aside.head)
         for line in self._some(spoken.heard(kind, text), aside.lines, 2 + len(indent)):
             shown = f"  {head}{line}".rstrip()
             head = indent

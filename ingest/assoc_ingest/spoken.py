@@ -25,7 +25,7 @@ class Aside:
 
 _ASIDES = {
     "thinking": Aside("∴ ", 4),
-    "compact_summary": Aside("summary: ", 8),
+    "compact_summary": Aside("≡ ", 8),
     "task_notification": Aside("task: ", 3),
     "agent_message": Aside("✉ ", 8, "cyan"),
     "command_output": Aside("", 6),

@@ -408,5 +408,5 @@ def known_files(connection: sqlite3.Connection, source_id: int) -> Iterator[Know
         " from files where source_id = ? order by path, generation",
         (source_id,),
     ):
-        *fields, offset, head_hash, tail_hash, prefix_crc = row
-        yield KnownFile(*fields, Checkpoint(offset, head_hash, tail_hash, prefix_crc))
+        fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
+        yield KnownFile(*fields)

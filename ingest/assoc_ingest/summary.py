@@ -9,7 +9,7 @@ from .output import say, write
 from .terminal import safe_json
 
 if TYPE_CHECKING:
-    from .sync import Report
+    from .outcome import Report
 
 _COLUMNS = (
     "id", "started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error",

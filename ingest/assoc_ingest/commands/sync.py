@@ -58,14 +58,20 @@ def _progress() -> Iterator[Progress]:
     """Show a bar in bytes on a terminal, and nothing elsewhere."""
     import sys
 
+    from .. import display
     from ..terminal import is_terminal
 
-    hidden = not is_terminal(sys.stderr)
-    # The length is known only when the directories have been walked: with the first call.
-    with click.progressbar(length=1, file=sys.stderr, label="Reading", hidden=hidden) as bar:
+    bar = click.progressbar(
+        length=1,  # known only when the directories have been walked: with the first call
+        label="Reading",
+        file=sys.stderr,
+        hidden=not is_terminal(sys.stderr),
+        item_show_func=lambda item: item,
+    )
+    with bar:
 
         def advance(done: int, total: int) -> None:
             bar.length = max(total, 1)
-            bar.update(done - bar.pos)
+            bar.update(done - bar.pos, f"{display.size(done)} of {display.size(total)}")
 
         yield advance

@@ -1,0 +1,64 @@
+"""What every test has: a home directory of its own, and nothing of the user's.
+
+`pytest --golden` rewrites the `expected.json` of the golden cases; read the difference.
+`HYPOTHESIS_PROFILE=thorough` runs the property tests with many more examples.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from assoc_ingest.database import writing
+
+_QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+settings.register_profile("ci", deadline=None, max_examples=60, suppress_health_check=_QUIET)
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    max_examples=1000,
+    stateful_step_count=40,
+    suppress_health_check=_QUIET,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="rewrite the expected.json of all cases")
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point the program's defaults into an empty directory."""
+    home = tmp_path_factory.mktemp("user")
+    for name in ("HOME", "USERPROFILE", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "ASSOC_INGEST_DB"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty, migrated database: copying it is ten times faster than migrating a new one."""
+    path = tmp_path_factory.mktemp("template") / "empty.db"
+    with writing(path):
+        pass
+    return path
+
+
+@pytest.fixture
+def fresh(template: Path, tmp_path: Path) -> Callable[[], Path]:
+    """Makes empty databases."""
+    made = 0
+
+    def make() -> Path:
+        nonlocal made
+        made += 1
+        return Path(shutil.copy(template, tmp_path / f"fresh-{made}.db"))
+
+    return make

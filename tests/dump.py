@@ -1,0 +1,329 @@
+"""A database as plain values, to compare it with another; and the promises every one must keep.
+
+`dump` shows every table with its surrogate ids replaced by what they stand for: a session by its
+key, a file by its path, a message by its place in a file. What depends on the time of a sync or
+on the disk, and not on the files' bytes, is left out. Two databases that should be equal have
+equal dumps, in whatever order they came to be.
+
+`check` proves what must hold of a single database at any time, after a kill too; given the homes
+it was read from, also that the archive is what lies there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from assoc_ingest import archive
+
+Row = dict[str, Any]
+Dump = dict[str, list[Row]]
+
+# What a row is called in other rows. A column that is a reference gives the key of its target.
+_KEYS: dict[str, tuple[str, ...]] = {
+    "sources": ("kind", "root"),
+    "projects": ("source_id", "key"),
+    "sessions": ("source_id", "session_key"),
+    "subagents": ("source_id", "session_key", "agent_key"),
+    "files": ("source_id", "path", "generation"),
+    "messages": ("file_id", "byte_offset", "block"),
+    "tool_calls": ("file_id", "byte_offset", "block"),
+    "tasks": ("source_id", "list_key", "task_key"),
+    "teams": ("source_id", "key"),
+    "plans": ("file_id",),
+    "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
+}
+# Tables that tell of syncs and not of files.
+_OF_SYNCS = {"sync_runs", "task_changes", "archive"}
+# Columns that a sync's clock or this machine's disk decides.
+_NOT_COMPARED = {
+    "sources": {"first_synced_at", "last_synced_at", "gone_at"},
+    "files": {
+        *("first_seen_at", "last_synced_at", "gone_at", "mtime", "mtime_ns", "ctime_ns"),
+        *("inode", "device", "generation"),
+    },
+    "projects": {"is_worktree", "on_disk"},
+    "teams": {"gone_at"},
+    "tasks": {"gone_at"},
+    "inbox_items": {"gone_at"},
+    "plans": {"modified_at"},
+    "documents": {"modified_at"},
+}
+_DOCUMENTS = ("agent_meta", "workflow")  # kinds of files that are one piece, whatever their lines
+
+
+def connect(database: Path) -> sqlite3.Connection:
+    """Open a database for looking at it and for the index checks, which are inserts."""
+    connection = sqlite3.connect(database, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def dump(database: Path, *, tables: Collection[str] = ()) -> Dump:
+    """Return all rows of all tables (or of `tables`), comparable with those of another database."""
+    connection = connect(database)
+    try:
+        return _dump(connection, tables)
+    finally:
+        connection.close()
+
+
+def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
+    names = _Names(connection)
+    shown: Dump = {}
+    for table in _tables(connection):
+        if table in _OF_SYNCS or (tables and table not in tables):
+            continue
+        hidden = {"id", *_NOT_COMPARED.get(table, ())}
+        references = names.references(table)
+        rows = []
+        for row in connection.execute(f"select * from {table}"):
+            values = {}
+            for column in row.keys():  # noqa: SIM118
+                if column not in hidden:
+                    values[column] = _plain(names.value(references.get(column), row[column]))
+            if table == "files":
+                values["generation"] = row["generation"]
+                values["archived"] = _digest(archive.read(connection, row["id"]))
+            rows.append(values)
+        shown[table] = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+    return shown
+
+
+def differences(left: Dump, right: Dump) -> list[str]:
+    """Return what only one of two dumps has, a line each; for a test to print."""
+    found = []
+    for table in sorted(left.keys() | right.keys()):
+        ours, theirs = ({_line(row) for row in d.get(table, [])} for d in (left, right))
+        found += [f"- {table} {row}" for row in sorted(ours - theirs)]
+        found += [f"+ {table} {row}" for row in sorted(theirs - ours)]
+        if ours == theirs and len(left.get(table, [])) != len(right.get(table, [])):
+            found.append(f"~ {table}: {len(left[table])} and {len(right[table])} rows")
+    return found
+
+
+def assert_same(left: Dump, right: Dump) -> None:
+    """Fail with the differing rows: `-` only the first has, `+` only the second."""
+    found = differences(left, right)
+    assert not found, "\n" + "\n".join(found)
+
+
+class _Names:
+    """Turns surrogate ids into what they stand for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._keys: dict[str, dict[int, str]] = {}
+        (sources,) = connection.execute("select count(*) from sources").fetchone()
+        self._is_one_source = sources == 1
+
+    def references(self, table: str) -> dict[str, str]:
+        rows = self._connection.execute(f"pragma foreign_key_list({table})")
+        return {row["from"]: row["table"] for row in rows}
+
+    def value(self, table: str | None, value: object) -> object:
+        if table is None or not isinstance(value, int):
+            return value
+        return self._of(table).get(value, f"dangling {value}")
+
+    def _of(self, table: str) -> dict[int, str]:
+        if table not in self._keys:
+            references = self.references(table)
+            columns = _KEYS[table]
+            self._keys[table] = {
+                row["id"]: self._joined(table, [(c, references.get(c), row[c]) for c in columns])
+                for row in self._connection.execute(f"select id, {', '.join(columns)} from {table}")
+            }
+        return self._keys[table]
+
+    def _joined(self, table: str, parts: Iterable[tuple[str, str | None, object]]) -> str:
+        words = []
+        for column, target, value in parts:
+            if column == "root":
+                value = Path(str(value)).name
+            elif column == "source_id" and self._is_one_source:
+                continue
+            elif column == "generation" and value == 0:
+                continue
+            words.append(str(self.value(target, value)))
+        return ":".join(words)
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "select name from sqlite_master where type = 'table' and name not like 'sqlite!_%' escape '!'"
+        " and name not like '!_%' escape '!' and sql not like 'create virtual%'"
+        " and name not like '%!_fts!_%' escape '!' order by name"
+    )
+    return [name for (name,) in rows]
+
+
+def _plain(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+# -- what must hold ------------------------------------------------------------------------------
+
+
+def check(database: Path, *homes: Path) -> None:
+    """Assert what must hold of the database; with `homes`, that they are what was read."""
+    connection = connect(database)
+    try:
+        _check_sqlite(connection)
+        _check_rows(connection)
+        for file in connection.execute("select * from files").fetchall():
+            _check_file(connection, file)
+        if homes:
+            _check_against_disk(connection, homes)
+    finally:
+        connection.close()
+
+
+def _check_sqlite(connection: sqlite3.Connection) -> None:
+    assert [row[0] for row in connection.execute("pragma quick_check")] == ["ok"]
+    assert connection.execute("pragma foreign_key_check").fetchall() == []
+    indexes = connection.execute(
+        "select name from sqlite_master where sql like 'create virtual table % using fts5%'"
+    ).fetchall()
+    assert indexes
+    for (name,) in indexes:
+        connection.execute(f"insert into {name} ({name}, rank) values ('integrity-check', 1)")
+
+
+def _check_rows(connection: sqlite3.Connection) -> None:
+    def none(why: str, sql: str) -> None:
+        assert [tuple(row) for row in connection.execute(sql)] == [], why
+
+    none("one text", "select id from messages where (text is null) = (tool_text is null)")
+    none(
+        "a copy is of an original",
+        "select m.id from messages m join messages o on o.id = m.copy_of"
+        " where o.copy_of is not null or o.id = m.id",
+    )
+    none(
+        "rows lie in what was read",
+        "select m.id from messages m join files f on f.id = m.file_id"
+        " where m.byte_offset + m.byte_length > f.offset",
+    )
+    none(
+        "a message belongs to its file's session",
+        "select m.id from messages m join files f on f.id = m.file_id"
+        " where m.session_id is not f.session_id",
+    )
+    none(
+        "a call's blocks are blocks of its file",
+        "select t.id from tool_calls t join messages m on m.id in (t.call_id, t.result_id)"
+        " where m.file_id <> t.file_id",
+    )
+    none("a call has a block", "select id from tool_calls where call_id is null and result_id is null")
+    none("no agent spawns itself", "select id from subagents where parent_id = id")
+    none("samples are short", "select id from issues where length(sample) > 4096")
+    none(
+        "text is NUL-free",
+        "select id from messages where instr(text || '', char(0)) or instr(tool_text || '', char(0))",
+    )
+    none(
+        "every response is of a line that states it",
+        "select r.id from responses r where not exists (select 1 from usage u"
+        " where u.file_id = r.file_id and u.byte_offset = r.byte_offset)",
+    )
+
+
+def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
+    """The archive is the bytes that were read, and each of them is accounted for."""
+    place = file["path"]
+    data = b"".join(archive.read(connection, file["id"]))
+    assert len(data) == file["offset"], place
+    assert zlib.crc32(data) == file["prefix_crc"], place
+    borders = connection.execute(
+        'select start, "end" from archive where file_id = ? order by start', (file["id"],)
+    ).fetchall()
+    assert all(a["end"] == b["start"] for a, b in zip(borders, borders[1:], strict=False)), place
+    counts = connection.execute(
+        "select (select coalesce(sum(count), 0) from line_types where file_id = ?1),"
+        " (select count(*) from issues where file_id = ?1 and quarantined = 1),"
+        " (select count(*) from issues where file_id = ?1)",
+        (file["id"],),
+    ).fetchone()
+    assert file["line_count"] == counts[0] + counts[1], place
+    assert file["issue_count"] == counts[2], place
+    if file["kind"] not in _DOCUMENTS:
+        _check_tiles(connection, file, data)
+
+
+def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
+    """Rows and issues cover stretches that never overlap; what is left are objects or blanks."""
+    place = file["path"]
+    stretches = set()
+    for table in ("messages", "tool_calls", "usage", "links", "issues"):
+        stretches |= {
+            tuple(row)
+            for row in connection.execute(
+                f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
+            )
+        }
+    position = pieces = 0
+    for start, length in sorted(stretches):
+        assert position <= start, f"{place}: overlap at {start}"
+        assert length > 0, f"{place}: nothing at {start}"
+        assert start + length <= file["offset"], f"{place}: beyond the offset at {start}"
+        pieces += 1 + _objects_in(data[position:start], f"{place}:{position}")
+        position = start + length
+    pieces += _objects_in(data[position:], f"{place}:{position}")
+    assert pieces == file["line_count"], place
+
+
+def _objects_in(data: bytes, place: str) -> int:
+    """Count the JSON objects that `data` consists of; fail if it holds anything else."""
+    found = 0
+    for line in data.split(b"\n"):
+        text = line.lstrip(b" \t\r\x00\xef\xbb\xbf").decode()
+        while text := text.strip(" \t\r\ufeff\x00"):
+            try:
+                value, end = json.JSONDecoder().raw_decode(text)
+            except ValueError:
+                raise AssertionError(f"{place}: nobody speaks of {text[:80]!r}") from None
+            assert isinstance(value, dict), place
+            found += 1
+            text = text[end:]
+    return found
+
+
+def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -> None:
+    roots = {str(home.resolve()) for home in homes}
+    rows = connection.execute(
+        "select s.root, f.* from files f join sources s on s.id = f.source_id"
+        " where f.gone_at is null"
+    ).fetchall()
+    for row in rows:
+        if row["root"] in roots:
+            data = (Path(row["root"]) / row["path"]).read_bytes()
+            kept = b"".join(archive.read(connection, row["id"]))
+            is_broken = row["kind"] in _DOCUMENTS and row["issue_count"]
+            assert is_broken or data.startswith(kept), row["path"]
+            assert row["size"] == len(data), row["path"]
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) of every line of a file that is not blank."""
+    offset = 0
+    for line in path.read_bytes().split(b"\n"):
+        if line.strip():
+            yield offset, line
+        offset += len(line) + 1

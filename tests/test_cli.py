@@ -1,0 +1,366 @@
+"""Commands answer with documented JSON and exit codes; data to stdout, words to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assoc_ingest import __main__ as program
+from assoc_ingest import __version__
+from assoc_ingest.errors import (
+    AssocIngestError,
+    BusyError,
+    DatabaseError,
+    DatabaseIOError,
+    NotFoundError,
+    UsageError,
+)
+from tests.reading import index
+
+GOLDEN = Path(__file__).parent / "golden"
+KEY = "0b7c2f4e-1111-4222-8333-444455556666"
+AT = "2026-01-20T10:00:00.000Z"
+COMMANDS = ("sync", "search", "show", "list", "query", "status")
+
+
+class Shell:
+    """Runs the program in this process."""
+
+    def __init__(self, database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.database = database
+        self._capsys = capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        self._capsys.readouterr()
+        code = program.main(arguments)
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def json(self, *arguments: str) -> object:
+        assert self(*arguments) == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    database = tmp_path / "assoc.db"
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return Shell(database, capsys)
+
+
+@pytest.fixture
+def filled(shell: Shell) -> Shell:
+    """A shell whose database holds one conversation of everything."""
+    with index(shell.database) as rows:
+        project = rows.project(
+            "shop", session_count=1, last_activity_at=AT, on_disk=0, git_branch="main"
+        )
+        session, file = rows.session(
+            KEY, project, title="Deadlock in the pool", message_count=3, prompt_count=1,
+            tool_call_count=1, input_tokens=10, output_tokens=20, cache_read_tokens=30,
+            cache_write_tokens=40, models='["claude-x"]', git_branch="main", cwd="/srv/shop",
+            agent_version="2.1.0", permission_mode="default",
+        )  # fmt: skip
+        rows.message(file, "prompt", "that deadlock is back", uuid="u1")
+        rows.message(file, "text", "The deadlock is fixed.", uuid="u2", model="claude-x")
+        call, _ = rows.call(
+            file, "Task", {"description": "find deadlock"}, "done", duration_ms=5, started_at=AT
+        )
+        agent = rows.add(
+            "subagents", agent_type="Explore", agent_key="a1", session_id=session,
+            spawned_by=call, link_method="meta", message_count=1, source_id=rows.source,
+        )  # fmt: skip
+        side = rows.file(f"projects/-srv-shop/{KEY}/subagents/agent-a1.jsonl", kind="agent",
+                         session_id=session, subagent_id=agent)  # fmt: skip
+        rows.message(side, "text", "nothing here", subagent_id=agent)
+        rows.add("issues", reason="not JSON", quarantined=1, file_id=file, byte_offset=7,
+                 byte_length=9, sample="{\x1b")  # fmt: skip
+        rows.add("sync_runs", started_at=AT, finished_at=AT, files_read=2, bytes_read=99,
+                 rows=5, issues=1)  # fmt: skip
+        rows.add("sync_runs", started_at=AT, finished_at=None, files_read=0, bytes_read=0,
+                 rows=0, issues=0)  # fmt: skip
+    return shell
+
+
+# -- JSON is a contract ---------------------------------------------------------------------------
+
+CONTRACTS = {
+    "search": ("search", "deadlock", "--json"),
+    "show": ("show", KEY, "--json"),
+    "list_sessions": ("list", "sessions", "--json"),
+    "list_projects": ("list", "projects", "--all", "--json"),
+    "list_subagents": ("list", "subagents", "--json"),
+    "list_files": ("list", "files", "--json"),
+    "list_issues": ("list", "issues", "--json"),
+    "query_tool_use": ("query", "tool_use", "--json"),
+    "status": ("status", "--json"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_the_json_of_a_command_is_as_documented(
+    filled: Shell, name: str, request: pytest.FixtureRequest
+) -> None:
+    shown = filled.json(*CONTRACTS[name])
+    if name == "status":
+        assert isinstance(shown, dict)
+        shown |= {"database": Path(shown["database"]).name, "size": "a number"}
+    text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    golden = GOLDEN / f"{name}.json"
+    if request.config.getoption("--golden", default=False):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, "utf-8")
+    assert text == golden.read_text("utf-8")
+
+
+def test_json_lines_and_csv_say_the_same(filled: Shell) -> None:
+    rows = filled.json("list", "files", "--json")
+    assert isinstance(rows, list)
+    assert filled("list", "files", "--nl") == 0
+    assert [json.loads(line) for line in filled.out.split("\n")[:-1]] == rows
+    assert filled("list", "files", "--csv") == 0
+    header, *lines = filled.out.split("\n")[:-1]
+    assert header == ",".join(rows[0])
+    assert len(lines) == len(rows)
+
+
+def test_csv_is_exact_unless_it_is_to_be_safe(filled: Shell) -> None:
+    with sqlite3.connect(filled.database) as connection:
+        connection.execute("update sessions set title = '=cmd|x'")
+    filled("list", "sessions", "--csv")
+    assert f"{KEY},=cmd|x," in filled.out
+    filled("list", "sessions", "--csv-safe")
+    assert f"{KEY},'=cmd|x," in filled.out
+
+
+def test_a_table_is_for_reading(filled: Shell) -> None:
+    assert filled("list", "sessions") == 0
+    header, _, row = filled.out.split("\n")[:3]
+    assert header.split("  ")[0] == "key"
+    assert row.startswith("0b7c2f4e  Deadlock in the pool")
+    assert max(map(len, filled.out.split("\n"))) <= 100
+    assert filled("list", "sessions", "--table") == 0
+    assert "/srv/shop" in filled.out
+
+
+def test_the_query_list_is_for_programs_too(filled: Shell) -> None:
+    shown = filled.json("query", "--json")
+    assert isinstance(shown, list)
+    assert {"name", "title", "description", "parameters"} == set(shown[0])
+
+
+def test_a_parameter_reaches_the_query(filled: Shell) -> None:
+    assert filled.json("query", "errors", "-p", "tool", "Bash", "--json") == []
+    assert filled("query", "errors", "-p", "tol", "Bash") == 2
+    assert "'tol'" in filled.err
+    assert "tool, project, limit" in filled.err
+
+
+# -- exit codes -----------------------------------------------------------------------------------
+
+ANSWERS = {
+    "a hit": (("search", "deadlock"), 0),
+    "no hit": (("search", "nowhere"), 1),
+    "no session": (("show", "ffff"), 1),
+    "no project": (("list", "sessions", "--project", "x"), 1),
+    "nothing to list": (("list", "teams"), 0),
+    "no such command": (("serch", "x"), 2),
+    "no query": (("search",), 2),
+    "no such list": (("list", "things"), 2),
+    "no such query": (("query", "things"), 2),
+    "two formats": (("list", "files", "--json", "--csv"), 2),
+    "a bad time": (("search", "x", "--since", "soon"), 2),
+    "bad raw syntax": (("search", "--raw", "a AND"), 2),
+    "a database that is a directory": (("status", "-d", "/"), 2),
+    "a root that is not there": (("sync", "/no/such/directory"), 2),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_exit_code_tells_what_happened(filled: Shell, name: str) -> None:
+    arguments, code = ANSWERS[name]
+    assert filled(*arguments) == code, filled.err
+    assert "Traceback" not in filled.err
+    if code:
+        assert filled.err.strip()
+        assert not filled.out
+
+
+def test_no_hits_are_still_json(filled: Shell) -> None:
+    assert filled("search", "nowhere", "--json") == 1
+    assert json.loads(filled.out) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("search", "x"), ("show", "x"), ("list", "files"), ("status",)]
+)
+def test_without_a_database_the_next_command_is_named(
+    shell: Shell, command: tuple[str, ...]
+) -> None:
+    assert shell(*command) == 4
+    assert "assoc-ingest sync" in shell.err
+    assert not shell.database.exists()
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(shell: Shell) -> None:
+    shell.database.write_text("not a database, whatever its name says")
+    assert shell("status") == 4
+    assert "Error: " in shell.err
+    assert shell.database.read_text() == "not a database, whatever its name says"
+
+
+def _sqlite_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("it failed \x1b")
+    error.sqlite_errorcode = code
+    return error
+
+
+FAILURES: dict[str, tuple[BaseException, int]] = {
+    "a known error": (AssocIngestError("it is so"), 1),
+    "not found": (NotFoundError("it is so"), 1),
+    "usage": (UsageError("it is so"), 2),
+    "busy": (BusyError("it is so"), 3),
+    "database": (DatabaseError("it is so"), 4),
+    "input or output": (DatabaseIOError("it is so"), 5),
+    "locked": (_sqlite_error(sqlite3.SQLITE_BUSY), 3),
+    "busy with a snapshot": (_sqlite_error(sqlite3.SQLITE_BUSY_SNAPSHOT), 3),
+    "damaged": (_sqlite_error(sqlite3.SQLITE_CORRUPT), 4),
+    "no database": (_sqlite_error(sqlite3.SQLITE_NOTADB), 4),
+    "disk full": (_sqlite_error(sqlite3.SQLITE_FULL), 5),
+    "disk broken": (_sqlite_error(sqlite3.SQLITE_IOERR_WRITE), 5),
+    "read-only": (_sqlite_error(sqlite3.SQLITE_READONLY), 5),
+    "disk full outside the database": (OSError(28, "No space left on device"), 5),
+    "a wrong statement": (_sqlite_error(sqlite3.SQLITE_ERROR), 70),
+    "a bug": (ValueError("it failed \x1b"), 70),
+    "interrupted": (KeyboardInterrupt(), 130),
+    "a closed pipe": (BrokenPipeError(), 0),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_every_failure_has_its_code_and_one_sentence(
+    filled: Shell, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure, code = FAILURES[name]
+
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("assoc_ingest.status.look", fail)
+    monkeypatch.setattr(program, "_silence", lambda stream: None)
+    assert filled("status") == code
+    assert "Traceback" not in filled.err
+    assert "\x1b" not in filled.err
+    if code not in (0, 130):
+        assert len(filled.err.strip().split("\n")) == 1
+
+
+def test_a_bug_shows_its_traceback_on_request(
+    filled: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.status.look", lambda *_: 1 / 0)
+    for arguments in (("-v", "status"), ("status", "-v")):
+        assert filled(*arguments) == 70
+        assert "Traceback" in filled.err
+        assert "ZeroDivisionError" in filled.err
+
+
+# -- as a process ---------------------------------------------------------------------------------
+
+
+def _start(database: Path, *arguments: str, **options: int) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "ASSOC_INGEST_DB": str(database),
+        "PYTHONPATH": str(Path(program.__file__).parents[1]),
+    }
+    command = [sys.executable, "-m", "assoc_ingest", *arguments]
+    return subprocess.Popen(command, env=environment, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell) -> None:
+    with index(shell.database) as rows:
+        _, file = rows.session(KEY, None, title="Long")
+        for _ in range(2000):
+            rows.message(file, "text", "line\n" * 40)
+    process = _start(shell.database, "show", KEY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout
+    assert process.stderr
+    process.stdout.read(1000)
+    process.stdout.close()
+    assert process.wait(30) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_command_with_its_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """The command waits for its output to be read, so the signal meets it at work."""
+    database = tmp_path / "assoc.db"
+    with index(database) as rows:
+        _, file = rows.session(KEY, None, title="Long")
+        for _ in range(2000):
+            rows.message(file, "text", "line\n" * 40)
+    process = _start(database, "show", KEY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.read(1000)
+    process.send_signal(number)
+    _, words = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert b"Traceback" not in words
+
+
+@pytest.mark.parametrize(
+    "module", ["sqlite_utils", "datasette", "orjson", "platformdirs", "sqlite3"]
+)
+def test_help_and_version_import_nothing_heavy(module: str) -> None:
+    script = (
+        "import sys\n"
+        "from assoc_ingest.__main__ import main\n"
+        "main(['--help']), main(['--version'])\n"
+        f"sys.exit({module!r} in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(program.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# -- help -----------------------------------------------------------------------------------------
+
+
+def test_the_version_is_printed(shell: Shell) -> None:
+    assert shell("--version") == 0
+    assert shell.out == f"assoc-ingest {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help_with_an_example_and_names_its_database(
+    shell: Shell, command: str, flag: str
+) -> None:
+    assert shell(command, flag) == 0
+    assert f"assoc-ingest {command}" in shell.out.split("Example")[1]
+    assert "ASSOC_INGEST_DB" in shell.out
+
+
+def test_the_group_lists_every_command_and_nothing_it_says_is_cut(shell: Shell) -> None:
+    assert shell("--help") == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in shell.out
+    assert "..." not in shell.out

@@ -1,0 +1,143 @@
+"""Every question in queries/ says what it answers, runs, and does not read all messages for it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from tests.reading import index, reader
+
+from assoc_ingest import sql
+
+NAMES = list(sql.queries())
+SEARCHES = [
+    name
+    for name in NAMES
+    if name.startswith("search_") and name not in ("search_sessions", "search_stores_cjk")
+]
+
+# A plan names a table by its alias; an index of full text is no scan of the table.
+_reason = re.compile(r"^\s*-- scans messages: \w+", re.MULTILINE)
+_alias = re.compile(r"\b(?:from|join) messages(?: as)? (\w+)")
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("queries") / "assoc.db"
+    with index(path) as rows:
+        _, file = rows.session("0b7c", rows.project("shop"), title="Pool", message_count=1)
+        rows.message(file, "prompt", "pool")
+        rows.call(file, "Bash", {"command": "make"}, "ok", duration_ms=10)
+        rows.call(file, "Bash", {"command": "test"}, "failed", status="error", duration_ms=30)
+        rows.call(file, "Edit", {"file_path": "/srv/a"}, "ok", duration_ms=20)
+    connection = reader(path)
+    yield connection
+    connection.close()
+
+
+def _run(
+    connection: sqlite3.Connection, name: str, **parameters: object
+) -> list[dict[str, object]]:
+    query = sql.query(name)
+    given = {**dict.fromkeys(query.parameters), **parameters}
+    return [dict(row) for row in connection.execute(query.sql, given)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_a_title_and_a_description(name: str) -> None:
+    query = sql.query(name)
+    assert query.title
+    assert query.title != name
+    assert query.description.endswith(".")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_without_parameters_and_with_empty_ones(
+    connection: sqlite3.Connection, name: str
+) -> None:
+    """The command line gives NULL for what is missing, Datasette gives ''."""
+    query = sql.query(name)
+    for missing in (None, ""):
+        cursor = connection.execute(query.sql, dict.fromkeys(query.parameters, missing))
+        columns = [column[0] for column in cursor.description]
+        assert len(columns) == len(set(columns))
+        cursor.fetchall()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_reads_all_messages_only_if_it_says_why(
+    connection: sqlite3.Connection, name: str
+) -> None:
+    query = sql.query(name)
+    aliases = {"messages", *_alias.findall(query.sql)}
+    parameters = dict.fromkeys(query.parameters, "x")
+    rows = connection.execute(f"explain query plan {query.sql}", parameters)
+    steps = [str(row["detail"]) for row in rows]
+    scans = [
+        step
+        for step in steps
+        if (found := re.match(r"SCAN (\w+)(?: (?!VIRTUAL)|$)", step)) and found[1] in aliases
+    ]
+    assert not scans or _reason.search(query.sql), scans
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_asks_the_index_first_and_sorts_nothing(
+    connection: sqlite3.Connection, name: str
+) -> None:
+    query = sql.query(name)
+    if "rank" not in query.sql.rsplit("order by", 1)[1]:
+        return  # search_messages_letters has no rank
+    rows = connection.execute(f"explain query plan {query.sql}", dict.fromkeys(query.parameters))
+    steps = [str(row["detail"]) for row in rows]
+    assert re.match(r"SCAN \w+_fts VIRTUAL TABLE", steps[0])
+    assert not any("FOR ORDER BY" in step for step in steps)
+
+
+def test_all_searches_give_the_columns_of_a_hit(connection: sqlite3.Connection) -> None:
+    def columns(name: str) -> set[str]:
+        query = sql.query(name)
+        cursor = connection.execute(query.sql, dict.fromkeys(query.parameters))
+        return {column[0] for column in cursor.description} - {"snippet", "text"}
+
+    assert {name: columns(name) for name in NAMES if name.startswith("search_")} == {
+        name: columns("search_messages") for name in NAMES if name.startswith("search_")
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("list_")])
+def test_a_list_can_be_limited(name: str) -> None:
+    assert {"limit", "project"} <= set(sql.query(name).parameters)
+
+
+def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
+    connection: sqlite3.Connection,
+) -> None:
+    assert _run(connection, "tool_use") == [
+        {"name": "Bash", "calls": 2, "errors": 1, "error_percent": 50.0, "median_ms": 10},
+        {"name": "Edit", "calls": 1, "errors": 0, "error_percent": 0.0, "median_ms": 20},
+    ]
+    assert _run(connection, "tool_use", project="blog") == []
+
+
+def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connection) -> None:
+    (edited,) = _run(connection, "most_edited_files")
+    assert (edited["file"], edited["edits"], edited["project"]) == ("/srv/a", 1, "shop")
+    (error,) = _run(connection, "errors")
+    assert (error["name"], error["target"], error["said"]) == ("Bash", "test", "failed")
+
+
+def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) -> None:
+    (session,) = _run(connection, "list_sessions")
+    assert (session["session_key"], session["title"], session["project"]) == (
+        "0b7c",
+        "Pool",
+        "shop",
+    )
+
+
+def test_sources_are_counted(connection: sqlite3.Connection) -> None:
+    (source,) = _run(connection, "status_sources")
+    assert (source["file_count"], source["session_count"], source["message_count"]) == (1, 1, 7)

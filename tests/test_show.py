@@ -1,0 +1,379 @@
+"""A conversation is shown as it went, each subagent where it was called, in 100 columns."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.reading import index, reader
+
+from assoc_ingest.conversation import Conversation, as_json
+from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.show import Look, lines
+from assoc_ingest.terminal import Paint, columns
+
+KEY = "0b7c2f4e-1111-4222-8333-444455556666"
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+class Stage:
+    """A database with one session, to which a test adds what it is about."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._index = index(path)
+        self.rows = self._index.__enter__()
+        project = self.rows.project("shop")
+        self.session, self.file = self.rows.session(
+            KEY, project, title="Fix the pool", cwd="/srv/shop", models='["claude-x"]'
+        )
+
+    def subagent(self, key: str, call: int | None = None, **values: object) -> tuple[int, int]:
+        """Add a subagent with its file; return the ids of both."""
+        rows = self.rows
+        subagent = rows.add(
+            "subagents", agent_type="Explore", agent_key=key, session_id=self.session,
+            spawned_by=call, source_id=rows.source, **{"message_count": 1, **values},
+        )  # fmt: skip
+        path = f"projects/-srv-shop/{KEY}/subagents/agent-{key}.jsonl"
+        return subagent, rows.file(
+            path, kind="agent", session_id=self.session, subagent_id=subagent
+        )
+
+    def open(self) -> sqlite3.Connection:
+        """End the filling; return a reader."""
+        self._index.__exit__(None, None, None)
+        return reader(self._path)
+
+    def shown(self, width: int = 100, *, tools: bool = True, session: str = KEY) -> list[str]:
+        """Return the lines of the conversation."""
+        connection = self.open()
+        look = Look(width, Paint(False), tools)
+        text = list(lines(Conversation(connection, session), look))
+        connection.close()
+        return text
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "assoc.db")
+
+
+def _body(text: list[str]) -> list[str]:
+    """Return what follows the header, without blank lines and rules."""
+    start = next(n for n, line in enumerate(text) if line.startswith("in /home"))
+    return [line for line in text[start + 1 :] if line and not line.startswith("───")]
+
+
+def test_the_header_says_what_the_conversation_is(stage: Stage) -> None:
+    stage.rows.message(stage.file, "prompt", "hello")
+    text = stage.shown()
+    assert text[0] == "Fix the pool"
+    assert text[1] == "shop · claude-x · 2026-01-20 10:00"
+    assert f"session {KEY}" in text
+    assert "in /home/ada/.claude" in text
+
+
+def test_a_prompt_stands_behind_a_bar_with_its_time_and_an_answer_is_plain(stage: Stage) -> None:
+    stage.rows.message(stage.file, "prompt", "rename\nthe button")
+    stage.rows.message(stage.file, "text", "Done:\n\n```\n    code\n```")
+    text = stage.shown()
+    assert text[text.index("") :] == [
+        "",
+        "─── Tuesday, 20 January 2026 ".ljust(100, "─"),
+        "",
+        "▌ rename" + "10:00".rjust(92),
+        "▌ the button",
+        "",
+        "Done:",
+        "",
+        "```",
+        "    code",
+        "```",
+    ]
+
+
+def test_a_call_is_a_line_with_the_start_of_its_result(stage: Stage) -> None:
+    result = "\n".join(f"line {n}" for n in range(10))
+    stage.rows.call(stage.file, "Bash", {"command": "npm test"}, result, duration_ms=1234)
+    assert _body(stage.shown()) == [
+        "▸ Bash  npm test" + "1.2 s".rjust(84),
+        "    line 0",
+        "    line 1",
+        "    line 2",
+        "    line 3",
+        "    … 6 more lines",
+    ]
+
+
+def test_an_error_is_marked_and_a_missing_result_said(stage: Stage) -> None:
+    stage.rows.call(
+        stage.file, "Bash", {"command": "x"}, "not found", status="error", exit_code=127
+    )
+    stage.rows.call(stage.file, "Read", {"file_path": "/srv/shop/src/a.ts"})
+    body = _body(stage.shown())
+    assert body[0].split() == ["▸", "Bash", "x", "exit", "127"]
+    assert body[2].split() == ["▸", "Read", "src/a.ts", "no", "result"]
+
+
+def test_an_edit_shows_what_it_changed(stage: Stage) -> None:
+    change = {"file_path": "/srv/shop/a", "old_string": "one\ntwo", "new_string": "three"}
+    stage.rows.call(stage.file, "Edit", change, "The file was updated")
+    assert _body(stage.shown()) == ["▸ Edit  a", "    - one", "    - two", "    + three"]
+
+
+def test_what_the_program_injected_is_one_line(stage: Stage) -> None:
+    for kind in ("hook", "hook", "attachment", "meta"):
+        stage.rows.message(stage.file, kind, f"{kind}\nmany\nlines")
+    stage.rows.message(stage.file, "text", "end")
+    stage.rows.message(stage.file, "hook", "PreToolUse\nok")
+    assert _body(stage.shown()) == [
+        "· 2 hooks, 1 attachment, 1 injected text",
+        "end",
+        "· hook: PreToolUse ok",
+    ]
+
+
+def test_everything_else_is_short(stage: Stage) -> None:
+    say = stage.rows.message
+    say(stage.file, "thinking", "\n".join("abcdefg"))
+    say(stage.file, "system", "Conversation compacted")
+    say(
+        stage.file,
+        "command",
+        "<command-name>/review</command-name>\n<command-args>all</command-args>",
+    )
+    say(stage.file, "command_output", "<local-command-stdout>fine</local-command-stdout>")
+    say(stage.file, "bash_input", "<bash-input>ls</bash-input>")
+    say(stage.file, "bash_output", "<bash-stdout>a\nb</bash-stdout><bash-stderr></bash-stderr>")
+    say(stage.file, "interrupt", "[Request interrupted by user]")
+    say(stage.file, "agent_message", '<teammate-message teammate_id="bob">hi</teammate-message>')
+    say(
+        stage.file,
+        "task_notification",
+        "<task-notification><summary>done</summary></task-notification>",
+    )
+    say(stage.file, "unheard_of", "new")
+    text = stage.shown()
+    assert any(line.startswith("─── conversation compacted ─") for line in text)
+    assert [line.rstrip("10:").rstrip() for line in _body(text)] == [
+        "  ∴ a",
+        "    b",
+        "    c",
+        "    d",
+        "    … 3 more lines",
+        "▌ /review all",
+        "  fine",
+        "▌ ! ls",
+        "  a",
+        "  b",
+        "  ■ [Request interrupted by user]",
+        "  ✉ bob: hi",
+        "  task: done",
+        "  unheard_of: new",
+    ]
+
+
+def test_a_queued_prompt_that_was_delivered_is_shown_once(stage: Stage) -> None:
+    rows = stage.rows
+    delivered = rows.message(stage.file, "prompt", "also the tests", byte_offset=9000)
+    rows.message(stage.file, "queued_prompt", "also the tests", copy_of=delivered)
+    rows.message(stage.file, "queued_prompt", "never read")
+    body = _body(stage.shown())
+    assert [line.split("  ")[0] for line in body] == ["▌ never read", "▌ also the tests"]
+    assert body[0].endswith("queued 10:00")
+
+
+def test_lines_that_repeat_lines_of_their_file_are_counted_and_copies_of_a_fork_shown(
+    stage: Stage,
+) -> None:
+    rows = stage.rows
+    _, other = rows.session("aaaa", title="origin")
+    origin = rows.message(other, "text", "copied from the origin")
+    rows.message(stage.file, "text", "copied from the origin", copy_of=origin)
+    first = rows.message(stage.file, "text", "again")
+    rows.message(stage.file, "text", "again", copy_of=first)
+    rows.message(stage.file, "text", "again", copy_of=first)
+    assert _body(stage.shown()) == ["copied from the origin", "again", "· 2 repeated blocks"]
+
+
+def test_a_subagent_stands_under_its_call_to_any_depth(stage: Stage) -> None:
+    rows = stage.rows
+    outer, _ = rows.call(stage.file, "Task", {"description": "survey"}, "what it said last")
+    agent, file = stage.subagent("a1", outer, description="survey", tokens=1500)
+    rows.message(file, "agent_prompt", "look around", subagent_id=agent)
+    inner, _ = rows.call(file, "Task", {"description": "dig"}, "deep", subagent_id=agent)
+    deep, deep_file = stage.subagent("a2", inner)
+    rows.message(deep_file, "text", "deep down", subagent_id=deep)
+    rows.message(stage.file, "text", "thanks")
+    assert _body(stage.shown()) == [
+        "▸ Task  survey",
+        "│ Explore · survey · 1 message · 1.5 k tokens · a1",
+        "│ ▌ look around",
+        "│ ▸ Task  dig",
+        "│ │ Explore · 1 message · a2",
+        "│ │",
+        "│ │ deep down",
+        "thanks",
+    ]
+
+
+def test_a_subagent_that_no_call_names_stands_at_the_end(stage: Stage) -> None:
+    agent, file = stage.subagent("a1")
+    stage.rows.message(file, "text", "lost", subagent_id=agent)
+    stage.subagent("a0", kind="warmup")
+    text = stage.shown()
+    assert any(line.startswith("─── subagents that no call here spawned") for line in text)
+    assert _body(text) == [
+        "│ Explore · 1 message · a1",
+        "│",
+        "│ lost",
+        "· 1 warm-up agent not shown",
+    ]
+
+
+def test_subagents_that_spawned_each_other_are_shown_once(stage: Stage) -> None:
+    rows = stage.rows
+    first, first_file = stage.subagent("a1")
+    second, second_file = stage.subagent("a2")
+    in_first, _ = rows.call(first_file, "Task", {"d": "2"}, "r", subagent_id=first)
+    in_second, _ = rows.call(second_file, "Task", {"d": "1"}, "r", subagent_id=second)
+    for agent, call in ((first, in_second), (second, in_first)):
+        rows.connection.execute("update subagents set spawned_by = ? where id = ?", (call, agent))
+    text = "\n".join(stage.shown())
+    assert text.count("· a1") == text.count("· a2") == 1
+
+
+def test_without_tools_only_what_was_said_is_left(stage: Stage) -> None:
+    rows = stage.rows
+    call, _ = rows.call(stage.file, "Task", {"command": "x"}, "result")
+    agent, file = stage.subagent("a1", call)
+    rows.message(file, "text", "inside", subagent_id=agent)
+    rows.message(stage.file, "hook", "hook")
+    rows.message(stage.file, "text", "said")
+    assert _body(stage.shown(tools=False)) == ["said", "· 1 subagent not shown"]
+
+
+def test_the_files_of_a_session_follow_each_other_the_transcript_first(stage: Stage) -> None:
+    rows = stage.rows
+    other = rows.file(
+        "aaa/side.jsonl", kind="other", session_id=stage.session, gone_at="2026-01-01T00:00:00.000Z"
+    )
+    rows.message(other, "text", "second")
+    rows.message(stage.file, "text", "first")
+    text = stage.shown()
+    assert text.index("first") < text.index("second")
+    assert any(line.startswith("─── aaa/side.jsonl (no longer there) ─") for line in text)
+
+
+def test_a_session_without_messages_says_so(stage: Stage) -> None:
+    assert _body(stage.shown()) == ["The index holds no message of this session."]
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_no_line_is_wider_than_the_page(stage: Stage, width: int) -> None:
+    rows = stage.rows
+    wide = "漢字 " + "x" * 300 + " " + "word " * 80
+    call, _ = rows.call(stage.file, "Task", {"command": wide}, wide, duration_ms=99_000)
+    agent, file = stage.subagent("a1", call)
+    for kind in ("agent_prompt", "text", "thinking"):
+        rows.message(file, kind, wide, subagent_id=agent)
+    for kind in ("prompt", "text", "thinking", "error", "hook", "compact_summary", "system"):
+        rows.message(stage.file, kind, wide)
+    start = 7  # paths of the header are not broken: they are there to be copied
+    assert max(map(columns, stage.shown(width)[start:])) <= max(width, 60)
+
+
+def test_stored_text_cannot_act_on_the_terminal(stage: Stage) -> None:
+    rows = stage.rows
+    evil = "\x1b]0;owned\x07 \x9b31m \u202e \x1b[2J\r"
+    for kind in (
+        "prompt",
+        "text",
+        "thinking",
+        "hook",
+        "agent_message",
+        "command",
+        "error",
+        "x" + evil,
+    ):
+        rows.message(stage.file, kind, evil)
+    rows.call(stage.file, "Ba" + evil, {"command": evil}, evil, status="error")
+    rows.connection.execute("update sessions set title = ?, git_branch = ?, cwd = ?", (evil,) * 3)
+    text = "\n".join(stage.shown())
+    assert not set(text) & set("\x1b\x07\x9b\u202e\r")
+    assert "\\x1b]0;owned\\x07" in text
+
+
+def test_a_prefix_must_name_one_session(stage: Stage) -> None:
+    stage.rows.session("0b7c9999", title="Other")
+    connection = stage.open()
+    assert Conversation(connection, "0B7C2F").session["session_key"] == KEY
+    with pytest.raises(UsageError) as ambiguous:
+        Conversation(connection, "0b7c")
+    assert KEY in str(ambiguous.value)
+    assert "0b7c9999" in str(ambiguous.value)
+    with pytest.raises(NotFoundError):
+        Conversation(connection, "zzz")
+    with pytest.raises(NotFoundError):
+        Conversation(connection, "\udcff")
+    connection.close()
+
+
+def test_a_conversation_in_two_homes_is_read_where_there_is_more(stage: Stage) -> None:
+    rows = stage.rows
+    backup = rows.add("sources", kind="claude", root="/backup")
+    rows.add("sessions", session_key=KEY, source_id=backup, message_count=5)
+    text = stage.shown()
+    assert "in /backup" in text
+    assert "in /home/ada/.claude" in text
+
+
+def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
+    rows = stage.rows
+    rows.message(stage.file, "prompt", "hello")
+    call, block = rows.call(stage.file, "Task", {"command": "x" * 500}, "y" * 5000)
+    agent, file = stage.subagent("a1", call)
+    rows.message(file, "text", "inside \x1b", subagent_id=agent)
+    connection = stage.open()
+    text = "".join(as_json(Conversation(connection, KEY), tools=True))
+    assert "\x1b" not in text
+    shown = json.loads(text)
+    assert shown["session"]["session_key"] == KEY
+    assert [message["kind"] for message in shown["messages"]] == [
+        "prompt",
+        "tool_use",
+        "tool_result",
+    ]
+    assert shown["messages"][1]["call"]["tool"] == "Task"
+    assert shown["messages"][2]["answers"] == block
+    assert len(shown["messages"][2]["tool_text"]) == 5000
+    (subagent,) = shown["subagents"]
+    assert (subagent["agent_key"], subagent["call_id"]) == ("a1", block)
+    assert subagent["messages"][0]["text"] == "inside \x1b"
+    bare = json.loads("".join(as_json(Conversation(connection, KEY), tools=False)))
+    assert [message["kind"] for message in bare["messages"]] == ["prompt"]
+    connection.close()
+
+
+def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
+    for number in range(3000):
+        stage.rows.message(stage.file, "text", f"message {number}")
+    connection = stage.open()
+    some = lines(Conversation(connection, KEY), Look(100, Paint(False)))
+    first = [next(some) for _ in range(12)]
+    assert "message 0" in first
+    connection.close()  # nothing more is asked for: the rest was never read
