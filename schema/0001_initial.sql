@@ -65,7 +65,11 @@ create table sessions ( -- A conversation
     git_branch text,                    -- last branch that the transcript states
     cwd text,                           -- first working directory
     agent_version text,                 -- last version of the agent that wrote it
-    kind text not null default 'main',  -- main, background, sidechain (only sidechain lines), side_files (no transcript)
+    kind text not null default 'main',  -- main, background, sidechain (only sidechain lines), side_files (no transcript), listed (only a list names it)
+    status text,                        -- what a live registry or a job last said: busy, idle, working, done ...
+    is_listed integer,                  -- 0: its program's own list of conversations lacks it; null where there is no such list
+    context_tokens integer,             -- tokens in the context, as an application stated them
+    context_window integer,             -- size of the context, as an application stated it
     permission_mode text,               -- last permission mode
     slug text,                          -- word-triple name, stem of its plan file
     forked_from integer references sessions (id) on delete set null, -- the session whose chain this one begins with
@@ -120,6 +124,7 @@ create table files ( -- A file that was ever indexed, and how far it was read
     gone_at text,                       -- when a sync found it missing; its rows stay
     session_key text,                   -- session that its path or its lines name
     agent_key text,                     -- subagent that its path names
+    team_key text,                      -- team directory, lower-cased and hyphenated
     project_key text,                   -- project directory, case-folded
     workflow text,                      -- workflow run that its path names
     own_since text,                     -- time of its first chain line that no other file has: who copied from whom
@@ -134,12 +139,14 @@ create table files ( -- A file that was ever indexed, and how far it was read
     session_id integer references sessions (id) on delete set null,
     subagent_id integer references subagents (id) on delete set null,
     project_id integer references projects (id) on delete set null,
+    team_id integer references teams (id) on delete set null, -- team that its path names
     source_id integer not null references sources (id) on delete cascade,
     unique (source_id, path, generation)
 ) strict;
 create index files_session on files (session_id);
 create index files_subagent on files (subagent_id) where subagent_id is not null;
 create index files_project on files (project_id);
+create index files_team on files (team_id) where team_id is not null;
 create index files_kind on files (kind);
 
 create table messages ( -- A content block of a line: what was said, thought, called and answered
@@ -251,10 +258,11 @@ create table usage ( -- Token counts of an API response as one file states them;
     input_tokens integer not null,      -- of the line with the most output tokens, as a whole
     output_tokens integer not null,     -- of the same line, as all counts
     cache_read_tokens integer not null, -- tokens read from the cache
-    cache_write_5m_tokens integer not null,
-    cache_write_1h_tokens integer not null,
+    cache_write_5m_tokens integer not null, -- written to the cache for five minutes; all writes where the split is unknown
+    cache_write_1h_tokens integer not null, -- written to the cache for an hour
     web_searches integer not null,      -- web searches that the server made
     partial integer not null,           -- 1: the final count was never written
+    stated_cost_usd real,               -- cost as an application stated it
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
@@ -314,6 +322,57 @@ create table transcripts ( -- What one transcript states about its session or su
     forked_from_key text,               -- session that a forked agent came from
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
+
+create table session_entries ( -- What a list, a registry or a sidecar states about a session
+    id integer primary key,
+    kind text not null,                 -- index, registry, job, conversation, chat or meta: which list states it
+    title text,                         -- title
+    summary text,                       -- summary
+    first_prompt text,                  -- first thing a person typed
+    started_at text,                    -- when it began
+    ended_at text,                      -- when it was last active
+    message_count integer,              -- messages, as the list counts them
+    git_branch text,                    -- branch
+    cwd text,                           -- working directory
+    model text,                         -- model
+    permission_mode text,               -- permission mode
+    status text,                        -- busy, idle, working, done ...
+    is_sidechain integer,               -- 1: the list says that it only holds sidechains
+    input_tokens integer,               -- total, as the application states it; so are those below
+    output_tokens integer,              -- total
+    cache_read_tokens integer,          -- total
+    cache_write_tokens integer,         -- total
+    cost_usd real,                      -- total cost
+    context_tokens integer,             -- tokens in the context
+    context_window integer,             -- size of the context
+    session_key text not null,          -- the session it is about
+    linked_session_key text,            -- the conversation of another system that it stands for
+    project_key text,                   -- the project it belongs to
+    session_id integer references sessions (id) on delete set null, -- the session it is about
+    linked_session_id integer references sessions (id) on delete set null, -- the conversation it stands for, once it is there
+    project_id integer references projects (id) on delete set null, -- the project it belongs to
+    file_id integer not null references files (id) on delete cascade, -- file it comes from
+    byte_offset integer not null,       -- first byte of its line; 0 in a document
+    unique (file_id, session_key, kind)
+) strict;
+create index session_entries_session on session_entries (session_id);
+create index session_entries_linked on session_entries (linked_session_key) where linked_session_key is not null;
+create index session_entries_linked_id on session_entries (linked_session_id) where linked_session_id is not null;
+create index session_entries_project on session_entries (project_id) where project_id is not null;
+
+create table project_entries ( -- A project or worktree that a program's own list names
+    id integer primary key,
+    name text,                          -- name
+    path text,                          -- directory
+    key text not null,                  -- the project it is about
+    parent_key text,                    -- the project that this is a worktree of
+    is_worktree integer,                -- 1: a worktree
+    git_branch text,                    -- branch
+    project_id integer references projects (id) on delete set null, -- the project it is about
+    file_id integer not null references files (id) on delete cascade, -- file it comes from
+    unique (file_id, key)
+) strict;
+create index project_entries_project on project_entries (project_id);
 
 create table summaries ( -- A title line; the conversation it is for often lies in another file
     id integer primary key,
@@ -402,10 +461,10 @@ create table team_members ( -- A member of a team
     is_active integer,                  -- 1: it runs
     agent_id text,                      -- opaque id that the agent gives, often name@team
     team_id integer not null references teams (id) on delete cascade,
-    file_id integer references files (id) on delete cascade,
-    unique (team_id, agent_id, name)
+    file_id integer not null references files (id) on delete cascade
 ) strict;
-create index team_members_file on team_members (file_id) where file_id is not null;
+create index team_members_team on team_members (team_id);
+create index team_members_file on team_members (file_id);
 
 create table tasks ( -- A task of a task list
     id integer primary key,
@@ -424,6 +483,7 @@ create table tasks ( -- A task of a task list
     file_id integer references files (id) on delete set null,
     unique (source_id, list_key, task_key)
 ) strict;
+create index tasks_list on tasks (list_key);
 create index tasks_session on tasks (session_id) where session_id is not null;
 create index tasks_team on tasks (team_id) where team_id is not null;
 create index tasks_status on tasks (status);
@@ -436,7 +496,6 @@ create table task_dependencies ( -- An edge: task_key is blocked by blocker_key
     task_id integer references tasks (id) on delete set null, -- the same, once it is there
     blocker_id integer references tasks (id) on delete set null, -- the same, once it is there
     list_key text not null,             -- list that both belong to
-    source_id integer not null references sources (id) on delete cascade,
     file_id integer not null references files (id) on delete cascade,
     unique (file_id, task_key, blocker_key)
 ) strict;
@@ -467,6 +526,7 @@ create table todos ( -- An item of a todo list
     file_id integer not null references files (id) on delete cascade,
     unique (file_id, position)
 ) strict;
+create index todos_session_key on todos (session_key) where session_key is not null;
 create index todos_session on todos (session_id) where session_id is not null;
 create index todos_subagent on todos (subagent_id) where subagent_id is not null;
 create index todos_status on todos (status);
@@ -487,6 +547,7 @@ create table inbox_items ( -- A message from one agent to another
     session_id integer references sessions (id) on delete set null,
     copy_of integer references inbox_items (id) on delete set null, -- the inbox row that this occurrence in a transcript repeats
     gone_at text,                       -- when a sync found it missing from its inbox
+    team_name text,                     -- team, where the path does not tell it
     message_key text,                   -- msg_id where the writer gives one
     text_hash text,                     -- SHA-256 of the text, part of the identity in an inbox
     ordinal integer not null default 0, -- among equals
@@ -517,9 +578,11 @@ create table plan_lines ( -- A line of a plan, classified
     kind text not null,                 -- heading, code_fence, code_block, normal
     text text not null,                 -- the line
     number integer not null,            -- from 1
-    plan_id integer not null references plans (id) on delete cascade, -- the plan
-    unique (plan_id, number)
+    plan_id integer references plans (id) on delete cascade, -- the plan
+    file_id integer not null references files (id) on delete cascade, -- file it comes from
+    unique (file_id, number)
 ) strict;
+create index plan_lines_plan on plan_lines (plan_id);
 
 create table documents ( -- A note, memory, summary or ticket
     id integer primary key,
@@ -528,6 +591,7 @@ create table documents ( -- A note, memory, summary or ticket
     text text not null,                 -- the document
     path text not null,                 -- relative to the root
     session_key text,
+    project_path text,                  -- the project that it names
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     modified_at text,                   -- modification time
@@ -544,6 +608,7 @@ create table prompts ( -- A line of the global prompt history
     timestamp text,
     project_path text,                  -- project as the line names it
     pasted text,                        -- texts that were pasted into it
+    paste_hashes text,                  -- JSON array: pastes kept as files, joined into pasted where they are known
     session_key text,
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
@@ -552,8 +617,40 @@ create table prompts ( -- A line of the global prompt history
     byte_length integer not null,
     unique (file_id, byte_offset)
 ) strict;
+create index prompts_session_key on prompts (session_key) where session_key is not null;
 create index prompts_session on prompts (session_id) where session_id is not null;
 create index prompts_project on prompts (project_id) where project_id is not null;
+
+create table pastes ( -- A pasted text that prompts refer to by its hash
+    id integer primary key,
+    text text not null,                 -- the text
+    hash text not null,                 -- first 16 hex digits of its SHA-256
+    file_id integer not null unique references files (id) on delete cascade -- file it comes from
+) strict;
+create index pastes_hash on pastes (hash);
+
+create table hook_events ( -- A hook event, in file order
+    id integer primary key,
+    event text,                         -- SessionStart, Stop, SubagentStart ...
+    cwd text,                           -- working directory
+    model text,                         -- of SessionStart
+    source text,                        -- of SessionStart: startup, resume, clear, compact
+    reason text,                        -- of SessionEnd
+    tool_name text,                     -- of events about tools
+    agent_type text,                    -- of events about subagents
+    payload text not null,              -- the whole event as JSON
+    session_key text,                   -- session_id of the event
+    agent_key text,                     -- agent_id of the event
+    session_id integer references sessions (id) on delete set null, -- the session, once it is there
+    subagent_id integer references subagents (id) on delete set null, -- the subagent, once it is there
+    file_id integer not null references files (id) on delete cascade, -- file it comes from
+    byte_offset integer not null,       -- first byte of the line: the order of events, which have no time
+    byte_length integer not null,       -- bytes of the line
+    unique (file_id, byte_offset)
+) strict;
+create index hook_events_session_key on hook_events (session_key) where session_key is not null;
+create index hook_events_session on hook_events (session_id) where session_id is not null;
+create index hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
 
 create table links ( -- A pull request, frame or worktree of a session
     id integer primary key,
@@ -618,7 +715,7 @@ create table line_types ( -- A type of line in a file, and how often it stands t
     unique (file_id, type, subtype)
 ) strict;
 
-create table sync_runs ( -- A run of sync; one that was killed left no row
+create table sync_runs ( -- A run of sync
     id integer primary key,
     started_at text not null,           -- when it began
     finished_at text,                   -- when it ended
@@ -727,7 +824,9 @@ end;
 create view conversation as -- Messages with the titles of their session and project; copies in forked sessions left out
 select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
-    s.title as session, p.name as project, a.agent_type as subagent,
+    s.title as session,                 -- title of its session
+    p.name as project,                  -- name of its project
+    a.agent_type as subagent,           -- type of its subagent; null in the main conversation
     m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
 left join sessions s on s.id = m.session_id
@@ -738,8 +837,10 @@ where m.copy_of is null;
 create view tool_calls_full as -- Tool calls with the whole text of input and output; copies left out
 select
     t.name, t.target, t.status, t.started_at, t.duration_ms,
-    c.tool_text as input, r.tool_text as output,
-    s.title as session, t.id, t.session_id, t.subagent_id, t.tool_use_id, t.call_id, t.result_id
+    c.tool_text as input,               -- what the tool was given, as JSON
+    r.tool_text as output,              -- what it gave back
+    s.title as session,                 -- title of its session
+    t.id, t.session_id, t.subagent_id, t.tool_use_id, t.call_id, t.result_id
 from tool_calls t
 join messages c on c.id = t.call_id and c.copy_of is null
 left join messages r on r.id = t.result_id

@@ -87,8 +87,12 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
             for column in row.keys():  # noqa: SIM118
                 if column not in hidden:
                     values[column] = _plain(names.value(references.get(column), row[column]))
-            if table == "files":
+            if table == "sources":
+                values["root"] = Path(row["root"]).name
+            elif table == "files":
                 values["generation"] = row["generation"]
+                values["is_gone"] = row["gone_at"] is not None
+                values["size"] = None if values["is_gone"] else row["size"]
                 values["archived"] = _digest(archive.read(connection, row["id"]))
             rows.append(values)
         shown[table] = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))

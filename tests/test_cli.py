@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.reading import index
 
 from assoc_ingest import __main__ as program
 from assoc_ingest import __version__
@@ -22,7 +23,6 @@ from assoc_ingest.errors import (
     NotFoundError,
     UsageError,
 )
-from tests.reading import index
 
 GOLDEN = Path(__file__).parent / "golden"
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
@@ -168,6 +168,62 @@ def test_a_parameter_reaches_the_query(filled: Shell) -> None:
     assert "tool, project, limit" in filled.err
 
 
+# -- sync -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with one transcript, whose last line cannot be read."""
+    file = tmp_path / "home" / "projects" / "-srv-shop" / f"{KEY}.jsonl"
+    file.parent.mkdir(parents=True)
+    line = {
+        "type": "user", "uuid": "u1", "sessionId": KEY, "timestamp": AT, "cwd": "/srv/shop",
+        "message": {"role": "user", "content": "that deadlock is back"},
+    }  # fmt: skip
+    file.write_text(json.dumps(line) + "\n{broken}\n")
+    return tmp_path / "home"
+
+
+def test_a_sync_is_summed_up_and_its_rows_are_found(shell: Shell, home: Path) -> None:
+    assert shell("sync", str(home)) == 0
+    assert not shell.out
+    assert "Read 1 file of 1" in shell.err
+    assert "1 piece could not be understood" in shell.err
+    assert shell("search", "deadlock") == 0
+    assert "that [deadlock] is back" in shell.out
+    assert shell("show", "0b7c") == 0
+    assert "▌ that deadlock is back" in shell.out
+    assert shell("sync") == 0
+    assert "Nothing new in 1 file." in shell.err
+
+
+def test_the_json_of_a_sync_is_the_row_of_the_run(shell: Shell, home: Path) -> None:
+    report = shell.json("sync", str(home), "--json")
+    assert isinstance(report, dict)
+    with sqlite3.connect(shell.database) as connection:
+        connection.row_factory = sqlite3.Row
+        assert report == dict(connection.execute("select * from sync_runs").fetchone())
+    assert (report["files_read"], report["rows"], report["issues"]) == (1, 1, 1)
+
+
+def test_strict_makes_what_could_not_be_read_a_failure(shell: Shell, home: Path) -> None:
+    assert shell("sync", "--strict", str(home)) == 1
+
+
+def test_a_dry_run_writes_nothing(shell: Shell, home: Path) -> None:
+    report = shell.json("sync", str(home), "--dry-run", "--json")
+    assert isinstance(report, dict)
+    assert (report["id"], report["files_read"]) == (None, 1)
+    assert "Would read 1 file of 1" in shell.err
+    assert not shell.database.exists()
+
+
+def test_without_a_home_the_places_that_were_looked_at_are_named(shell: Shell) -> None:
+    assert shell("sync") == 1
+    assert ".claude" in shell.err
+    assert not shell.database.exists()
+
+
 # -- exit codes -----------------------------------------------------------------------------------
 
 ANSWERS = {
@@ -183,6 +239,7 @@ ANSWERS = {
     "two formats": (("list", "files", "--json", "--csv"), 2),
     "a bad time": (("search", "x", "--since", "soon"), 2),
     "bad raw syntax": (("search", "--raw", "a AND"), 2),
+    "a bad parameter": (("query", "search_messages", "-p", "match", '"'), 2),
     "a database that is a directory": (("status", "-d", "/"), 2),
     "a root that is not there": (("sync", "/no/such/directory"), 2),
 }
@@ -363,4 +420,4 @@ def test_the_group_lists_every_command_and_nothing_it_says_is_cut(shell: Shell) 
     assert shell("--help") == 0
     for command in COMMANDS:
         assert f"\n  {command} " in shell.out
-    assert "..." not in shell.out
+    assert "..." not in shell.out.split("Commands:")[1]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.reading import Rows, index, reader
 
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.filters import Filters
 from assoc_ingest.marks import around, balanced, parts, plain
-from assoc_ingest.search import Filters, Hit, search
+from assoc_ingest.search import Hit, search
 from assoc_ingest.since import since
 from assoc_ingest.terms import parse
 
@@ -243,6 +244,8 @@ def test_a_filter_that_names_nothing_says_so(find: Find) -> None:
         find("zebra", session="0b7c")
     with pytest.raises(UsageError, match="tool_result"):
         find("zebra", kind="nonsense")
+    with pytest.raises(UsageError, match="cortex"):
+        find("zebra", source="nonsense")
 
 
 @pytest.mark.parametrize(

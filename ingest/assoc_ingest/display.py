@@ -12,7 +12,10 @@ def moment(text: str | None) -> str:
 
 def day(text: str) -> str:
     """Return the local date of a stored time."""
-    return f"{_local(text):%A, %-d %B %Y}" if text else ""
+    if not text:
+        return ""
+    local = _local(text)
+    return f"{local:%A}, {local.day} {local:%B %Y}"
 
 
 def clock(text: str | None) -> str:

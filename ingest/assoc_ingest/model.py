@@ -17,7 +17,15 @@ FileKind = str
 """What a file is, in the words of its source: transcript, agent, agent_meta, ..."""
 
 LOG = "log"
+"""A file that grows line by line."""
 DOCUMENT = "document"
+"""A file that is rewritten whole: one line."""
+UNKNOWN_CONTENT = "unknown content"
+"""A document that may be binary; a binary one is parsed as no line at all, and not archived."""
+PRIVATE = "private"
+"""A document that holds a secret beside what we want of it: parsed, never archived or sampled."""
+UNREAD = "unread"
+"""A file that is never opened: that it is there is all we want to know."""
 
 
 class Line(NamedTuple):
@@ -38,6 +46,9 @@ class Claim:
     project_key: str | None = None
     project_directory: str | None = None
     workflow: str | None = None
+    team_key: str | None = None
+    parts: tuple[str, ...] = ()
+    """The path itself, relative to the root, for a source whose records repeat parts of it."""
     is_doubtful: bool = False
     """The name alone does not prove that this is ours: `Source.believes` looks at its lines."""
 
@@ -133,6 +144,7 @@ class Usage(NamedTuple):
     partial: int
     byte_offset: int
     byte_length: int
+    stated_cost_usd: float | None = None
 
 
 class Transcript(NamedTuple):
@@ -232,6 +244,229 @@ class Link(NamedTuple):
     byte_length: int
 
 
+class SessionEntry(NamedTuple):
+    """What a list, a registry or a sidecar states about a session, beside its transcript.
+
+    `kind` is index, registry, job, conversation, chat or meta.
+    """
+
+    session_key: str
+    kind: str
+    title: str | None = None
+    summary: str | None = None
+    first_prompt: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    message_count: int | None = None
+    project_key: str | None = None
+    git_branch: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    status: str | None = None
+    is_sidechain: int | None = None
+    linked_session_key: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    context_tokens: int | None = None
+    context_window: int | None = None
+    byte_offset: int = 0
+
+
+class ProjectEntry(NamedTuple):
+    """A project or worktree that a program's own list names."""
+
+    key: str
+    name: str | None
+    path: str | None
+    parent_key: str | None = None
+    is_worktree: int | None = None
+    git_branch: str | None = None
+
+
+class Task(NamedTuple):
+    """A task of a task list. `metadata` is JSON text."""
+
+    task_key: str
+    list_key: str
+    subject: str | None
+    description: str | None
+    status: str | None
+    owner: str | None
+    active_form: str | None
+    metadata: str | None
+
+
+class TaskDependency(NamedTuple):
+    """The edge: `task_key` is blocked by `blocker_key`."""
+
+    list_key: str
+    task_key: str
+    blocker_key: str
+
+
+class Todo(NamedTuple):
+    """An item of a todo list, by its place in the file."""
+
+    position: int
+    content: str | None
+    status: str | None
+    priority: str | None
+    active_form: str | None
+    session_key: str | None
+    agent_key: str | None
+
+
+class Team(NamedTuple):
+    """A team, as its configuration states it. The claim's team_key says which."""
+
+    name: str
+    description: str | None
+    created_at: str | None
+    lead_agent_key: str | None
+    lead_session_key: str | None
+
+
+class TeamMember(NamedTuple):
+    """A member of a team. `subscriptions` is a JSON array."""
+
+    name: str | None
+    agent_type: str | None
+    model: str | None
+    cwd: str | None
+    color: str | None
+    joined_at: str | None
+    prompt: str | None
+    subscriptions: str | None
+    backend_type: str | None
+    plan_mode_required: int | None
+    is_active: int | None
+    agent_id: str | None
+
+
+class InboxItem(NamedTuple):
+    """A message to an agent: in its inbox (offset 0), or where a transcript shows it.
+
+    `team_name` names the team where the path does not. `payload` is JSON text.
+    """
+
+    text: str | None
+    sender: str | None
+    recipient: str | None
+    kind: str
+    summary: str | None
+    timestamp: str | None
+    is_read: int | None
+    color: str | None
+    payload: str | None
+    channel: str
+    team_name: str | None
+    message_key: str | None
+    text_hash: str
+    ordinal: int
+    byte_offset: int
+    byte_length: int
+
+
+class Plan(NamedTuple):
+    """A plan. The store fills `modified_at` from the file's stat."""
+
+    title: str | None
+    text: str
+    name: str
+    modified_at: str | None = None
+
+
+class PlanLine(NamedTuple):
+    """A line of the plan of the same file: heading, code_fence, code_block or normal."""
+
+    number: int
+    kind: str
+    text: str
+
+
+class Document(NamedTuple):
+    """A note, a memory, a session summary or a ticket.
+
+    The store fills `modified_at` from the file's stat where the document states no time.
+    """
+
+    kind: str
+    title: str | None
+    text: str
+    path: str
+    session_key: str | None = None
+    project_path: str | None = None
+    modified_at: str | None = None
+    ordinal: int = 0
+
+
+class Prompt(NamedTuple):
+    """A line of the global prompt history.
+
+    `pasted` is the text pasted inline; `paste_hashes`, a JSON array, names pastes kept as files.
+    """
+
+    text: str
+    timestamp: str | None
+    project_path: str | None
+    session_key: str | None
+    pasted: str | None
+    paste_hashes: str | None
+    byte_offset: int
+    byte_length: int
+
+
+class Paste(NamedTuple):
+    """A pasted text that prompts refer to by its hash."""
+
+    hash: str
+    text: str
+
+
+class FileSnapshot(NamedTuple):
+    """A version of a file that the agent tracked, as a snapshot line lists it."""
+
+    path: str
+    version: int | None
+    backup_at: str | None
+    backup_name: str | None
+    message_uuid: str | None
+    byte_offset: int
+    byte_length: int
+
+
+class ToolResultFile(NamedTuple):
+    """An output too large for its transcript. The store fills `size` from the file's stat."""
+
+    name: str
+    media_type: str | None
+    text: str | None
+    session_key: str | None
+    tool_use_id: str | None
+    size: int = 0
+
+
+class HookEvent(NamedTuple):
+    """A hook event, in file order. `payload` is the event as JSON text."""
+
+    event: str | None
+    session_key: str | None
+    agent_key: str | None
+    agent_type: str | None
+    cwd: str | None
+    model: str | None
+    source: str | None
+    reason: str | None
+    tool_name: str | None
+    payload: str
+    byte_offset: int
+    byte_length: int
+
+
 class Issue(NamedTuple):
     """What could not be read, or only with loss.
 
@@ -264,6 +499,22 @@ Record = (
     | WorkflowAgent
     | Summary
     | Link
+    | SessionEntry
+    | ProjectEntry
+    | Task
+    | TaskDependency
+    | Todo
+    | Team
+    | TeamMember
+    | InboxItem
+    | Plan
+    | PlanLine
+    | Document
+    | Prompt
+    | Paste
+    | FileSnapshot
+    | ToolResultFile
+    | HookEvent
     | Issue
     | LineType
 )
@@ -291,7 +542,7 @@ class Source(Protocol):
         ...
 
     def shape(self, claim: Claim) -> str:
-        """Return LOG for a file that grows line by line, DOCUMENT for one rewritten whole."""
+        """Return how the file is to be read: LOG, DOCUMENT, or another of the shapes above."""
         ...
 
     def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:

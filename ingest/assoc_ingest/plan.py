@@ -15,9 +15,9 @@ from pathlib import Path
 
 from .discover import Root, Walk, default_roots, recognised, walk
 from .errors import NotFoundError, UsageError
-from .model import DOCUMENT, Claim, KnownFile
-from .reading import Work
+from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
+from .reading import Work
 from .sources import SOURCES
 from .store import known_files
 from .tail import open_regular, resume
@@ -139,7 +139,10 @@ def _plan_root(
 
 def _unread(work: Work) -> int:
     known = work.known
-    if known is None or work.root.source.shape(work.claim) == DOCUMENT:
+    shape = work.root.source.shape(work.claim)
+    if shape == UNREAD:
+        return 0
+    if known is None or shape != LOG:
         return work.found.size
     return max(0, work.found.size - known.checkpoint.offset)
 

@@ -67,8 +67,13 @@ def write_answer(
         raise UsageError(f"{name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
     given = {key: parameters.get(key) for key in query.parameters}
     bound = {key: None if value is None else bindable(value) for key, value in given.items()}
-    cursor = connection.execute(query.sql, bound)
-    rows: Sequence[Row] = [tuple(row) for row in cursor]
+    try:
+        cursor = connection.execute(query.sql, bound)
+        rows: Sequence[Row] = [tuple(row) for row in cursor]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR or not parameters:
+            raise
+        raise UsageError(f"{name} cannot be asked like this: {error}.") from error
     write_rows(connection, _names(cursor), rows, form)
     if not rows:
         missing = [key for key, value in given.items() if value is None]

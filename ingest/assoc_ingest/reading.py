@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 
 from .archive import Compressor, Frame
 from .discover import Found, Root
-from .model import DOCUMENT, Claim, Issue, KnownFile, Line, Record
+from .model import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Issue, KnownFile, Line, Record
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 
 FOREIGN = "foreign"
 """Kind of a file in a transcript's place that another program left: counted, not believed."""
 
 _HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
+_SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LONG_LINE = "line is longer than 64 MiB"
 _STEPS_AHEAD = 64
 _BYTES_AHEAD = 24 * 1024 * 1024
@@ -100,6 +101,10 @@ def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
 
 
 def _read_file(work: Work, thorough: bool) -> Iterator[Step]:
+    shape = work.root.source.shape(work.claim)
+    if shape == UNREAD:
+        yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+        return
     try:
         descriptor = open_regular(work.found.location)
     except FileNotFoundError:
@@ -109,10 +114,12 @@ def _read_file(work: Work, thorough: bool) -> Iterator[Step]:
         return
     try:
         size = min(work.found.size, os.fstat(descriptor).st_size)
-        if work.root.source.shape(work.claim) == DOCUMENT:
-            yield from _read_document(work, descriptor, size)
-        else:
+        if shape == LOG:
             yield from _read_log(work, descriptor, size, thorough)
+        elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
+            yield from _note_binary(work)
+        else:
+            yield from _read_document(work, descriptor, size, is_private=shape == PRIVATE)
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
     finally:
@@ -149,25 +156,40 @@ def _read_log(work: Work, descriptor: int, size: int, thorough: bool) -> Iterato
         yield Part(records, frames, prefix, len(stretch.data), is_open)
 
 
-def _read_document(work: Work, descriptor: int, size: int) -> Iterator[Step]:
+def _read_document(work: Work, descriptor: int, size: int, *, is_private: bool) -> Iterator[Step]:
     if size > MAX_LINE:
-        issue = Issue(_LONG_LINE, 1, None, 0, size)
         yield Opened(work, work.claim, work.known, None, 0, False)
-        yield Part([issue], [], None, 0)
+        yield Part([Issue(_LONG_LINE, 1, None, 0, size)], [], None, 0)
         return
     data = _read_all(descriptor, size)
     known, prefix = work.known, Prefix().extended(data)
-    if known is not None and prefix.checkpoint() == known.checkpoint:
+    if is_private:
+        # Its content is known by its hash only: at offset 0, nothing is archived.
+        prefix = replace(prefix, offset=0, head=b"")
+    if known is not None and known.gone_at is None and prefix.checkpoint() == known.checkpoint:
         yield Unchanged(known, work.found)
         return
     records = work.root.source.parse(work.claim, [Line(0, data)])
+    if is_private:
+        records = [r._replace(sample=None) if isinstance(r, Issue) else r for r in records]
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
         yield Part(issues, [], None, 0)
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
-    yield Part(records, Compressor().frames(0, data), prefix, len(data))
+    frames = [] if is_private else Compressor().frames(0, data)
+    yield Part(records, frames, prefix, len(data))
+
+
+def _is_binary(descriptor: int, size: int) -> bool:
+    return size > MAX_LINE or b"\0" in read_at(descriptor, min(size, _SNIFFED), 0)
+
+
+def _note_binary(work: Work) -> Iterator[Step]:
+    """Record that a binary file is there; its bytes are left where they are."""
+    yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+    yield Part(work.root.source.parse(work.claim, []), [], Prefix(), 0)
 
 
 def _judged(work: Work, descriptor: int, size: int) -> Claim:

@@ -24,23 +24,10 @@ from itertools import islice
 
 from . import marks, sql, terms
 from .errors import UsageError
-from .named import find_project, find_session
-from .since import since as time_of
+from .filters import Filters, Parameters
 from .terms import Places, Terms
 
 SAID, TOOLS, TITLE = "said", "tools", "title"
-SOURCES = ("claude", "associate", "chorus", "cortex", "ccinsights")
-WHAT = (
-    "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
-    "tool_result_file",
-)  # fmt: skip
-MESSAGE_KINDS = (
-    "prompt", "command", "command_output", "bash_input", "bash_output", "task_notification",
-    "agent_message", "agent_prompt", "memory_input", "interrupt", "compact_summary",
-    "queued_prompt", "meta", "text", "thinking", "tool_use", "tool_result", "image", "error",
-    "system", "attachment", "hook",
-)  # fmt: skip
-
 # A smaller store is one query file search_<name>.sql; which scope it belongs to.
 _STORES = {
     SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
@@ -52,32 +39,6 @@ _TITLES = 5
 _SYNTAX_ERRORS = (
     "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
 )  # fmt: skip
-
-Parameters = dict[str, str | int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What hits are left out. Each is as the user gives it; None leaves out nothing."""
-
-    kind: str | None = None
-    project: str | None = None
-    session: str | None = None
-    source: str | None = None
-    since: str | None = None
-
-    def parameters(self, connection: sqlite3.Connection) -> Parameters:
-        """Return the parameters of the queries; raise where a filter names nothing."""
-        if self.kind is not None and self.kind not in (*WHAT, *MESSAGE_KINDS):
-            known = ", ".join(dict.fromkeys((*WHAT, *MESSAGE_KINDS)))
-            raise UsageError(f"There is no kind {self.kind!r}. There are: {known}.")
-        return {
-            "kind": self.kind,
-            "project": find_project(connection, self.project) if self.project else None,
-            "session": find_session(connection, self.session) if self.session else None,
-            "source": self.source,
-            "since": time_of(self.since) if self.since else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +207,7 @@ class _Raw:
             if not _is_syntax(error):
                 raise
             raise UsageError(
-                f"--raw takes an FTS5 expression, and this is none: {error}. "
+                f"--raw takes an FTS5 expression, and this is none ({_detail(error)}). "
                 "Words with punctuation need double quotes; without --raw they need nothing."
             ) from error
 
@@ -308,6 +269,11 @@ def _mixed(messages: Iterator[Hit], stores: list[Iterator[Hit]]) -> Iterator[Hit
 
 def _in(scope: str, expression: str) -> str:
     return f"{{{_COLUMN[scope]}}} : ({expression})"
+
+
+def _detail(error: sqlite3.OperationalError) -> str:
+    detail = str(error).removeprefix("fts5: ")
+    return detail.replace('near ")"', "at its end")  # the bracket is that of the scope
 
 
 def _is_syntax(error: sqlite3.OperationalError) -> bool:

@@ -20,17 +20,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from . import archive, model
+from . import archive, keyed, model
 from .archive import Frame
-from .derive import Touched, refresh
+from .derive import refresh
 from .discover import Found
 from .model import Checkpoint, Claim, KnownFile
 from .tail import Prefix
+from .touched import Touched
 from .when import from_milliseconds
-from .writers import CLEARED, INSERTS, WRITE_CHECKPOINT
+from .writers import CLEARED, CONTEXT, INSERTS, WRITE_CHECKPOINT
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
+
+KEYED_KINDS = ("task", "inbox", "task_snapshot")
+"""Kinds of files whose rows are kept by key, see `keyed`."""
 
 _R = TypeVar("_R")
 
@@ -50,6 +54,8 @@ class OpenFile:
     subagent_id: int | None
     session_key: str | None
     prefix: Prefix | None
+    project_id: int | None = None
+    team_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -150,25 +156,31 @@ class Batch:
     def _refer(self, file: OpenFile) -> None:
         """Fill the references of a file: project, session and subagent, made where missing."""
         claim = file.claim
-        project_id = None
+        source = file.source_id
         if claim.project_key is not None:
-            project_id = self._identify("projects", source_id=file.source_id, key=claim.project_key)
-            self._name_project(project_id, claim)
+            file.project_id = self._identify("projects", source_id=source, key=claim.project_key)
+            self._name_project(file.project_id, claim)
+        if claim.team_key is not None:
+            file.team_id = self._identify("teams", source_id=source, key=claim.team_key)
         if file.session_key is not None:
-            file.session_id = self._identify(
-                "sessions", source_id=file.source_id, session_key=file.session_key
-            )
-            self._touched.sessions.add(file.session_id)
+            file.session_id = self._session(source, file.session_key)
         if claim.agent_key is not None:
-            file.subagent_id = self._subagent(file.source_id, file.session_key, claim)
+            file.subagent_id = self._subagent(source, file.session_key, claim)
         self.connection.execute(
-            "update files set path = ?, kind = ?, project_key = ?, workflow = ?,"
-            " session_key = ?, session_id = ?, subagent_id = ?, project_id = ? where id = ?",
+            "update files set path = ?, kind = ?, project_key = ?, workflow = ?, team_key = ?,"
+            " session_key = ?, session_id = ?, subagent_id = ?, project_id = ?, team_id = ?"
+            " where id = ?",
             (
-                file.found.path, claim.kind, claim.project_key, claim.workflow,
-                file.session_key, file.session_id, file.subagent_id, project_id, file.id,
+                file.found.path, claim.kind, claim.project_key, claim.workflow, claim.team_key,
+                file.session_key, file.session_id, file.subagent_id, file.project_id,
+                file.team_id, file.id,
             ),
         )  # fmt: skip
+
+    def _session(self, source_id: int, session_key: str) -> int:
+        session_id = self._identify("sessions", source_id=source_id, session_key=session_key)
+        self._touched.sessions.add(session_id)
+        return session_id
 
     def _name_project(self, project_id: int, claim: Claim) -> None:
         # Until a line states the real path, the directory's own name is all there is.
@@ -183,6 +195,8 @@ class Batch:
         row = self.connection.execute(f"select id from {table} where {where}", key).fetchone()
         if row is not None:
             return int(row[0])
+        if table == "teams":  # its configuration may never come: the directory's name is a name
+            key["name"] = key["key"]
         columns, values = ", ".join(key), ", ".join(f":{column}" for column in key)
         cursor = self.connection.execute(f"insert into {table} ({columns}) values ({values})", key)
         return int(cursor.lastrowid or 0)
@@ -209,6 +223,9 @@ class Batch:
         self._touched.before_clearing(self.connection, file_id)
         for table in CLEARED:
             self.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
+        self.connection.execute(
+            "delete from inbox_items where file_id = ? and channel = 'transcript'", (file_id,)
+        )
         archive.clear(self.connection, file_id)
         self.connection.execute(
             "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
@@ -228,8 +245,9 @@ class Batch:
         self.connection.executemany(
             "update files set gone_at = ? where id = ?", [(self.now, id_) for id_ in ids]
         )
+        for file_id in ids:
+            keyed.mark_file_gone(self.connection, file_id, self.now)
         self._touched.files.update(ids)
-        self._touched.gone.update(ids)
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -267,9 +285,53 @@ class Batch:
         self._append_tool_calls(file, _of(model.ToolCall, by_type), ids)
         self._touched.responses.update(use.response_key for use in _of(model.Usage, by_type))
         by_type[model.Issue] = self._counted_issues(file, _of(model.Issue, by_type))
+        self._apply_documents(file, by_type)
         for kind, rows in by_type.items():
-            if kind not in (model.Message, model.ToolCall):
-                self._pending.setdefault(kind, []).extend((file.id, *row) for row in rows)
+            if kind in (model.SessionEntry, model.ProjectEntry):
+                bound = self._append_entries(file, rows)
+            elif kind in INSERTS and kind not in (model.Message, model.ToolCall):
+                references = [getattr(file, name) for name in CONTEXT.get(kind, ())]
+                bound = [(file.id, *references, *row) for row in rows]
+            else:
+                continue
+            self._pending.setdefault(kind, []).extend(bound)
+
+    def _apply_documents(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
+        """Apply what is not simply inserted, and fill in what the directory tells."""
+        if file.claim.kind in KEYED_KINDS and file.prefix is not None:
+            tasks = by_type.pop(model.Task, [])
+            keyed.apply_tasks(self.connection, file.id, file.source_id, tasks, self.now)
+            items = by_type.pop(model.InboxItem, [])
+            keyed.apply_inbox(self.connection, file.id, file.team_id, items, self.now)
+        for team in _of(model.Team, by_type):
+            self.connection.execute(
+                "update teams set name = ?, description = ?, created_at = ?, lead_agent_key = ?,"
+                " lead_session_key = ?, file_id = ? where id = ?",
+                (*team, file.id, file.team_id),
+            )
+        modified_at = from_milliseconds(file.found.mtime_ns // 1_000_000)
+        for kind in (model.Plan, model.Document):
+            if rows := by_type.get(kind):
+                by_type[kind] = [
+                    row._replace(modified_at=row.modified_at or modified_at) for row in rows
+                ]
+        if files := by_type.get(model.ToolResultFile):
+            by_type[model.ToolResultFile] = [row._replace(size=file.found.size) for row in files]
+
+    def _append_entries(self, file: OpenFile, entries: Iterable[Any]) -> list[tuple[object, ...]]:
+        """Return the rows of entries, bound to the sessions and projects that they name."""
+        rows = []
+        for entry in entries:
+            references: list[int | None] = []
+            if isinstance(entry, model.SessionEntry):
+                references.append(self._session(file.source_id, entry.session_key))
+            key = entry.project_key if isinstance(entry, model.SessionEntry) else entry.key
+            project_id = file.project_id
+            if key is not None:
+                project_id = self._identify("projects", source_id=file.source_id, key=key)
+                self._touched.projects.add(project_id)
+            rows.append((file.id, *references, project_id, *entry))
+        return rows
 
     def _take_transcript(self, file: OpenFile, transcript: model.Transcript) -> None:
         if file.session_key is None and transcript.stated_session_key is not None:
@@ -334,6 +396,10 @@ class Batch:
             self.connection.execute(
                 f"update {table} set session_id = ?, subagent_id = ? where file_id = ?",
                 (file.session_id, file.subagent_id, file.id),
+            )
+        for table in ("links", "file_snapshots", "inbox_items"):
+            self.connection.execute(
+                f"update {table} set session_id = ? where file_id = ?", (file.session_id, file.id)
             )
 
     def _flush(self) -> None:

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from .database import open_reader, writing
 from .discover import Root, recognised
+from .outcome import Report
 from .plan import find_roots, make_plan, match_moved
 from .reading import Opened, Part, Step, Unchanged, Unreadable, read
-from .outcome import Report
 from .sources import SOURCES
 from .store import Batch, OpenFile, Written
 from .when import from_milliseconds

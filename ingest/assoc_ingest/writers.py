@@ -10,15 +10,6 @@ from __future__ import annotations
 from . import model
 
 
-def _insert(table: str, columns: tuple[str, ...], conflict: str = "") -> str:
-    values = ", ".join("?" * len(columns))
-    return f"insert into {table} ({', '.join(columns)}) values ({values}) {conflict}"
-
-
-def _of_file(table: str, record: type, conflict: str = "") -> str:
-    return _insert(table, ("file_id", *record._fields), conflict)  # type: ignore[attr-defined]
-
-
 def _transcript_merge() -> str:
     merged = {
         "started_at": "min(coalesce(started_at, excluded.started_at),"
@@ -75,10 +66,33 @@ def _tool_call_insert() -> str:
     )
 
 
+CONTEXT: dict[type, tuple[str, ...]] = {
+    model.Message: ("session_id", "subagent_id"),
+    model.Link: ("session_id",),
+    model.FileSnapshot: ("session_id",),
+    model.TeamMember: ("team_id",),
+    model.InboxItem: ("session_id", "team_id"),
+    model.Document: ("project_id",),
+    model.SessionEntry: ("session_id", "project_id"),
+    model.ProjectEntry: ("project_id",),
+}
+"""References that a row takes from its file, or that the store looks up for it."""
+
+
+def _insert(table: str, columns: tuple[str, ...], conflict: str = "") -> str:
+    values = ", ".join("?" * len(columns))
+    return f"insert into {table} ({', '.join(columns)}) values ({values}) {conflict}"
+
+
+def _of_file(table: str, record: type, conflict: str = "") -> str:
+    columns = ("file_id", *CONTEXT.get(record, ()), *record._fields)  # type: ignore[attr-defined]
+    return _insert(table, columns, conflict)
+
+
 INSERTS: dict[type, str] = {
     # Messages arrive with their ids, so that tool calls of the same batch can refer to them.
     model.Message: _insert(
-        "messages", ("id", "file_id", "session_id", "subagent_id", *model.Message._fields)
+        "messages", ("id", "file_id", *CONTEXT[model.Message], *model.Message._fields)
     ),
     model.ToolCall: _tool_call_insert(),
     model.Usage: _of_file("usage", model.Usage, _usage_merge()),
@@ -94,6 +108,22 @@ INSERTS: dict[type, str] = {
     ),
     model.Summary: _of_file("summaries", model.Summary, "on conflict do nothing"),
     model.Link: _of_file("links", model.Link, "on conflict do nothing"),
+    model.FileSnapshot: _of_file("file_snapshots", model.FileSnapshot, "on conflict do nothing"),
+    model.SessionEntry: _of_file("session_entries", model.SessionEntry, "on conflict do nothing"),
+    model.ProjectEntry: _of_file("project_entries", model.ProjectEntry, "on conflict do nothing"),
+    model.TaskDependency: _of_file(
+        "task_dependencies", model.TaskDependency, "on conflict do nothing"
+    ),
+    model.Todo: _of_file("todos", model.Todo, "on conflict do nothing"),
+    model.TeamMember: _of_file("team_members", model.TeamMember),
+    model.InboxItem: _of_file("inbox_items", model.InboxItem, "on conflict do nothing"),
+    model.Plan: _of_file("plans", model.Plan),
+    model.PlanLine: _of_file("plan_lines", model.PlanLine),
+    model.Document: _of_file("documents", model.Document, "on conflict do nothing"),
+    model.Prompt: _of_file("prompts", model.Prompt, "on conflict do nothing"),
+    model.Paste: _of_file("pastes", model.Paste),
+    model.ToolResultFile: _of_file("tool_result_files", model.ToolResultFile),
+    model.HookEvent: _of_file("hook_events", model.HookEvent, "on conflict do nothing"),
     model.Issue: _of_file("issues", model.Issue),
     model.LineType: _insert(
         "line_types",
@@ -114,10 +144,26 @@ CLEARED = (
     "workflow_agents",
     "summaries",
     "links",
+    "file_snapshots",
+    "session_entries",
+    "project_entries",
+    "task_dependencies",
+    "todos",
+    "team_members",
+    "plan_lines",
+    "plans",
+    "documents",
+    "prompts",
+    "pastes",
+    "tool_result_files",
+    "hook_events",
     "issues",
     "line_types",
 )
-"""Tables that hold what was read from a file, in the order in which a rewrite empties them."""
+"""Tables that hold what was read from a file, in the order in which a rewrite empties them.
+
+Tasks and inbox items outlive what their document says now: `keyed` keeps them.
+"""
 
 WRITE_CHECKPOINT = """
 update files

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options
+from .options import database_option, format_options, reading
 
 if TYPE_CHECKING:
     from ..output import Format
@@ -40,8 +40,7 @@ def listing(
       assoc-ingest list sessions --project shop
       assoc-ingest list tasks --all --json
     """
-    from ..database import open_reader
     from ..questions import write_list
 
-    connection = open_reader(database)
+    connection = reading(database)
     write_list(connection, what, form, project=project, everything=everything, limit=limit)

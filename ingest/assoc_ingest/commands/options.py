@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from ..output import Format
 
 P = ParamSpec("P")
@@ -21,6 +23,15 @@ def default_database() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("assoc-ingest", appauthor=False) / "assoc.db"
+
+
+def reading(database: Path) -> sqlite3.Connection:
+    """Open the database for reading until the command ends."""
+    from ..database import open_reader
+
+    connection = open_reader(database)
+    click.get_current_context().call_on_close(connection.close)
+    return connection
 
 
 def database_option(command: Callable[P, R]) -> Callable[P, R]:

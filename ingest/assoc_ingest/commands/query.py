@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options
+from .options import database_option, format_options, reading
 
 if TYPE_CHECKING:
     from ..output import Format
@@ -38,10 +38,9 @@ def query(
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
     """
-    from ..database import open_reader
     from ..questions import write_answer, write_questions
 
     if name is None:
         write_questions(form)
     else:
-        write_answer(open_reader(database), name, dict(parameters), form)
+        write_answer(reading(database), name, dict(parameters), form)

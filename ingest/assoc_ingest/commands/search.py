@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, reading
 
 
 @click.command()
@@ -42,15 +42,14 @@ def search(
       assoc-ingest search deadlock pool
       assoc-ingest search '"connection refused"' --since 2w --project shop
     """
-    from ..database import open_reader
     from ..errors import NotFoundError
+    from ..filters import Filters
     from ..hits import write_hits
     from ..output import Format, write_objects
-    from ..search import Filters
     from ..search import search as find
 
     text = " ".join(query)
-    connection = open_reader(database)
+    connection = reading(database)
     hits = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
     if as_json:
         write_objects((hit.as_json() for hit in hits), Format("json"))

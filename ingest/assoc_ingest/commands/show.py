@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, reading
 
 
 @click.command()
@@ -27,12 +27,11 @@ def show(session: str, database: Path, no_tools: bool, as_json: bool) -> None:
     import sys
 
     from .. import conversation
-    from ..database import open_reader
     from ..output import write, write_lines
     from ..show import MAX_WIDTH, Look, lines
     from ..terminal import Paint, terminal_width
 
-    found = conversation.Conversation(open_reader(database), session)
+    found = conversation.Conversation(reading(database), session)
     if as_json:
         write(conversation.as_json(found, tools=not no_tools))
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, reading
 
 
 @click.command()
@@ -19,8 +19,7 @@ def status(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest status
     """
-    from ..database import open_reader
     from ..status import look, write_status
 
-    connection = open_reader(database)
+    connection = reading(database)
     write_status(connection, look(connection, database), as_json=as_json)

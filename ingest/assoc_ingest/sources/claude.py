@@ -160,7 +160,14 @@ def _claim(
     if session is not None and (found := _uuid.search(session)):
         session = found[0].lower()
     return Claim(
-        "claude", kind, session, agent, directory.casefold(), directory, workflow, is_doubtful
+        "claude",
+        kind,
+        session_key=session,
+        agent_key=agent,
+        project_key=directory.casefold(),
+        project_directory=directory,
+        workflow=workflow,
+        is_doubtful=is_doubtful,
     )
 
 

@@ -1,0 +1,92 @@
+"""Prints metadata.yml: how Datasette presents the tables.
+
+Titles, descriptions and the meaning of columns come from the comments of the schema; what
+Datasette needs to know beside them stands here.
+
+- A table that foreign keys point to has a label column, else the labels are uuids.
+- Facets only where an index answers them and the values are few.
+- Sorted by what is indexed, or by id where the rows are many.
+- What only serves other tables is hidden; it can still be opened by its address.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cog
+
+from docs.comments import tables
+
+DATABASE = "assoc"
+"""Datasette calls a database by the stem of its file: assoc.db is the default one."""
+
+_HIDDEN: dict[str, Any] = {"hidden": True}
+
+CONFIGURATION: dict[str, dict[str, Any]] = {
+    "sources": {"label_column": "root"},
+    "projects": {"label_column": "name", "sort_desc": "last_activity_at"},
+    "sessions": {"label_column": "title", "sort_desc": "ended_at", "facets": ["project_id"]},
+    "subagents": {"label_column": "agent_key", "sort_desc": "id"},
+    "files": {"label_column": "path", "sort_desc": "mtime", "facets": ["kind"]},
+    "messages": {"label_column": "kind", "sort_desc": "id", "size": 50},
+    "tool_calls": {"label_column": "name", "sort_desc": "id"},
+    "responses": {"sort_desc": "id", "facets": ["model"]},
+    "teams": {"label_column": "name"},
+    "tasks": {"label_column": "subject", "facets": ["status"]},
+    "todos": {"facets": ["status"]},
+    "inbox_items": {"label_column": "sender", "sort_desc": "timestamp"},
+    "plans": {"label_column": "title", "sort_desc": "modified_at"},
+    "documents": {"sort_desc": "modified_at"},
+    "prompts": {"sort_desc": "timestamp"},
+    "links": {"sort_desc": "timestamp"},
+    "issues": {"sort_desc": "id"},
+    "sync_runs": {"sort_desc": "id"},
+    "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},
+    "archive": _HIDDEN,
+    "usage": _HIDDEN,
+    "transcripts": _HIDDEN,
+    "summaries": _HIDDEN,
+    "agent_metas": _HIDDEN,
+    "agent_links": _HIDDEN,
+    "workflow_links": _HIDDEN,
+    "workflow_agents": _HIDDEN,
+    "messages_cjk": _HIDDEN,
+    "_sqlite_migrations": _HIDDEN,
+}
+
+
+def metadata() -> None:
+    """Print the tables of the database with all that Datasette shows of them."""
+    cog.outl("databases:")
+    cog.outl(f"  {DATABASE}:")
+    cog.outl("    tables:")
+    known = tables()
+    for name in [*known, *(name for name in CONFIGURATION if name not in known)]:
+        cog.outl(f"      {name}:")
+        for key, value in _entries(name).items():
+            _print(key, value)
+
+
+def _entries(name: str) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    if table := tables().get(name):
+        entries["title"] = name.replace("_", " ").capitalize()
+        entries["description"] = f"{table.comment}."
+    entries |= CONFIGURATION.get(name, {})
+    if table:
+        entries["columns"] = {column.name: column.comment for column in table.columns}
+    return entries
+
+
+def _print(key: str, value: object) -> None:
+    if isinstance(value, dict):
+        cog.outl(f"        {key}:")
+        for name, text in value.items():
+            cog.outl(f"          {name}: {_scalar(text)}")
+    else:
+        cog.outl(f"        {key}: {_scalar(value)}")
+
+
+def _scalar(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)  # JSON is YAML, and needs no rules for quotes

@@ -1,0 +1,143 @@
+"""Lines that stand in several places: each block has one canonical occurrence.
+
+Forks and resumed sessions repeat the lines of another file, a compaction appends lines of its own
+file again, and a prompt that was queued stands once where it was queued and once where it was
+delivered. `copy_of` points to the occurrence that views and searches show. Which one that is
+follows from the files alone, never from the order in which they were read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from .touched import FILE_RANK, Touched, fill, id_list
+
+_QUEUED = "kind in ('queued_prompt', 'task_notification') and uuid is null"
+
+
+def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]:
+    """Point every block that stands elsewhere too to its canonical occurrence.
+
+    A file is *affected* when it has a line that another file has as well and one of the two has
+    just changed: then the time since when it went its own way may have changed, and with it which
+    of its lines are originals. Returns the affected files.
+    """
+    repeated, sharing = _new_lines_that_stand_twice(connection, touched)
+    affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
+    if touched.moved:
+        affected.update(_partners(connection, touched.moved))
+    fill(connection, "touched_files", affected | touched.files)
+    connection.execute(
+        "update files set own_since = ("
+        " select m.timestamp from messages m"
+        " where m.file_id = files.id and m.uuid is not null and m.timestamp is not null"
+        " and not exists (select 1 from messages o"
+        "  where o.uuid = m.uuid and o.file_id <> m.file_id)"
+        " order by m.byte_offset, m.block limit 1)"
+        " where id in (select id from touched_files)"
+        f" and (own_since is null or id in ({id_list(affected)}))"
+    )
+    if not affected and not repeated:
+        return affected
+    fill(connection, "touched_files", affected)
+    fill(connection, "touched_uuids", repeated)
+    connection.execute(
+        "insert or ignore into touched_uuids"
+        " select m.uuid from touched_files t cross join messages m on m.file_id = t.id"
+        " where m.uuid is not null and (m.copy_of is not null or exists ("
+        "  select 1 from messages o where o.uuid = m.uuid and o.id <> m.id))"
+    )
+    connection.execute("delete from canonical")
+    connection.execute(
+        "insert into canonical (id, copy_of) select id, nullif(first, id) from ("
+        " select m.id, first_value(m.id) over ("
+        f" partition by m.uuid, m.block order by {FILE_RANK}, m.byte_offset) as first"
+        " from touched_uuids u"
+        " cross join messages m on m.uuid = u.uuid"
+        " join files f on f.id = m.file_id)"
+    )
+    connection.execute(
+        "update messages set copy_of = c.copy_of from canonical c"
+        " where c.id = messages.id and messages.copy_of is not c.copy_of"
+    )
+    return affected
+
+
+def _new_lines_that_stand_twice(
+    connection: sqlite3.Connection, touched: Touched
+) -> tuple[set[str], set[int]]:
+    """Look for the lines of this batch elsewhere.
+
+    Returns the uuids that a file repeats (a compaction appends lines again), and the files, old
+    and new, that share lines with each other.
+    """
+    rows = connection.execute(
+        # Not indexed: the planner would scan an index of all messages for the sake of distinct.
+        "select distinct n.file_id, o.file_id, iif(n.file_id = o.file_id, n.uuid, null)"
+        " from messages n not indexed"
+        " cross join messages o on o.uuid = n.uuid and o.id <> n.id"
+        " where n.id >= ? and n.uuid is not null"
+        " and (o.file_id <> n.file_id or o.byte_offset <> n.byte_offset)",
+        (touched.first_message_id,),
+    ).fetchall()
+    repeated = {uuid for _, _, uuid in rows if uuid is not None}
+    sharing = {file_id for *pair, uuid in rows if uuid is None for file_id in pair}
+    return repeated, sharing
+
+
+def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) -> set[int]:
+    """Return grown files that so far had no line of their own: they may have one now."""
+    rows = connection.execute(
+        f"select f.id from files f where f.id in ({id_list(touched.files)}) and f.own_since is null"
+        " and exists (select 1 from messages m where m.file_id = f.id and m.id < ?"
+        "  and m.uuid is not null)",
+        (touched.first_message_id,),
+    )
+    return {file_id for (file_id,) in rows}
+
+
+def _partners(connection: sqlite3.Connection, files: Iterable[int]) -> set[int]:
+    rows = connection.execute(
+        "select distinct m.file_id, o.file_id from messages m"
+        " cross join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+        f" where m.file_id in ({id_list(files)}) and m.uuid is not null"
+    )
+    return {file_id for pair in rows for file_id in pair}
+
+
+def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
+    """Make each delivered queue entry a copy of the row that delivered it.
+
+    An entry is delivered by the first row after it in the file that has the same text and that
+    delivered none before. Rows are only ever appended, so an earlier match stays, and an entry
+    that is still open can only be delivered by a new row; where originals may have changed, the
+    file is matched from its beginning.
+    """
+    for file_id in touched.files | affected:
+        is_anew = file_id in affected
+        entries = connection.execute(
+            f"select id, byte_offset, text from messages"
+            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by byte_offset",
+            (file_id, is_anew),
+        ).fetchall()
+        if not entries:
+            continue
+        rows = connection.execute(
+            "select id, byte_offset, text, copy_of from messages"
+            f" where file_id = ? and id >= ? and role = 'user' and text <> '' and not ({_QUEUED})"
+            " order by byte_offset, block",
+            (file_id, 0 if is_anew else touched.first_message_id),
+        )
+        open_entries: dict[str, list[tuple[int, int]]] = {}
+        for entry_id, offset, text in reversed(entries):
+            open_entries.setdefault(text, []).append((entry_id, offset))
+        matches: dict[int, int | None] = dict.fromkeys((entry[0] for entry in entries), None)
+        for row_id, offset, text, copy_of in rows:
+            waiting = open_entries.get(text)
+            if waiting and waiting[-1][1] < offset:
+                matches[waiting.pop()[0]] = copy_of or row_id
+        connection.executemany(
+            "update messages set copy_of = ?1 where id = ?2 and copy_of is not ?1",
+            ((target, entry_id) for entry_id, target in matches.items()),
+        )

@@ -1,0 +1,86 @@
+"""One row per API response, from the best of its lines in all files."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .touched import FILE_RANK, Touched, fill, id_list
+
+
+def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
+    """Write one row per API response that the batch touched.
+
+    The line with the most output tokens counts, as a whole; of several, that of the canonical
+    file, there the last. The response belongs to the session and the subagent of its canonical
+    occurrence. Gateways use the same message id in several sessions, so an id that is not
+    Anthropic's and comes without any request id is one response per session.
+    """
+    keys = set(touched.responses)
+    if affected:
+        rows = connection.execute(
+            f"select distinct response_key from usage where file_id in ({id_list(affected)})"
+        )
+        keys.update(key for (key,) in rows)
+    if touched.sidechains:  # the rows may have moved between subagents
+        rows = connection.execute(
+            f"select response_key from usage where file_id in ({id_list(touched.sidechains)})"
+        )
+        keys.update(key for (key,) in rows)
+    if not keys:
+        return
+    fill(connection, "touched_responses", keys)
+    connection.execute(
+        "create temp table if not exists best as"
+        " select *, '' as unique_key, 0 as session_id, 0 as subagent_id from usage where 0"
+    )
+    connection.execute("delete from best")
+    connection.execute(f"""
+        insert into best
+        select u.*, first_value(f.session_id) over canonical,
+            first_value(coalesce(f.subagent_id, (
+                select m.subagent_id from messages m
+                where m.file_id = u.file_id and m.byte_offset = u.byte_offset limit 1
+            ))) over canonical
+        from (
+            select usage.*, case
+                when usage.response_key like 'msg\\_%' escape '\\' or usage.api_message_id is null
+                    or max(usage.request_id) over (partition by usage.response_key) is not null
+                then usage.response_key
+                else usage.response_key || ' in ' || coalesce(usage.stated_session_key, '')
+            end as unique_key
+            from touched_responses t
+            cross join usage on usage.response_key = t.response_key
+        ) u
+        join files f on f.id = u.file_id
+        window canonical as (partition by u.unique_key order by {FILE_RANK}, u.byte_offset)
+    """)
+    columns = (
+        "model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,"
+        " cache_write_1h_tokens, web_searches, partial, session_id, subagent_id, api_message_id,"
+        " request_id, file_id, byte_offset, byte_length"
+    )
+    assignments = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
+    connection.execute(
+        "insert or ignore into touched_sessions"
+        " select r.session_id from best b join responses r on r.response_key = b.unique_key"
+        " where r.session_id is not null"
+        " union select session_id from best where session_id is not null"
+    )
+    connection.execute(
+        "delete from responses where id in (select r.id from touched_responses t"
+        " cross join responses r on r.response_key = t.response_key"
+        " or r.response_key between t.response_key || ' in ' and t.response_key || ' in!'"
+        " where r.response_key not in (select unique_key from best))"
+    )
+    connection.execute(f"""
+        insert into responses (response_key, {columns})
+        select unique_key, {columns} from (
+            select u.*, row_number() over (
+                partition by u.unique_key
+                order by u.output_tokens desc, {FILE_RANK}, u.byte_offset desc
+            ) as place
+            from best u join files f on f.id = u.file_id
+        )
+        where place = 1
+        on conflict (response_key) do update set {assignments}
+    """)

@@ -1,0 +1,82 @@
+"""What a batch changed, and the temporary tables in which steps of `derive` pass sets of ids."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+TEMPORARY = """
+create temp table if not exists touched_files (id integer primary key);
+create temp table if not exists touched_uuids (uuid text primary key) without rowid;
+create temp table if not exists touched_sessions (id integer primary key);
+create temp table if not exists touched_responses (response_key text primary key) without rowid;
+create temp table if not exists canonical (id integer primary key, copy_of integer);
+"""
+
+# Whose line is the original, where several files have it: a main file before an agent's, a
+# foreground session before a background fork, the one that went its own way first, the path.
+FILE_RANK = """
+    case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
+    coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
+    coalesce(f.own_since, ''),
+    f.path,
+    f.generation,
+    (select root from sources where id = f.source_id)
+"""
+"""How the files that hold the same line are ordered; the first has the canonical occurrence."""
+
+
+@dataclass
+class Touched:
+    """What a batch changed, collected while it is written."""
+
+    files: set[int] = field(default_factory=set)
+    sessions: set[int] = field(default_factory=set)
+    responses: set[str] = field(default_factory=set)
+    sidechains: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
+    projects: set[int] = field(default_factory=set)
+    shared: set[int] = field(default_factory=set)
+    """Files that lost a partner: a rewritten file had lines that they have too."""
+    first_message_id: int = 0
+
+    def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
+        """Remember what depends on the rows of a file that is about to be read anew."""
+        self.responses.update(
+            key
+            for (key,) in connection.execute(
+                "select response_key from usage where file_id = ?", (file_id,)
+            )
+        )
+        self.shared.update(
+            partner
+            for (partner,) in connection.execute(
+                "select distinct o.file_id from messages m"
+                " join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+                " where m.file_id = ?",
+                (file_id,),
+            )
+        )
+        for column, ids in (("session_id", self.sessions), ("project_id", self.projects)):
+            rows = connection.execute(
+                f"select {column} from files where id = ?1 and {column} is not null"
+                f" union select {column} from session_entries where file_id = ?1",
+                (file_id,),
+            )
+            ids.update(id_ for (id_,) in rows if id_ is not None)
+        rows = connection.execute(
+            "select project_id from project_entries where file_id = ?", (file_id,)
+        )
+        self.projects.update(project for (project,) in rows if project is not None)
+
+
+def fill(connection: sqlite3.Connection, table: str, values: Iterable[int | str]) -> None:
+    """Make the values the content of a temporary table of one column."""
+    connection.execute(f"delete from {table}")
+    connection.executemany(f"insert into {table} values (?)", ((value,) for value in values))
+
+
+def id_list(values: Iterable[int]) -> str:
+    """Return ids as SQL text; they are our own integers, and there may be more than variables."""
+    return ", ".join(map(str, values))

@@ -1,0 +1,357 @@
+"""Whatever happens to the files, and whenever a sync runs or dies, the tables end as those of one
+sync from scratch.
+
+A state machine changes a home as agents, users and disks do, syncs now and then (in tiny batches,
+so that every border between reads and transactions is met), kills some syncs, and compares with
+the oracle: a new database, synced once. Files that are gone cannot be read by an oracle, so it is
+given what the archive holds of them, and loses it again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import event, note
+from hypothesis import settings as configuration
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from tests.dump import Dump, assert_same, check, connect, dump
+from tests.strategies import lines
+from tests.writing import OTHER, PROJECT, SESSION, THIRD, wait_for_clock
+
+from assoc_ingest import archive, database
+from assoc_ingest.database import writing
+from assoc_ingest.outcome import Report
+from assoc_ingest.sync import SyncOptions, sync
+
+SIDE = f"{PROJECT}/{SESSION}"
+LOGS = (
+    f"{PROJECT}/{SESSION}.jsonl",
+    f"{PROJECT}/{OTHER}.jsonl",
+    f"projects/-srv-other/{OTHER}.jsonl",
+    f"{PROJECT}/2026-01-20-{THIRD}.jsonl",
+    f"{PROJECT}/notes.jsonl",
+    f"{PROJECT}/agent-a1b2c3d.jsonl",
+    f"{SIDE}/subagents/agent-a1b2c3d.jsonl",
+    f"{SIDE}/subagents/agent-acompact-77.jsonl",
+    f"{SIDE}/subagents/workflows/wf_1/agent-ab.jsonl",
+    f"{SIDE}/subagents/workflows/wf_1/journal.jsonl",
+)
+DOCUMENTS = (
+    f"{SIDE}/subagents/agent-a1b2c3d.meta.json",
+    f"{SIDE}/subagents/workflows/wf_1/agent-ab.meta.json",
+    f"{SIDE}/workflows/wf_1.json",
+)
+_META = [
+    b'{"agentType":"Explore","description":"Survey","toolUseId":"toolu_1"}',
+    b'{"agentType":"Plan",\n "toolUseId": "toolu_2"}\n',
+    b'{"taskId":"b1","workflowProgress":[{"agentId":"ab","label":"one","phaseTitle":"p"}]}',
+    b'{"type":"started","agentId":"ab"}\n{"type":"result","agentId":"ab"}\n',
+]
+BROKEN_KEPT = ("agent_meta", "workflow")
+_BROKEN = [b"", b"{", b"[]", b"\xff"]
+
+logs = st.sampled_from(LOGS)
+some_lines = st.lists(lines, min_size=1, max_size=6)
+
+
+class Killed(BaseException):
+    """Stands for the death of the process: nothing catches it."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[None]:
+    """Let the writer's connection die at its `step`-th statement, and stay dead."""
+    connect_immortal = sqlite3.connect
+    opened = []
+
+    class Mortal(sqlite3.Connection):
+        def _step(self) -> None:
+            opened.append(self)
+            if len(opened) > step:
+                raise Killed
+
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            self._step()
+            return super().execute(*arguments)
+
+        def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+            self._step()
+            return super().executemany(*arguments)
+
+    def connect_mortal(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        is_reader = more.get("uri", False)
+        return connect_immortal(*arguments, **more, **({} if is_reader else {"factory": Mortal}))
+
+    try:
+        with patch.object(database.sqlite3, "connect", connect_mortal):
+            yield
+    finally:
+        if opened:
+            opened[0].close()
+
+
+@contextmanager
+def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
+    """Read `chunk` bytes at a time and commit after about `batch` of them."""
+    with (
+        patch("assoc_ingest.tail.CHUNK", chunk),
+        patch("assoc_ingest.store.BATCH_BYTES", batch),
+        patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
+    ):
+        yield
+
+
+class Homes(RuleBasedStateMachine):
+    """A home that changes, and its index."""
+
+    template: Path
+
+    @initialize()
+    def start(self) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="homes-"))
+        self.home = self.place / "home"
+        (self.home / PROJECT).mkdir(parents=True)
+        self.database = Path(shutil.copy(self.template, self.place / "index.db"))
+        self.clock = 1_768_900_000_000_000_000
+        self.torn: dict[str, bytes] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "place"):
+            shutil.rmtree(self.place)
+
+    # -- what happens to files -------------------------------------------------------------------
+
+    def _changed(self, path: Path, *, by_clock: bool = True) -> None:
+        """Give a changed file a time of its own: the disk's clock is slower than this test."""
+        if by_clock:
+            self.clock += 1_000_000_007
+            os.utime(path, ns=(self.clock, self.clock))
+
+    def _files(self) -> list[str]:
+        found = (path for path in self.home.rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(self.home)) for path in found)
+
+    def _some_file(self, data: st.DataObject) -> Path:
+        return self.home / data.draw(st.sampled_from(self._files()))
+
+    @rule(path=logs, new=some_lines)
+    def append(self, path: str, new: list[bytes]) -> None:
+        self._append(path, b"".join(line + b"\n" for line in new))
+
+    @rule(path=logs, new=some_lines, data=st.data())
+    def append_torn(self, path: str, new: list[bytes], data: st.DataObject) -> None:
+        """The agent is still writing: the rest comes with the next append."""
+        written = b"".join(line + b"\n" for line in new)
+        cut = data.draw(st.integers(0, len(written)))
+        self._append(path, written[:cut])
+        self.torn[path] = written[cut:]
+
+    def _append(self, path: str, written: bytes) -> None:
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("ab") as stream:
+            stream.write(self.torn.pop(path, b"") + written)
+        self._changed(file)
+
+    @rule(path=st.sampled_from(DOCUMENTS), content=st.sampled_from(_META + _BROKEN))
+    def write_document(self, path: str, content: bytes) -> None:
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        self._changed(file)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        file = self._some_file(data)
+        os.truncate(file, data.draw(st.integers(0, file.stat().st_size)))
+        self._changed(file)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data(), new=some_lines, keep=st.booleans())
+    def rewrite(self, data: st.DataObject, new: list[bytes], keep: bool) -> None:
+        """Another history, with or without the same beginning, smaller or larger."""
+        file = self._some_file(data)
+        before = file.read_bytes()
+        cut = data.draw(st.integers(0, len(before))) if keep else 0
+        file.write_bytes(before[:cut] + b"".join(line + b"\n" for line in new))
+        self._changed(file)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data())
+    def remove_a_line(self, data: st.DataObject) -> None:
+        file = self._some_file(data)
+        kept = file.read_bytes().splitlines(keepends=True)
+        if kept:
+            del kept[data.draw(st.integers(0, len(kept) - 1))]
+        file.write_bytes(b"".join(kept))
+        self._changed(file)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data(), by_clock=st.booleans())
+    def flip_a_byte(self, data: st.DataObject, by_clock: bool) -> None:
+        """The size stays; when the time of the file is put back, only its ctime tells."""
+        file = self._some_file(data)
+        content = bytearray(file.read_bytes())
+        if not content:
+            return
+        wait_for_clock(self.place)
+        before = file.stat()
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1
+        file.write_bytes(content)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self._changed(file, by_clock=by_clock)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data(), more=some_lines, is_same=st.booleans())
+    def replace_by_rename(self, data: st.DataObject, more: list[bytes], is_same: bool) -> None:
+        file = self._some_file(data)
+        before = file.read_bytes() if is_same else b""
+        other = file.with_name("written.tmp")
+        other.write_bytes(before + b"".join(line + b"\n" for line in more))
+        self._changed(other)
+        other.replace(file)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data(), to=logs, is_grown=st.booleans(), more=lines)
+    def rename(self, data: st.DataObject, to: str, is_grown: bool, more: bytes) -> None:
+        file, target = self._some_file(data), self.home / to
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+        if is_grown:
+            with target.open("ab") as stream:
+                stream.write(more + b"\n")
+            self._changed(target)
+
+    @precondition(lambda self: (self.home / PROJECT).exists())
+    @rule(name=st.sampled_from(["-srv-moved", "-srv-other", "-srv-Demo"]))
+    def rename_project(self, name: str) -> None:
+        target = self.home / "projects" / name
+        if not target.exists():
+            (self.home / PROJECT).rename(target)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data(), to=logs, is_renamed=st.booleans())
+    def fork(self, data: st.DataObject, to: str, is_renamed: bool) -> None:
+        """The desktop app resumes: the new file repeats the beginning of the old one."""
+        file, target = self._some_file(data), self.home / to
+        before = file.read_bytes()
+        content = before[: data.draw(st.integers(0, len(before)))]
+        if is_renamed:
+            content = content.replace(SESSION.encode(), OTHER.encode())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        self._changed(target)
+
+    @precondition(lambda self: self._files())
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        self._some_file(data).unlink()
+
+    @rule()
+    def delete_project(self) -> None:
+        shutil.rmtree(self.home / PROJECT, ignore_errors=True)
+
+    @precondition(lambda self: self._files() and os.geteuid())
+    @rule(data=st.data())
+    def forbid_and_sync(self, data: st.DataObject) -> None:
+        """What cannot be read is named, and keeps what was read of it."""
+        file = self._some_file(data)
+        before = dump(self.database)
+        file.chmod(0)
+        report = sync(self.database, [])
+        file.chmod(0o600)
+        self._changed(file)
+        assert [place for place, _ in report.unreadable] in ([], [str(file)])
+        assert {row["path"] for row in before["files"]} <= {
+            row["path"] for row in dump(self.database)["files"]
+        }
+
+    # -- syncs -----------------------------------------------------------------------------------
+
+    def _sync(self, *, full: bool = False) -> Report:
+        (self.home / PROJECT).mkdir(parents=True, exist_ok=True)
+        return sync(self.database, [self.home], SyncOptions(full=full))
+
+    @rule(chunk=st.integers(1, 2000), batch=st.sampled_from([1, 500, 10**9]))
+    def sync_in_pieces(self, chunk: int, batch: int) -> None:
+        with read_in_pieces(chunk, batch):
+            self._sync()
+        check(self.database, self.home)
+
+    @rule(step=st.integers(1, 150), batch=st.sampled_from([1, 500, 10**9]))
+    def sync_that_is_killed(self, step: int, batch: int) -> None:
+        """After a kill the database is as after some commit; nothing is half."""
+        try:
+            with killed_at(step), read_in_pieces(700, batch):
+                self._sync()
+            event("survived")
+        except Killed:
+            event("killed")
+        check(self.database)
+
+    @rule(full=st.booleans())
+    def sync_and_compare(self, full: bool) -> None:
+        self._sync(full=full)
+        check(self.database, self.home)
+        assert self._sync().files_read == 0
+        assert_same(comparable(self.database), comparable(self._oracle()))
+
+    def _oracle(self) -> Path:
+        """Return a database synced once; what can no longer be read was there before."""
+        oracle = self.place / "oracle.db"
+        oracle.unlink(missing_ok=True)
+        shutil.copy(self.template, oracle)
+        earlier = self._only_archived()
+        if earlier:
+            event("with files that are gone or broken")
+            with tempfile.TemporaryDirectory(dir=self.place) as kept:
+                self.home.rename(f"{kept}/home")
+                shutil.copytree(f"{kept}/home", self.home)
+                for path, content in earlier.items():
+                    (self.home / path).parent.mkdir(parents=True, exist_ok=True)
+                    (self.home / path).write_bytes(content)
+                sync(oracle, [self.home])
+                shutil.rmtree(self.home)
+                Path(kept, "home").rename(self.home)
+        sync(oracle, [self.home])
+        return oracle
+
+    def _only_archived(self) -> dict[str, bytes]:
+        """Return what was read of files that are gone, and of documents that are broken."""
+        connection = connect(self.database)
+        rows = connection.execute(
+            "select id, path from files where gone_at is not null"
+            " or (issue_count > 0 and kind in ('agent_meta', 'workflow'))"
+        )
+        found = {row["path"]: b"".join(archive.read(connection, row["id"])) for row in rows}
+        connection.close()
+        return found
+
+
+def comparable(database: Path) -> Dump:
+    """Return a dump without how a document was broken when it was seen last: it is gone."""
+    shown = dump(database)
+    lost = {f["path"] for f in shown["files"] if f["is_gone"] and f["kind"] in BROKEN_KEPT}
+    shown["issues"] = [row for row in shown["issues"] if row["file_id"] not in lost]
+    for file in shown["files"]:
+        if file["path"] in lost:
+            file["issue_count"] = file["line_count"] = None
+    return shown
+
+
+def test_incremental_equals_full(template: Path) -> None:
+    Homes.template = template
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(Homes, settings=configuration(stateful_step_count=20))

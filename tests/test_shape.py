@@ -1,0 +1,314 @@
+"""The code keeps its shape: which module may know which, and what never stands in it.
+
+The rules are read off the syntax trees, so that they hold for modules that do not exist yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
+ROOT = PACKAGE.parents[1]
+
+ENTRY = ("__main__", "cli", "commands")
+"""Nothing below imports these: they parse arguments, call one function and print."""
+
+PURE = {
+    # What a module that others stand on may know of ours.
+    "model": set(),
+    "errors": set(),
+    "when": set(),
+    "tail": {"model"},
+    "sql": {"errors"},
+    "archive": {"errors", "model"},
+    "discover": {"errors", "model"},
+    "sources": {"model", "when", "sources"},
+}
+WRITING = {"archive", "derive", "discover", "reading", "plan", "store", "sync", "tail", "writers"}
+READING = {"search", "show", "conversation", "hits", "questions", "status", "named", "output"}
+
+HEAVY = {"datasette", "platformdirs", "sqlite_utils", "tabulate", "watchfiles", "genai_prices"}
+"""Libraries that cost more to import than a command may take to start."""
+
+EMPTY_WORDS = {"utils", "util", "common", "helpers", "manager", "handler", "processor", "base"}
+
+LONG = 320
+REASONS = {
+    # Modules that are longer, and why cutting them would not help.
+    "model": "the list of all records; nothing in it has a body",
+    "store": "one transaction, in the order in which it happens",
+    "sources.claude_transcript": "the reference of the largest format, every line type of it",
+    "sources.claude": "the layout of a home, every place in it",
+    "derive": "the derived facts in their order",
+}
+
+modules = [
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
+]
+
+
+def offenders(rule: Callable[[str], object]) -> dict[str, object]:
+    """Return what the rule finds in each module, for those where it finds anything."""
+    return {module: found for module in modules if (found := rule(module))}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(place(module).read_text("utf-8"))
+
+
+def place(module: str) -> Path:
+    """The file of a module; the package itself is called __init__."""
+    path = PACKAGE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def imported(nodes: Iterable[ast.AST], module: str) -> Iterator[str]:
+    """Yield the full names of what these nodes import, relative names resolved."""
+    package = ["assoc_ingest", *module.split(".")]
+    if place(module).name != "__init__.py" or module == "__init__":
+        package.pop()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def ours(module: str) -> set[str]:
+    """Return the modules of ours that a module imports, anywhere in it."""
+    names = set()
+    for name in imported(ast.walk(tree(module)), module):
+        found = re.fullmatch(r"assoc_ingest\.(.+)", name)
+        parts = found[1].split(".") if found else []
+        while parts and ".".join(parts) not in modules:
+            parts.pop()  # the last part is a name in the module
+        if parts:
+            names.add(".".join(parts))
+    return names
+
+
+def top_level(module: str) -> Iterator[ast.AST]:
+    """Yield what runs when the module is imported; not what only type checkers read."""
+    pending: list[ast.AST] = list(tree(module).body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+            continue
+        yield node
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def calls(module: str) -> Iterator[tuple[str, ast.Call]]:
+    """Yield every call with the text of what is called."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def strings(module: str) -> Iterator[str]:
+    """Yield every string of a module but its docstrings."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree(module))
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            if isinstance(node.value, str):
+                yield node.value
+
+
+# -- who knows whom ------------------------------------------------------------------------------
+
+
+def test_nothing_imports_the_command_line() -> None:
+    def rule(module: str) -> object:
+        if _top(module) in ENTRY:
+            return None
+        return {name for name in ours(module) if _top(name) in ENTRY}
+
+    assert offenders(rule) == {}
+
+
+def test_what_others_stand_on_knows_little() -> None:
+    def rule(module: str) -> object:
+        allowed = PURE.get(_top(module))
+        return None if allowed is None else set(map(_top, ours(module))) - allowed
+
+    assert offenders(rule) == {}
+
+
+def test_reading_and_writing_are_apart() -> None:
+    assert offenders(lambda module: module in READING and ours(module) & WRITING) == {}
+    assert offenders(lambda module: module in WRITING and ours(module) & READING) == {}
+
+
+def test_imports_have_no_cycle() -> None:
+    waiting = {module: ours(module) - {module} for module in modules}
+    while free := [module for module, needs in waiting.items() if not needs]:
+        for module in free:
+            del waiting[module]
+        for needs in waiting.values():
+            needs.difference_update(free)
+    assert waiting == {}
+
+
+def test_a_source_is_pure() -> None:
+    impure = {"os", "pathlib", "sqlite3", "time", "datetime", "logging", "socket", "random"}
+
+    def rule(module: str) -> object:
+        if _top(module) != "sources":
+            return None
+        names = {_top(name) for name in imported(ast.walk(tree(module)), module)}
+        return names & impure | {name for name, _ in calls(module)} & {"open", "print"}
+
+    assert offenders(rule) == {}
+
+
+def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
+    assert offenders(lambda module: {*map(_top, imported(top_level(module), module))} & HEAVY) == {}
+
+
+def test_starting_loads_nothing_heavy() -> None:
+    script = f"""
+import sys
+from assoc_ingest.__main__ import main
+assert main(["--help"]) == 0
+print("loaded:", *sorted({HEAVY!r} & sys.modules.keys()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT / "ingest", capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1].strip() == "loaded:", done.stderr
+
+
+# -- what never stands in it ---------------------------------------------------------------------
+
+
+def test_lines_of_data_are_never_split_by_unicode_rules() -> None:
+    # str.splitlines cuts at U+2028 and U+0085, bytes.splitlines at a lone CR.
+    def rule(module: str) -> object:
+        is_of_ours = module == "sql"  # our own query files
+        return not is_of_ours and [name for name, _ in calls(module) if "splitlines" in name]
+
+    assert offenders(rule) == {}
+
+
+def test_no_call_commits_drops_or_replaces_behind_our_back() -> None:
+    def rule(module: str) -> object:
+        found = [
+            name
+            for name, call in calls(module)
+            if name.endswith(".transform")  # of sqlite-utils: drops all triggers
+            or name in ("os.replace", "os.rename", "shutil.move")  # of a live database
+            or any(keyword.arg == "alter" for keyword in call.keywords)  # columns from data
+            or ("executescript" in name and module != "sql")  # of sqlite3: commits first
+        ]
+        return found
+
+    assert offenders(rule) == {}
+
+
+def test_no_row_is_replaced() -> None:
+    # REPLACE deletes without firing triggers: the index keeps the old words.
+    replace = re.compile(r"\bor\s+replace\b|\breplace\s+into\b", re.IGNORECASE)
+    assert offenders(lambda module: list(filter(replace.search, strings(module)))) == {}
+
+
+def test_the_schema_is_made_by_migrations_only() -> None:
+    permanent = re.compile(
+        r"\bcreate\s+(?!temp\b)(\w+\s+)?(table|index|trigger|view)\b"
+        r"|\bdrop\s+(table|index|trigger|view)\s+(if\s+exists\s+)?(?!temp\.|if\s)"
+        r"|\balter\s+table\b",
+        re.IGNORECASE,
+    )
+    assert offenders(lambda module: list(filter(permanent.search, strings(module)))) == {}
+
+
+def test_a_query_only_reads() -> None:
+    writing = re.compile(r"\b(insert|update|delete|create|drop|alter|pragma|attach)\b", re.I)
+    for path in ROOT.glob("queries/*.sql"):
+        text = re.sub(r"--.*|'[^']*'", "", path.read_text("utf-8"))
+        assert not writing.search(text), path.name
+
+
+def test_no_error_is_swallowed() -> None:
+    everything = {"Exception", "BaseException", "everything"}
+
+    def rule(module: str) -> object:
+        suppressed = [call for name, call in calls(module) if name.endswith("suppress")]
+        caught = {ast.unparse(name) for call in suppressed for name in call.args}
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.ExceptHandler) and _does_nothing(node.body):
+                caught.add(ast.unparse(node.type) if node.type else "everything")
+        return caught & everything
+
+    assert offenders(rule) == {}
+
+
+def test_no_page_trusts_stored_text() -> None:
+    pages = [*PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.py")]
+    assert not [path for path in pages if re.search(r"\|\s*safe\b", path.read_text("utf-8"))]
+
+
+# -- names and words -----------------------------------------------------------------------------
+
+
+def test_a_name_says_what_it_is() -> None:
+    def rule(module: str) -> object:
+        names = {module.split(".")[-1]}
+        names |= {node.name for node in ast.walk(tree(module)) if isinstance(node, ast.ClassDef)}
+        words = {word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+", name)}
+        return words & EMPTY_WORDS
+
+    assert offenders(rule) == {}
+
+
+def test_every_module_and_every_public_name_is_described() -> None:
+    def rule(module: str) -> object:
+        bare = [] if ast.get_docstring(tree(module)) else [module]
+        pending: list[ast.AST] = [tree(module)]
+        while pending:
+            for child in ast.iter_child_nodes(pending.pop()):
+                if isinstance(child, ast.ClassDef | ast.FunctionDef) and child.name[0] != "_":
+                    if not ast.get_docstring(child) and not _is_override(child):
+                        bare.append(child.name)
+                    if isinstance(child, ast.ClassDef):
+                        pending.append(child)
+        return bare
+
+    assert offenders(rule) == {}
+
+
+def test_a_long_module_has_a_reason() -> None:
+    def rule(module: str) -> object:
+        lines = place(module).read_text("utf-8").count("\n")
+        return lines if lines > LONG and module not in REASONS else None
+
+    assert offenders(rule) == {}
+
+
+def _top(name: str) -> str:
+    return name.split(".")[0]
+
+
+def _does_nothing(body: list[ast.stmt]) -> bool:
+    return all(isinstance(statement, ast.Pass | ast.Continue) for statement in body)
+
+
+def _is_override(node: ast.ClassDef | ast.FunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("override") for decorator in node.decorator_list)
