@@ -8,12 +8,16 @@ if it is ours, is read where it lies. Of hard links, the first path in byte orde
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UsageError
 from .model import KnownFile, Source
+
+
+ASSOCIATE = "theassociate"
+"""Directory below a home of Claude Code that is a root of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,21 @@ def _found(parts: tuple[str, ...], entry: os.DirEntry[str], seen: Walk) -> Found
     )
 
 
-def default_roots(sources: Mapping[str, Source], environment: Mapping[str, str]) -> list[Path]:
+def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> list[Path]:
     """Return the places where the systems keep their homes, whether or not they exist.
 
-    `CLAUDE_CONFIG_DIR`, a comma list, stands in place of Claude Code's two defaults.
+    `CLAUDE_CONFIG_DIR`, a comma list, stands in place of Claude Code's two defaults. TheAssociate
+    writes below the default home even then. Chorus and Cortex keep theirs in a project: the
+    current directory, and every directory in `projects`.
     """
     configured = environment.get("CLAUDE_CONFIG_DIR", "")
     named = [Path(part.strip()).expanduser() for part in configured.split(",") if part.strip()]
     home = Path.home()
-    return named or [home / ".claude", home / ".config" / "claude"]
+    claude = named or [home / ".claude", home / ".config" / "claude"]
+    associate = [root / ASSOCIATE for root in (*claude, home / ".claude")]
+    places = [Path.cwd(), *(Path(project) for project in projects)]
+    local = [place / name for place in places for name in (".chorus", ".cortex")]
+    return list(dict.fromkeys([*claude, *associate, home / ".ccinsights", *local]))
 
 
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
@@ -150,9 +160,10 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         )
     resolved = path.resolve()
     known = [
-        Root(source, resolved)
+        Root(source, place)
+        for place in (resolved, resolved / ASSOCIATE)  # it lives in Claude Code's home
         for source in sources.values()
-        if only in (None, source.name) and source.recognises(_listing(resolved, source))
+        if only in (None, source.name) and source.recognises(_listing(place, source))
     ]
     if not known:
         kinds = only or ", ".join(sources)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .discover import Root, Walk, default_roots, recognised, walk
+from .discover import ASSOCIATE, Root, Walk, default_roots, recognised, walk
 from .errors import NotFoundError, UsageError
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
@@ -48,7 +48,7 @@ def find_roots(
     """
     roots = {(root.source.name, root.path): root for root in given}
     if not given:
-        looked = default_roots(SOURCES, os.environ)
+        looked = default_roots(os.environ, _project_paths(connection))
         for path in looked:
             if path.is_dir():
                 for root in _shaped(path, only):
@@ -59,13 +59,21 @@ def find_roots(
             elif kind in SOURCES:
                 roots.setdefault((kind, path), Root(SOURCES[kind], path))
         if not roots and not report.missing_roots:
-            places = ", ".join(map(str, looked))
+            places = ", ".join(str(path) for path in looked if path.name != ASSOCIATE)
             raise NotFoundError(
                 f"No home of a coding agent found (looked at {places}). "
                 "Name one: assoc-ingest sync PATH"
             )
     report.roots = [str(root.path) for root in roots.values()]
     return list(roots.values())
+
+
+def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
+    """Return the directories of known projects that are on this disk."""
+    if connection is None:
+        return []
+    rows = connection.execute("select path from projects where on_disk = 1 order by path")
+    return [path for (path,) in rows]
 
 
 def _shaped(path: Path, only: str | None) -> list[Root]:

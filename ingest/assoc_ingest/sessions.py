@@ -242,8 +242,9 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
         path = listed[1] or _path_from_lines(connection, project_id)
         path = path.replace("\\", "/") if path else None
         name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
+        name = name or path or _directory_name(connection, project_id)
         connection.execute(
-            "update projects set path = ?1, name = coalesce(nullif(?2, ''), ?1, name),"
+            "update projects set path = ?1, name = ?2,"
             " session_count = (select count(*) from sessions s"
             "  where s.project_id = projects.id and s.kind <> 'sidechain'),"
             " last_activity_at = (select max(s.ended_at) from sessions s"
@@ -262,6 +263,17 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
             " where e.project_id = projects.id and o.source_id = projects.source_id"
             f" and o.key = e.parent_key and o.id in ({id_list(ids)})"
         )
+
+
+def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:
+    """Return how the project's directory is written: its key is the same in folded letters."""
+    key, path = connection.execute(
+        "select p.key, (select min(f.path) from files f where f.project_id = p.id)"
+        " from projects p where p.id = ?",
+        (project_id,),
+    ).fetchone()
+    parts = path.split("/") if path else []
+    return next((part for part in parts if part.casefold() == key), key)
 
 
 def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | None:
