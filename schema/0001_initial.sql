@@ -37,7 +37,9 @@ create table projects ( -- A project directory or a worktree, as an agent keeps 
     key text not null,                  -- directory name under projects/, case-folded
     is_worktree integer,                -- 1: <path>/.git is a file; null if the path is not on this disk
     on_disk integer,                    -- 1: the path exists on this machine
-    git_branch text,                    -- branch of the newest session
+    git_branch text,                    -- branch that git says is checked out, else that of the newest session
+    is_dirty integer,                   -- 1: git says that something differs from the last commit; only with sync --git
+    head_branch text,                   -- branch that git said is checked out; only with sync --git
     session_count integer not null default 0, -- sessions, without those that only hold sidechains
     last_activity_at text,              -- newest time in any of its sessions
     parent_id integer references projects (id) on delete set null, -- the project this is a worktree of

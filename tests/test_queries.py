@@ -32,6 +32,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
         rows.call(file, "Bash", {"command": "make"}, "ok", duration_ms=10)
         rows.call(file, "Bash", {"command": "test"}, "failed", status="error", duration_ms=30)
         rows.call(file, "Edit", {"file_path": "/srv/a"}, "ok", duration_ms=20)
+        _fill_stores(rows, file)
     connection = reader(path)
     yield connection
     connection.close()

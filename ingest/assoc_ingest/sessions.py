@@ -249,7 +249,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
             "  where s.project_id = projects.id and s.kind <> 'sidechain'),"
             " last_activity_at = (select max(s.ended_at) from sessions s"
             "  where s.project_id = projects.id),"
-            " git_branch = coalesce(?3, (select s.git_branch from sessions s"
+            " git_branch = coalesce(head_branch, ?3, (select s.git_branch from sessions s"
             "  where s.project_id = projects.id and s.git_branch is not null"
             "  order by s.ended_at desc, s.session_key limit 1)),"
             " parent_id = (select o.id from projects o"
@@ -285,4 +285,5 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
         " f.kind <> 'transcript', x.started_at, f.path limit 1",
         (project_id,),
     ).fetchone()
-    return row[0] if row else None
+    path: str | None = row[0] if row else None
+    return path

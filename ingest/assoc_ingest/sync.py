@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import git
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Report
@@ -43,6 +44,8 @@ class SyncOptions:
     """Compare every byte of what was read, whatever the files' stat says."""
     dry_run: bool = False
     """Only say what would be read."""
+    git: bool = False
+    """Ask git about the projects that are on this disk."""
 
 
 def sync(
@@ -103,6 +106,8 @@ def _run(
                 writer.take(step)
             writer.mark_gone(gone)
         _look_at_projects(connection)
+        if options.git:
+            _ask_git(connection)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
@@ -264,6 +269,22 @@ def _look_at_projects(connection: sqlite3.Connection) -> None:
             "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
         )
         connection.execute("commit")
+
+
+def _ask_git(connection: sqlite3.Connection) -> None:
+    """Note which branch each project on this disk is on, and whether it is clean."""
+    rows = connection.execute("select id, path from projects where on_disk = 1").fetchall()
+    facts = [(git.look_at(path), project_id) for project_id, path in rows if git.is_installed()]
+    connection.execute("begin immediate")
+    connection.executemany(
+        "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1, is_dirty = ?2"
+        " where id = ?3",
+        (
+            (fact.branch if fact else None, fact.is_dirty if fact else None, project_id)
+            for fact, project_id in facts
+        ),
+    )
+    connection.execute("commit")
 
 
 def _now() -> str:

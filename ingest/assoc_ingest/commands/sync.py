@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Compare every byte that was read before.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if something could not be read.")
+@click.option("--git", is_flag=True, help="Also ask git about the projects on this disk.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object, the row of sync_runs.")
 @database_option
 def sync(
@@ -30,6 +31,7 @@ def sync(
     full: bool,
     dry_run: bool,
     strict: bool,
+    git: bool,
     as_json: bool,
 ) -> None:
     """Bring the database up to date with what agents left on this disk.
@@ -45,7 +47,7 @@ def sync(
     from ..sync import SyncOptions
     from ..sync import sync as run
 
-    options = SyncOptions(source, full, dry_run)
+    options = SyncOptions(source, full, dry_run, git)
     with _progress() as progress:
         report = run(database, paths, options, progress)
     write_summary(report, as_json=as_json, dry_run=dry_run)

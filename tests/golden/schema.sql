@@ -1,0 +1,784 @@
+CREATE INDEX agent_links_agent on agent_links (agent_key);
+CREATE INDEX documents_project on documents (project_id) where project_id is not null;
+CREATE INDEX documents_session on documents (session_id) where session_id is not null;
+CREATE INDEX file_snapshots_session on file_snapshots (session_id) where session_id is not null;
+CREATE INDEX files_kind on files (kind);
+CREATE INDEX files_project on files (project_id);
+CREATE INDEX files_session on files (session_id);
+CREATE INDEX files_subagent on files (subagent_id) where subagent_id is not null;
+CREATE INDEX files_team on files (team_id) where team_id is not null;
+CREATE INDEX hook_events_session on hook_events (session_id) where session_id is not null;
+CREATE INDEX hook_events_session_key on hook_events (session_key) where session_key is not null;
+CREATE INDEX hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
+CREATE INDEX inbox_items_copy on inbox_items (copy_of) where copy_of is not null;
+CREATE UNIQUE INDEX inbox_items_key on inbox_items (
+    file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
+);
+CREATE INDEX inbox_items_session on inbox_items (session_id) where session_id is not null;
+CREATE INDEX inbox_items_team on inbox_items (team_id) where team_id is not null;
+CREATE INDEX issues_file on issues (file_id);
+CREATE INDEX links_session on links (session_id) where session_id is not null;
+CREATE INDEX messages_copy on messages (copy_of) where copy_of is not null;
+CREATE INDEX messages_has_cjk on messages (id) where has_cjk = 1;
+CREATE INDEX messages_queued on messages (file_id) where kind in ('queued_prompt', 'task_notification') and uuid is null;
+CREATE INDEX messages_session on messages (session_id, kind);
+CREATE INDEX messages_subagent on messages (subagent_id) where subagent_id is not null;
+CREATE INDEX messages_uuid on messages (uuid, file_id) where uuid is not null;
+CREATE INDEX pastes_hash on pastes (hash);
+CREATE INDEX plan_lines_plan on plan_lines (plan_id);
+CREATE INDEX plans_session on plans (session_id) where session_id is not null;
+CREATE INDEX project_entries_project on project_entries (project_id);
+CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
+CREATE INDEX prompts_project on prompts (project_id) where project_id is not null;
+CREATE INDEX prompts_session on prompts (session_id) where session_id is not null;
+CREATE INDEX prompts_session_key on prompts (session_key) where session_key is not null;
+CREATE INDEX responses_file on responses (file_id);
+CREATE INDEX responses_model on responses (model, timestamp);
+CREATE INDEX responses_session on responses (session_id);
+CREATE INDEX responses_subagent on responses (subagent_id) where subagent_id is not null;
+CREATE INDEX session_entries_linked on session_entries (linked_session_key) where linked_session_key is not null;
+CREATE INDEX session_entries_linked_id on session_entries (linked_session_id) where linked_session_id is not null;
+CREATE INDEX session_entries_project on session_entries (project_id) where project_id is not null;
+CREATE INDEX session_entries_session on session_entries (session_id);
+CREATE INDEX sessions_ended on sessions (ended_at);
+CREATE INDEX sessions_forked on sessions (forked_from) where forked_from is not null;
+CREATE INDEX sessions_key on sessions (session_key);
+CREATE INDEX sessions_linked on sessions (linked_session_id) where linked_session_id is not null;
+CREATE INDEX sessions_project on sessions (project_id, ended_at);
+CREATE INDEX subagents_agent on subagents (agent_key);
+CREATE INDEX subagents_call on subagents (spawned_by) where spawned_by is not null;
+CREATE UNIQUE INDEX subagents_key on subagents (source_id, coalesce(session_key, ''), agent_key);
+CREATE INDEX subagents_parent on subagents (parent_id) where parent_id is not null;
+CREATE INDEX subagents_session on subagents (session_id);
+CREATE INDEX summaries_session on summaries (session_id);
+CREATE INDEX task_changes_task on task_changes (task_id);
+CREATE INDEX task_dependencies_blocker on task_dependencies (blocker_id) where blocker_id is not null;
+CREATE INDEX task_dependencies_task on task_dependencies (task_id) where task_id is not null;
+CREATE INDEX tasks_file on tasks (file_id) where file_id is not null;
+CREATE INDEX tasks_list on tasks (list_key);
+CREATE INDEX tasks_session on tasks (session_id) where session_id is not null;
+CREATE INDEX tasks_status on tasks (status);
+CREATE INDEX tasks_team on tasks (team_id) where team_id is not null;
+CREATE INDEX team_members_file on team_members (file_id);
+CREATE INDEX team_members_team on team_members (team_id);
+CREATE INDEX teams_file on teams (file_id) where file_id is not null;
+CREATE INDEX teams_lead on teams (lead_session_id) where lead_session_id is not null;
+CREATE INDEX todos_session on todos (session_id) where session_id is not null;
+CREATE INDEX todos_session_key on todos (session_key) where session_key is not null;
+CREATE INDEX todos_status on todos (status);
+CREATE INDEX todos_subagent on todos (subagent_id) where subagent_id is not null;
+CREATE INDEX tool_calls_call on tool_calls (call_id) where call_id is not null;
+CREATE INDEX tool_calls_result on tool_calls (result_id) where result_id is not null;
+CREATE INDEX tool_calls_session on tool_calls (session_id, name);
+CREATE INDEX tool_calls_subagent on tool_calls (subagent_id) where subagent_id is not null;
+CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not null;
+CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
+CREATE INDEX tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
+CREATE INDEX usage_response on usage (response_key);
+CREATE TABLE agent_links (
+    id integer primary key,
+    agent_key text not null,
+    tool_use_id text not null,
+    method integer not null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, agent_key, tool_use_id, method)
+) strict;
+CREATE TABLE agent_metas (
+    id integer primary key,
+    agent_type text,
+    description text,
+    name text,
+    model text,
+    spawn_depth integer,
+    worktree_path text,
+    is_fork integer,
+    file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE TABLE archive (
+    id integer primary key,
+    file_id integer not null references files (id) on delete cascade,
+    start integer not null,
+    "end" integer not null,
+    codec text not null,
+    data blob not null,
+    unique (file_id, start)
+) strict;
+CREATE TABLE documents (
+    id integer primary key,
+    kind text not null,
+    title text,
+    text text not null,
+    path text not null,
+    session_key text,
+    project_path text,
+    session_id integer references sessions (id) on delete set null,
+    project_id integer references projects (id) on delete set null,
+    modified_at text,
+    file_id integer not null references files (id) on delete cascade,
+    ordinal integer not null default 0,
+    unique (file_id, ordinal)
+) strict;
+CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE file_snapshots (
+    id integer primary key,
+    path text not null,
+    version integer,
+    backup_at text,
+    backup_name text,
+    message_uuid text,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, path, version)
+) strict;
+CREATE TABLE files (
+    id integer primary key,
+    path text not null,
+    kind text not null,
+    size integer not null,
+    offset integer not null,
+    line_count integer not null,
+    issue_count integer not null,
+    mtime text,
+    first_seen_at text not null,
+    last_synced_at text not null,
+    gone_at text,
+    session_key text,
+    agent_key text,
+    team_key text,
+    project_key text,
+    workflow text,
+    own_since text,
+    generation integer not null,
+    inode integer not null,
+    device integer not null,
+    mtime_ns integer not null,
+    ctime_ns integer not null,
+    head_hash blob,
+    tail_hash blob,
+    prefix_crc integer not null,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    project_id integer references projects (id) on delete set null,
+    team_id integer references teams (id) on delete set null,
+    source_id integer not null references sources (id) on delete cascade,
+    unique (source_id, path, generation)
+) strict;
+CREATE TABLE hook_events (
+    id integer primary key,
+    event text,
+    cwd text,
+    model text,
+    source text,
+    reason text,
+    tool_name text,
+    agent_type text,
+    payload text not null,
+    session_key text,
+    agent_key text,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE TABLE inbox_items (
+    id integer primary key,
+    text text,
+    sender text,
+    recipient text,
+    kind text not null,
+    summary text,
+    timestamp text,
+    is_read integer,
+    color text,
+    payload text,
+    channel text not null,
+    team_id integer references teams (id) on delete set null,
+    session_id integer references sessions (id) on delete set null,
+    copy_of integer references inbox_items (id) on delete set null,
+    gone_at text,
+    team_name text,
+    message_key text,
+    text_hash text,
+    ordinal integer not null default 0,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null
+) strict;
+CREATE VIRTUAL TABLE inbox_items_fts using fts5 (text, summary, content="inbox_items", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE issues (
+    id integer primary key,
+    reason text not null,
+    quarantined integer not null,
+    sample text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null
+) strict;
+CREATE TABLE line_types (
+    id integer primary key,
+    type text not null,
+    subtype text not null,
+    count integer not null,
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, type, subtype)
+) strict;
+CREATE TABLE links (
+    id integer primary key,
+    kind text not null,
+    url text not null,
+    title text,
+    timestamp text,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, kind, url)
+) strict;
+CREATE TABLE messages (
+    id integer primary key,
+    kind text not null,
+    text text,
+    tool_text text,
+    role text,
+    timestamp text,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    model text,
+    uuid text,
+    parent_uuid text,
+    is_meta integer not null,
+    is_sidechain integer not null,
+    is_error integer not null,
+    is_cut integer not null,
+    has_cjk integer not null,
+    copy_of integer references messages (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    block integer not null,
+    unique (file_id, byte_offset, block)
+) strict;
+CREATE VIRTUAL TABLE messages_cjk_fts using fts5 (
+    text, tool_text,
+    content="messages_cjk", content_rowid="id",
+    tokenize="trigram"
+);
+CREATE VIRTUAL TABLE messages_fts using fts5 (
+    text, tool_text,
+    content="messages", content_rowid="id",
+    tokenize="unicode61 remove_diacritics 2"
+);
+CREATE TABLE pastes (
+    id integer primary key,
+    text text not null,
+    hash text not null,
+    file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE TABLE plan_lines (
+    id integer primary key,
+    kind text not null,
+    text text not null,
+    number integer not null,
+    plan_id integer references plans (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, number)
+) strict;
+CREATE TABLE plans (
+    id integer primary key,
+    title text,
+    text text not null,
+    name text not null,
+    modified_at text,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE project_entries (
+    id integer primary key,
+    name text,
+    path text,
+    key text not null,
+    parent_key text,
+    is_worktree integer,
+    git_branch text,
+    project_id integer references projects (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, key)
+) strict;
+CREATE TABLE projects (
+    id integer primary key,
+    name text,
+    path text,
+    key text not null,
+    is_worktree integer,
+    on_disk integer,
+    git_branch text,
+    session_count integer not null default 0,
+    last_activity_at text,
+    parent_id integer references projects (id) on delete set null,
+    source_id integer not null references sources (id) on delete cascade,
+    unique (source_id, key)
+) strict;
+CREATE TABLE prompts (
+    id integer primary key,
+    text text not null,
+    timestamp text,
+    project_path text,
+    pasted text,
+    paste_hashes text,
+    session_key text,
+    session_id integer references sessions (id) on delete set null,
+    project_id integer references projects (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE VIRTUAL TABLE prompts_fts using fts5 (text, pasted, content="prompts", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE responses (
+    id integer primary key,
+    model text,
+    timestamp text,
+    input_tokens integer not null,
+    output_tokens integer not null,
+    cache_read_tokens integer not null,
+    cache_write_5m_tokens integer not null,
+    cache_write_1h_tokens integer not null,
+    web_searches integer not null,
+    partial integer not null,
+    stated_cost_usd real,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    api_message_id text,
+    request_id text,
+    response_key text not null unique,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null
+) strict;
+CREATE TABLE session_entries (
+    id integer primary key,
+    kind text not null,
+    title text,
+    summary text,
+    first_prompt text,
+    started_at text,
+    ended_at text,
+    message_count integer,
+    git_branch text,
+    cwd text,
+    model text,
+    permission_mode text,
+    status text,
+    is_sidechain integer,
+    input_tokens integer,
+    output_tokens integer,
+    cache_read_tokens integer,
+    cache_write_tokens integer,
+    cost_usd real,
+    context_tokens integer,
+    context_window integer,
+    session_key text not null,
+    linked_session_key text,
+    project_key text,
+    session_id integer references sessions (id) on delete set null,
+    linked_session_id integer references sessions (id) on delete set null,
+    project_id integer references projects (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, session_key, kind)
+) strict;
+CREATE TABLE sessions (
+    id integer primary key,
+    title text,
+    title_source text,
+    project_id integer references projects (id) on delete set null,
+    started_at text,
+    ended_at text,
+    message_count integer not null default 0,
+    prompt_count integer not null default 0,
+    tool_call_count integer not null default 0,
+    input_tokens integer,
+    output_tokens integer,
+    cache_read_tokens integer,
+    cache_write_tokens integer,
+    stated_cost_usd real,
+    models text,
+    git_branch text,
+    cwd text,
+    agent_version text,
+    kind text not null default 'main',
+    status text,
+    is_listed integer,
+    context_tokens integer,
+    context_window integer,
+    permission_mode text,
+    slug text,
+    forked_from integer references sessions (id) on delete set null,
+    linked_session_id integer references sessions (id) on delete set null,
+    session_key text not null,
+    source_id integer not null references sources (id) on delete cascade,
+    unique (source_id, session_key)
+) strict;
+CREATE TABLE sources (
+    id integer primary key,
+    kind text not null,
+    root text not null,
+    first_synced_at text not null,
+    last_synced_at text not null,
+    gone_at text,
+    unique (kind, root)
+) strict;
+CREATE TABLE subagents (
+    id integer primary key,
+    agent_type text,
+    description text,
+    kind text not null,
+    session_id integer references sessions (id) on delete set null,
+    parent_id integer references subagents (id) on delete set null,
+    spawned_by integer references tool_calls (id) on delete set null,
+    link_method text,
+    workflow text,
+    name text,
+    model text,
+    started_at text,
+    ended_at text,
+    message_count integer not null default 0,
+    tokens integer,
+    agent_key text not null,
+    session_key text,
+    source_id integer not null references sources (id) on delete cascade
+) strict;
+CREATE TABLE summaries (
+    id integer primary key,
+    title text not null,
+    leaf_uuid text not null,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE TABLE sync_runs (
+    id integer primary key,
+    started_at text not null,
+    finished_at text,
+    files_read integer not null,
+    bytes_read integer not null,
+    rows integer not null,
+    issues integer not null,
+    error text
+) strict;
+CREATE TABLE task_changes (
+    id integer primary key,
+    field text not null,
+    old_value text,
+    new_value text,
+    seen_at text not null,
+    task_id integer not null references tasks (id) on delete cascade
+) strict;
+CREATE TABLE task_dependencies (
+    id integer primary key,
+    task_key text not null,
+    blocker_key text not null,
+    task_id integer references tasks (id) on delete set null,
+    blocker_id integer references tasks (id) on delete set null,
+    list_key text not null,
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, task_key, blocker_key)
+) strict;
+CREATE TABLE tasks (
+    id integer primary key,
+    subject text,
+    description text,
+    status text,
+    owner text,
+    active_form text,
+    metadata text,
+    task_key text not null,
+    list_key text not null,
+    session_id integer references sessions (id) on delete set null,
+    team_id integer references teams (id) on delete set null,
+    gone_at text,
+    source_id integer not null references sources (id) on delete cascade,
+    file_id integer references files (id) on delete set null,
+    unique (source_id, list_key, task_key)
+) strict;
+CREATE VIRTUAL TABLE tasks_fts using fts5 (subject, description, content="tasks", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE team_members (
+    id integer primary key,
+    name text,
+    agent_type text,
+    model text,
+    cwd text,
+    color text,
+    joined_at text,
+    prompt text,
+    subscriptions text,
+    backend_type text,
+    plan_mode_required integer,
+    is_active integer,
+    agent_id text,
+    team_id integer not null references teams (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade
+) strict;
+CREATE TABLE teams (
+    id integer primary key,
+    name text not null,
+    description text,
+    created_at text,
+    gone_at text,
+    lead_agent_key text,
+    lead_session_key text,
+    lead_session_id integer references sessions (id) on delete set null,
+    key text not null,
+    source_id integer not null references sources (id) on delete cascade,
+    file_id integer references files (id) on delete set null,
+    unique (source_id, key)
+) strict;
+CREATE TABLE todos (
+    id integer primary key,
+    content text,
+    status text,
+    priority text,
+    active_form text,
+    position integer not null,
+    session_key text,
+    agent_key text,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, position)
+) strict;
+CREATE VIRTUAL TABLE todos_fts using fts5 (content, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE tool_calls (
+    id integer primary key,
+    name text,
+    target text,
+    status text not null,
+    started_at text,
+    ended_at text,
+    duration_ms integer,
+    exit_code integer,
+    output_file text,
+    session_id integer references sessions (id) on delete set null,
+    subagent_id integer references subagents (id) on delete set null,
+    tool_use_id text,
+    call_id integer references messages (id) on delete set null,
+    result_id integer references messages (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    block integer not null,
+    unique (file_id, tool_use_id)
+) strict;
+CREATE TABLE tool_result_files (
+    id integer primary key,
+    name text not null,
+    size integer not null,
+    media_type text,
+    text text,
+    session_key text,
+    tool_use_id text,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE VIRTUAL TABLE tool_result_files_fts using fts5 (text, content="tool_result_files", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE transcripts (
+    id integer primary key,
+    stated_session_key text,
+    started_at text,
+    ended_at text,
+    message_count integer not null,
+    sidechain_count integer not null,
+    first_prompt text,
+    first_cwd text,
+    first_project_cwd text,
+    custom_title text,
+    ai_title text,
+    agent_name text,
+    git_branch text,
+    agent_version text,
+    slug text,
+    permission_mode text,
+    mode text,
+    agent_setting text,
+    session_kind text,
+    entrypoint text,
+    team_name text,
+    last_prompt text,
+    forked_from_key text,
+    file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE TABLE usage (
+    id integer primary key,
+    response_key text not null,
+    api_message_id text,
+    request_id text,
+    stated_session_key text,
+    model text,
+    timestamp text,
+    input_tokens integer not null,
+    output_tokens integer not null,
+    cache_read_tokens integer not null,
+    cache_write_5m_tokens integer not null,
+    cache_write_1h_tokens integer not null,
+    web_searches integer not null,
+    partial integer not null,
+    stated_cost_usd real,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, response_key)
+) strict;
+CREATE TABLE workflow_agents (
+    id integer primary key,
+    agent_key text not null,
+    label text,
+    phase text,
+    state text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, agent_key)
+) strict;
+CREATE TABLE workflow_links (
+    id integer primary key,
+    run text,
+    task_key text,
+    tool_use_id text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE TRIGGER documents_fts_delete after delete on documents begin
+    insert into documents_fts (documents_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+end;
+CREATE TRIGGER documents_fts_insert after insert on documents begin
+    insert into documents_fts (rowid, title, text) values (new.id, new.title, new.text);
+end;
+CREATE TRIGGER documents_fts_update after update of title, text on documents begin
+    insert into documents_fts (documents_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+    insert into documents_fts (rowid, title, text) values (new.id, new.title, new.text);
+end;
+CREATE TRIGGER inbox_items_fts_delete after delete on inbox_items begin
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary) values ('delete', old.id, old.text, old.summary);
+end;
+CREATE TRIGGER inbox_items_fts_insert after insert on inbox_items begin
+    insert into inbox_items_fts (rowid, text, summary) values (new.id, new.text, new.summary);
+end;
+CREATE TRIGGER inbox_items_fts_update after update of text, summary on inbox_items begin
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary) values ('delete', old.id, old.text, old.summary);
+    insert into inbox_items_fts (rowid, text, summary) values (new.id, new.text, new.summary);
+end;
+CREATE TRIGGER messages_cjk_fts_delete after delete on messages when old.has_cjk = 1 begin
+    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text)
+    values ('delete', old.id, old.text, old.tool_text);
+end;
+CREATE TRIGGER messages_cjk_fts_update after update of text, tool_text, has_cjk on messages begin
+    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text)
+    select 'delete', old.id, old.text, old.tool_text where old.has_cjk = 1;
+    insert into messages_cjk_fts (rowid, text, tool_text)
+    select new.id, new.text, new.tool_text where new.has_cjk = 1;
+end;
+CREATE TRIGGER messages_fts_delete after delete on messages begin
+    insert into messages_fts (messages_fts, rowid, text, tool_text)
+    values ('delete', old.id, old.text, old.tool_text);
+end;
+CREATE TRIGGER messages_fts_update after update of text, tool_text on messages begin
+    insert into messages_fts (messages_fts, rowid, text, tool_text)
+    values ('delete', old.id, old.text, old.tool_text);
+    insert into messages_fts (rowid, text, tool_text)
+    values (new.id, new.text, new.tool_text);
+end;
+CREATE TRIGGER plans_fts_delete after delete on plans begin
+    insert into plans_fts (plans_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+end;
+CREATE TRIGGER plans_fts_insert after insert on plans begin
+    insert into plans_fts (rowid, title, text) values (new.id, new.title, new.text);
+end;
+CREATE TRIGGER plans_fts_update after update of title, text on plans begin
+    insert into plans_fts (plans_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+    insert into plans_fts (rowid, title, text) values (new.id, new.title, new.text);
+end;
+CREATE TRIGGER prompts_fts_delete after delete on prompts begin
+    insert into prompts_fts (prompts_fts, rowid, text, pasted) values ('delete', old.id, old.text, old.pasted);
+end;
+CREATE TRIGGER prompts_fts_insert after insert on prompts begin
+    insert into prompts_fts (rowid, text, pasted) values (new.id, new.text, new.pasted);
+end;
+CREATE TRIGGER prompts_fts_update after update of text, pasted on prompts begin
+    insert into prompts_fts (prompts_fts, rowid, text, pasted) values ('delete', old.id, old.text, old.pasted);
+    insert into prompts_fts (rowid, text, pasted) values (new.id, new.text, new.pasted);
+end;
+CREATE TRIGGER tasks_fts_delete after delete on tasks begin
+    insert into tasks_fts (tasks_fts, rowid, subject, description) values ('delete', old.id, old.subject, old.description);
+end;
+CREATE TRIGGER tasks_fts_insert after insert on tasks begin
+    insert into tasks_fts (rowid, subject, description) values (new.id, new.subject, new.description);
+end;
+CREATE TRIGGER tasks_fts_update after update of subject, description on tasks begin
+    insert into tasks_fts (tasks_fts, rowid, subject, description) values ('delete', old.id, old.subject, old.description);
+    insert into tasks_fts (rowid, subject, description) values (new.id, new.subject, new.description);
+end;
+CREATE TRIGGER todos_fts_delete after delete on todos begin
+    insert into todos_fts (todos_fts, rowid, content) values ('delete', old.id, old.content);
+end;
+CREATE TRIGGER todos_fts_insert after insert on todos begin
+    insert into todos_fts (rowid, content) values (new.id, new.content);
+end;
+CREATE TRIGGER todos_fts_update after update of content on todos begin
+    insert into todos_fts (todos_fts, rowid, content) values ('delete', old.id, old.content);
+    insert into todos_fts (rowid, content) values (new.id, new.content);
+end;
+CREATE TRIGGER tool_result_files_fts_delete after delete on tool_result_files begin
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text) values ('delete', old.id, old.text);
+end;
+CREATE TRIGGER tool_result_files_fts_insert after insert on tool_result_files begin
+    insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
+end;
+CREATE TRIGGER tool_result_files_fts_update after update of text on tool_result_files begin
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text) values ('delete', old.id, old.text);
+    insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
+end;
+CREATE VIEW conversation as
+select
+    m.kind, m.text, m.tool_text, m.role, m.timestamp,
+    s.title as session,
+    p.name as project,
+    a.agent_type as subagent,
+    m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
+from messages m
+left join sessions s on s.id = m.session_id
+left join projects p on p.id = s.project_id
+left join subagents a on a.id = m.subagent_id
+where m.copy_of is null;
+CREATE VIEW coverage as
+select
+    type, subtype,
+    sum(count) as lines,
+    count(*) as files
+from line_types
+group by type, subtype;
+CREATE VIEW messages_cjk as
+select id, text, tool_text
+from messages
+where has_cjk = 1;
+CREATE VIEW orphaned_projects as
+select name, path, last_activity_at, id
+from projects
+where path is not null and on_disk = 0;
+CREATE VIEW tool_calls_full as
+select
+    t.name, t.target, t.status, t.started_at, t.duration_ms,
+    c.tool_text as input,
+    r.tool_text as output,
+    s.title as session,
+    t.id, t.session_id, t.subagent_id, t.tool_use_id, t.call_id, t.result_id
+from tool_calls t
+join messages c on c.id = t.call_id and c.copy_of is null
+left join messages r on r.id = t.result_id
+left join sessions s on s.id = t.session_id;

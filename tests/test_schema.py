@@ -1,0 +1,166 @@
+"""The schema is what its snapshot says, explains itself, and keeps its indexes right.
+
+`pytest --golden` rewrites the snapshot tests/golden/schema.sql: read the difference.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from docs.comments import shared_comments, tables
+
+from assoc_ingest import sql
+from assoc_ingest.database import APPLICATION_ID, writing
+
+SNAPSHOT = Path(__file__).parent / "golden" / "schema.sql"
+
+
+@pytest.fixture
+def empty(fresh: Callable[[], Path]) -> sqlite3.Connection:
+    return sqlite3.connect(fresh(), isolation_level=None)
+
+
+def names(connection: sqlite3.Connection, where: str) -> list[str]:
+    rows = connection.execute(f"select name from sqlite_master where {where} order by name")
+    return [name for (name,) in rows]
+
+
+def full_text_indexes(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the table or view that each full-text index is over."""
+    rows = connection.execute(
+        "select name, sql from sqlite_master where sql like 'create virtual table % using fts5%'"
+    )
+    found = {name: re.search(r'content="(\w+)"', text) for name, text in rows}
+    assert all(found.values()), 'Datasette recognises content="..." only'
+    return {name: match[1] for name, match in found.items() if match}
+
+
+def test_the_migrations_add_up_to_the_snapshot(
+    empty: sqlite3.Connection, request: pytest.FixtureRequest
+) -> None:
+    rows = empty.execute(
+        "select sql from sqlite_master where sql is not null and tbl_name <> '_sqlite_migrations'"
+        " and (type = 'trigger' or name not like '%!_fts!_%' escape '!') order by type, name"
+    )
+    bare = [re.sub(r"\s*--.*", "", text) for (text,) in rows]  # comments may change
+    schema = "".join(f"{re.sub(r' {2,}', ' ' * 4, text)};\n" for text in bare)
+    if request.config.getoption("--golden"):
+        SNAPSHOT.write_text(schema, "utf-8")
+    assert schema == SNAPSHOT.read_text("utf-8")
+
+
+def test_every_table_and_every_column_is_explained() -> None:
+    unexplained = [table.name for table in tables().values() if not table.comment]
+    unexplained += [
+        f"{table.name}.{column.name}"
+        for table in tables().values()
+        for column in table.columns
+        if not column.comment
+    ]
+    assert unexplained == []
+
+
+def test_what_is_explained_for_all_tables_is_in_use() -> None:
+    used = {column.name for table in tables().values() for column in table.columns}
+    assert set(shared_comments()) <= used
+
+
+def test_every_table_is_strict_and_has_an_integer_key(empty: sqlite3.Connection) -> None:
+    for table in tables().values():
+        if table.kind == "table":
+            (text,) = empty.execute(
+                "select sql from sqlite_master where name = ?", (table.name,)
+            ).fetchone()
+            assert text.endswith(") strict"), table.name
+            assert text.split("\n")[1].strip().startswith("id integer primary key,"), table.name
+
+
+def test_every_foreign_key_to_a_big_table_is_indexed(empty: sqlite3.Connection) -> None:
+    """Otherwise each deleted row would scan the table that refers to it."""
+    bare = [
+        f"{table}.{column}"
+        for table in names(empty, "type = 'table' and sql not like 'create virtual%'")
+        for _, _, target, column, *_ in empty.execute(f"pragma foreign_key_list([{table}])")
+        if target in ("messages", "files", "tool_calls", "subagents", "sessions")
+        and not _is_indexed(empty, table, column)
+    ]
+    assert bare == []
+
+
+def _is_indexed(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    for _, index, _, _, is_partial in connection.execute(f"pragma index_list([{table}])"):
+        (first, *_) = connection.execute(f"pragma index_info([{index}])").fetchall()
+        if first[2] == column:
+            (text,) = connection.execute(
+                "select sql from sqlite_master where name = ?", (index,)
+            ).fetchone()
+            if not is_partial or text.endswith(f"where {column} is not null"):
+                return True
+    return False
+
+
+def test_a_reference_to_a_message_outlives_the_message(empty: sqlite3.Connection) -> None:
+    for table in names(empty, "type = 'table' and sql not like 'create virtual%'"):
+        for row in empty.execute(f"pragma foreign_key_list([{table}])"):
+            if row[2] == "messages":
+                assert row[6] == "SET NULL", f"{table}.{row[3]}"
+
+
+def test_every_full_text_index_follows_its_table(empty: sqlite3.Connection) -> None:
+    """Rows of messages enter in bulk, all others by a trigger; changes always by triggers."""
+    for index, content in full_text_indexes(empty).items():
+        of_index = {name.removeprefix(f"{index}_") for name in names(empty, _triggers_of(index))}
+        is_bulk = content in ("messages", "messages_cjk")
+        assert of_index == {"delete", "update"} | (set() if is_bulk else {"insert"}), index
+
+
+def _triggers_of(index: str) -> str:
+    return f"type = 'trigger' and name like '{index}!_%' escape '!'"
+
+
+def test_an_update_trigger_watches_every_column_that_is_indexed(empty: sqlite3.Connection) -> None:
+    for index in full_text_indexes(empty):
+        columns = {row[1] for row in empty.execute(f"pragma table_info([{index}])")}
+        (text,) = empty.execute(
+            "select sql from sqlite_master where name = ?", (f"{index}_update",)
+        ).fetchone()
+        watched = re.search(r"after update of (.*?) on ", text)
+        assert watched
+        assert columns <= set(watched[1].split(", ")), index
+
+
+def test_full_text_indexes_of_an_empty_database_are_sound(empty: sqlite3.Connection) -> None:
+    indexes = full_text_indexes(empty)
+    assert indexes
+    for index in indexes:
+        empty.execute(f"insert into {index} ({index}, rank) values ('integrity-check', 1)")
+
+
+def test_every_view_can_be_read(empty: sqlite3.Connection) -> None:
+    views = names(empty, "type = 'view'")
+    assert views
+    for view in views:
+        assert empty.execute(f"select * from {view}").fetchall() == []
+
+
+def test_the_database_says_that_it_is_ours(empty: sqlite3.Connection) -> None:
+    assert empty.execute("pragma application_id").fetchone() == (APPLICATION_ID,)
+    applied = empty.execute("select name from _sqlite_migrations order by name").fetchall()
+    assert [name for (name,) in applied] == sql.migration_names()
+
+
+def test_migrating_again_changes_nothing(fresh: Callable[[], Path]) -> None:
+    path = fresh()
+    before = path.read_bytes()
+    with writing(path):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_migrations_are_numbered_without_a_gap() -> None:
+    numbers = [int(name[:4]) for name in sql.migration_names()]
+    assert numbers == list(range(1, len(numbers) + 1))
