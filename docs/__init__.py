@@ -1,5 +1,5 @@
-"""Prints the pages that are made from the program itself.
+"""The pages that are printed by the program itself.
 
-The README, `docs/*.md` and `metadata.yml` hold blocks that cog fills by calling the functions
-here: `make docs` writes them, `cog --check` tells whether they are current.
+README.md, docs/*.md and metadata.yml hold blocks of Python that cog replaces by what they print:
+`make docs` writes them, `make check` tells whether they are current.
 """

@@ -1,9 +1,10 @@
-"""Prints metadata.yml: how Datasette presents the tables.
+"""The text of metadata.yml: how Datasette presents the tables.
 
 Titles, descriptions and the meaning of columns come from the comments of the schema; what
 Datasette needs to know beside them stands here.
 
-- A table that foreign keys point to has a label column, else the labels are uuids.
+- A table that foreign keys point to has a label column that is never null, else the labels are
+  uuids, or "None".
 - Facets only where an index answers them and the values are few.
 - Sorted by what is indexed, or by id where the rows are many.
 - What only serves other tables is hidden; it can still be opened by its address.
@@ -12,9 +13,8 @@ Datasette needs to know beside them stands here.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
-
-import cog
 
 from docs.comments import tables
 
@@ -51,21 +51,27 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "agent_links": _HIDDEN,
     "workflow_links": _HIDDEN,
     "workflow_agents": _HIDDEN,
+    "session_entries": _HIDDEN,
+    "project_entries": _HIDDEN,
     "messages_cjk": _HIDDEN,
     "_sqlite_migrations": _HIDDEN,
 }
 
 
-def metadata() -> None:
-    """Print the tables of the database with all that Datasette shows of them."""
-    cog.outl("databases:")
-    cog.outl(f"  {DATABASE}:")
-    cog.outl("    tables:")
+def metadata() -> str:
+    """Return the tables of the database with all that Datasette shows of them."""
+    return "".join(f"{line}\n" for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    yield "databases:"
+    yield f"  {DATABASE}:"
+    yield "    tables:"
     known = tables()
     for name in [*known, *(name for name in CONFIGURATION if name not in known)]:
-        cog.outl(f"      {name}:")
+        yield f"      {name}:"
         for key, value in _entries(name).items():
-            _print(key, value)
+            yield from _entry(key, value)
 
 
 def _entries(name: str) -> dict[str, Any]:
@@ -79,13 +85,13 @@ def _entries(name: str) -> dict[str, Any]:
     return entries
 
 
-def _print(key: str, value: object) -> None:
+def _entry(key: str, value: object) -> Iterator[str]:
     if isinstance(value, dict):
-        cog.outl(f"        {key}:")
+        yield f"        {key}:"
         for name, text in value.items():
-            cog.outl(f"          {name}: {_scalar(text)}")
+            yield f"          {name}: {_scalar(text)}"
     else:
-        cog.outl(f"        {key}: {_scalar(value)}")
+        yield f"        {key}: {_scalar(value)}"
 
 
 def _scalar(value: object) -> str:

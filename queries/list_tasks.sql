@@ -7,9 +7,9 @@ select
     t.status,
     t.owner,
     (
+        -- Both tasks of an edge state it.
         select group_concat(d.blocker_key, ', ')
-        from task_dependencies d
-        where d.task_id = t.id
+        from (select distinct blocker_key from task_dependencies where task_id = t.id) d
     ) as waits_for,
     s.title as session,
     p.name as project,

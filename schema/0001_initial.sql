@@ -51,7 +51,7 @@ create index projects_parent on projects (parent_id) where parent_id is not null
 create table sessions ( -- A conversation
     id integer primary key,
     title text,                         -- best title known, see title_source
-    title_source text,                  -- custom-title, ai-title, agent-name, index, summary, prompt, history, slug or id
+    title_source text,                  -- custom-title, ai-title, agent-name, index, summary, prompt, history, slug, id, or list: its program's own list
     project_id integer references projects (id) on delete set null,
     started_at text,                    -- earliest time in its main transcript
     ended_at text,                      -- latest time in its main transcript
@@ -73,6 +73,7 @@ create table sessions ( -- A conversation
     context_tokens integer,             -- tokens in the context, as an application stated them
     context_window integer,             -- size of the context, as an application stated it
     permission_mode text,               -- last permission mode
+    ts_zone text,                       -- local: its times were written without a zone, and are read as this machine's local time
     slug text,                          -- word-triple name, stem of its plan file
     forked_from integer references sessions (id) on delete set null, -- the session whose chain this one begins with
     linked_session_id integer references sessions (id) on delete set null, -- the conversation that another system's entry stands for
@@ -322,6 +323,7 @@ create table transcripts ( -- What one transcript states about its session or su
     team_name text,                     -- team in which it took part
     last_prompt text,                   -- as the line type "last-prompt" states it
     forked_from_key text,               -- session that a forked agent came from
+    time_zone text,                     -- local: its times were written without a zone
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
 
@@ -594,6 +596,7 @@ create table documents ( -- A note, memory, summary or ticket
     path text not null,                 -- relative to the root
     session_key text,
     project_path text,                  -- the project that it names
+    project_key text,                   -- TheAssociate's directory for the project, folded
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     modified_at text,                   -- modification time
@@ -601,6 +604,7 @@ create table documents ( -- A note, memory, summary or ticket
     ordinal integer not null default 0, -- among the documents of one file
     unique (file_id, ordinal)
 ) strict;
+create index documents_session_key on documents (session_key) where session_key is not null;
 create index documents_session on documents (session_id) where session_id is not null;
 create index documents_project on documents (project_id) where project_id is not null;
 
@@ -656,16 +660,18 @@ create index hook_events_subagent on hook_events (subagent_id) where subagent_id
 
 create table links ( -- A pull request, frame or worktree of a session
     id integer primary key,
-    kind text not null,                 -- pull_request, frame, worktree
-    url text not null,                  -- of a worktree: its path
+    kind text not null,                 -- pull_request, frame, worktree, plan
+    url text not null,                  -- of a worktree: its path; of a plan: its file
     title text,                         -- title, where one is stated
     timestamp text,
+    session_key text,                   -- session, where the path of the file does not name it
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
     unique (file_id, kind, url)
 ) strict;
+create index links_session_key on links (session_key) where session_key is not null;
 create index links_session on links (session_id) where session_id is not null;
 
 create table file_snapshots ( -- A file that the agent tracked in a snapshot

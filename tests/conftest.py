@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from assoc_ingest.database import writing
 
@@ -24,6 +24,9 @@ settings.register_profile(
     max_examples=1000,
     stateful_step_count=40,
     suppress_health_check=_QUIET,
+)
+settings.register_profile(
+    "quick", settings.get_profile("ci"), max_examples=600, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -155,6 +155,18 @@ def test_a_table_is_for_reading(filled: Shell) -> None:
     assert "/srv/shop" in filled.out
 
 
+def test_a_hit_shows_its_session_its_match_and_its_place(filled: Shell) -> None:
+    assert filled("search", "deadlock") == 0
+    title, said, _, call = filled.out.split("\n\n")
+    assert title.startswith("0b7c2f4e  Deadlock in the pool")
+    assert said.split("\n")[1:] == [
+        "    that [deadlock] is back",
+        f"    you · shop  /home/ada/.claude/projects/-srv-1/{KEY}.jsonl",
+    ]
+    assert call.split("\n")[1] == "    find [deadlock]"
+    assert "    Task call · shop" in call
+
+
 def test_the_query_list_is_for_programs_too(filled: Shell) -> None:
     shown = filled.json("query", "--json")
     assert isinstance(shown, list)

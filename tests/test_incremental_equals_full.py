@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.dump import Dump, assert_same, check, connect, dump
 from tests.strategies import lines
-from tests.writing import OTHER, PROJECT, SESSION, THIRD, wait_for_clock
+from tests.writing import OTHER, PROJECT, SESSION, THIRD, wait_for_clock, write_bytes
 
 from assoc_ingest import archive, database
 from assoc_ingest.database import writing
@@ -43,6 +43,7 @@ LOGS = (
     f"{PROJECT}/agent-a1b2c3d.jsonl",
     f"{SIDE}/subagents/agent-a1b2c3d.jsonl",
     f"{SIDE}/subagents/agent-acompact-77.jsonl",
+    f"{SIDE}/subagents/agent-ab.jsonl",
     f"{SIDE}/subagents/workflows/wf_1/agent-ab.jsonl",
     f"{SIDE}/subagents/workflows/wf_1/journal.jsonl",
 )
@@ -279,9 +280,9 @@ class Homes(RuleBasedStateMachine):
 
     # -- syncs -----------------------------------------------------------------------------------
 
-    def _sync(self, *, full: bool = False) -> Report:
+    def _sync(self, into: Path | None = None, *, full: bool = False) -> Report:
         (self.home / PROJECT).mkdir(parents=True, exist_ok=True)
-        return sync(self.database, [self.home], SyncOptions(full=full))
+        return sync(into or self.database, [self.home], SyncOptions(full=full))
 
     @rule(chunk=st.integers(1, 2000), batch=st.sampled_from([1, 500, 10**9]))
     def sync_in_pieces(self, chunk: int, batch: int) -> None:
@@ -312,31 +313,38 @@ class Homes(RuleBasedStateMachine):
         oracle = self.place / "oracle.db"
         oracle.unlink(missing_ok=True)
         shutil.copy(self.template, oracle)
-        earlier = self._only_archived()
-        if earlier:
+        stages = self._only_archived()
+        if stages:
             event("with files that are gone or broken")
             with tempfile.TemporaryDirectory(dir=self.place) as kept:
                 self.home.rename(f"{kept}/home")
-                shutil.copytree(f"{kept}/home", self.home)
-                for path, content in earlier.items():
-                    (self.home / path).parent.mkdir(parents=True, exist_ok=True)
-                    (self.home / path).write_bytes(content)
-                sync(oracle, [self.home])
+                for files in stages:
+                    for path, content in files.items():
+                        write_bytes(self.home, path, content)
+                    self._sync(oracle)
+                    shutil.rmtree(self.home)
+                    self._sync(oracle)
                 shutil.rmtree(self.home)
                 Path(kept, "home").rename(self.home)
-        sync(oracle, [self.home])
+        self._sync(oracle)
         return oracle
 
-    def _only_archived(self) -> dict[str, bytes]:
-        """Return what was read of files that are gone, and of documents that are broken."""
+    def _only_archived(self) -> list[dict[str, bytes]]:
+        """Return what was read of files that are gone, and of documents that are broken.
+
+        Each generation of a path is a stage of its own: the next came when it was gone.
+        """
         connection = connect(self.database)
         rows = connection.execute(
-            "select id, path from files where gone_at is not null"
-            " or (issue_count > 0 and kind in ('agent_meta', 'workflow'))"
-        )
-        found = {row["path"]: b"".join(archive.read(connection, row["id"])) for row in rows}
+            "select id, path, generation from files where gone_at is not null"
+            " or (issue_count > 0 and kind in ('agent_meta', 'workflow')) order by generation"
+        ).fetchall()
+        stages: list[dict[str, bytes]] = [{} for _ in range(rows[-1]["generation"] + 1 if rows else 0)]
+        for row in rows:
+            data = b"".join(archive.read(connection, row["id"]))
+            stages[row["generation"]][row["path"]] = data
         connection.close()
-        return found
+        return stages
 
 
 def comparable(database: Path) -> Dump:

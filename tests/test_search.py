@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reading import Rows, index, reader
 
+from assoc_ingest.database import open_reader
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.filters import Filters
 from assoc_ingest.marks import around, balanced, parts, plain
-from assoc_ingest.search import Hit, search
+from assoc_ingest.search import Hit, search, with_lines
 from assoc_ingest.since import since
+from assoc_ingest.sync import sync
 from assoc_ingest.terms import parse
 
 Find = Callable[..., list[Hit]]
@@ -213,6 +218,12 @@ def test_every_part_of_a_mixed_query_must_be_there(find: Find) -> None:
     assert not find("接続 語本")
 
 
+def test_a_percent_sign_beside_letters_is_no_wildcard(find: Find) -> None:
+    assert find("接続")
+    assert not find("接%")
+    assert not find("接_")
+
+
 def test_letters_are_found_in_tools_and_stores_too(find: Find) -> None:
     assert [hit.scope for hit in find("デッドロック")] == ["said", "tools"]
     assert [hit.what for hit in find("キリン")] == ["document"]
@@ -351,3 +362,23 @@ def test_a_piece_around_matches_is_balanced(text: str, places: list[tuple[int, i
     spans = [(start, start + size) for start, size in places if start + size <= len(text)]
     snippet = around(text, spans)
     assert snippet == balanced(snippet)
+
+
+def test_a_hit_names_its_line_in_the_file(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    transcript = home / "projects" / "-srv-demo" / "0b7c2f4e-1111-4222-8333-444455556666.jsonl"
+    transcript.parent.mkdir(parents=True)
+    line = {
+        "type": "user",
+        "sessionId": "0b7c2f4e-1111-4222-8333-444455556666",
+        "message": {"role": "user", "content": "needle"},
+    }
+    other = {**line, "message": {"role": "user", "content": "hay"}}
+    lines = [{**other, "uuid": "a"}, {**line, "uuid": "b"}, {**other, "uuid": "c"}]
+    text = "\n".join(map(json.dumps, lines[:1])) + "\n\n" + "\n".join(map(json.dumps, lines[1:]))
+    transcript.write_text(text)
+    database = tmp_path / "assoc.db"
+    sync(database, [home])
+    with closing(open_reader(database)) as connection:
+        (hit,) = with_lines(connection, search(connection, "needle"))
+    assert hit.line == 3, "the second line is blank"

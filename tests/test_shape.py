@@ -27,7 +27,7 @@ PURE = {
     "tail": {"model"},
     "sql": {"errors"},
     "archive": {"errors", "model"},
-    "discover": {"errors", "model"},
+    "discover": {"errors", "model", "tail"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers"}

@@ -245,6 +245,25 @@ def test_a_subagent_that_no_call_names_stands_at_the_end(stage: Stage) -> None:
     ]
 
 
+def test_a_sidechain_inside_the_transcript_is_shown_as_a_subagent(stage: Stage) -> None:
+    """Until 1.0.x the lines of a subagent stood in the file of the session."""
+    call, _ = stage.rows.call(stage.file, "Task", {"description": "survey"}, "result")
+    agent, _ = stage.subagent("root-uuid", call, kind="sidechain")
+    stage.rows.message(stage.file, "text", "inside", subagent_id=agent)
+    stage.rows.message(stage.file, "text", "outside")
+    body = _body(stage.shown())
+    assert body[0] == "▸ Task  survey"
+    assert body[-2:] == ["│ inside", "outside"]
+    assert sum("inside" in line for line in body) == 1
+
+
+def test_the_order_is_that_of_the_file_whatever_the_clock_says(stage: Stage) -> None:
+    for minute, text in ((30, "first"), (10, "second"), (20, "third")):
+        at = f"2026-01-20T10:{minute}:00.000Z"
+        stage.rows.message(stage.file, "text", text, timestamp=at)
+    assert _body(stage.shown()) == ["first", "second", "third"]
+
+
 def test_subagents_that_spawned_each_other_are_shown_once(stage: Stage) -> None:
     rows = stage.rows
     first, first_file = stage.subagent("a1")

@@ -103,6 +103,25 @@ def read(
         yield original[max(0, start - frame_start) : high]
 
 
+def line_numbers(
+    connection: sqlite3.Connection, file_id: int, offsets: Iterable[int]
+) -> dict[int, int]:
+    """Return the number, from 1, of the line at each of these offsets of an archived file.
+
+    Reads the archive once, up to the last of them; an offset that it does not reach is left out.
+    Raises DatabaseError as `read` does.
+    """
+    numbers = {}
+    position, line = 0, 1
+    for offset in sorted(set(offsets)):
+        for data in read(connection, file_id, position, offset):
+            line += data.count(b"\n")
+            position += len(data)
+        if position == offset:
+            numbers[offset] = line
+    return numbers
+
+
 def _borders(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the borders of frames: at a line end near the frame size, else right at it."""
     start = 0

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from .errors import UsageError
 from .model import KnownFile, Source
-
+from .tail import open_regular
 
 ASSOCIATE = "theassociate"
 """Directory below a home of Claude Code that is a root of its own."""
+
+_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         Root(source, place)
         for place in (resolved, resolved / ASSOCIATE)  # it lives in Claude Code's home
         for source in sources.values()
-        if only in (None, source.name) and source.recognises(_listing(place, source))
+        if only in (None, source.name) and source.recognises(_Listing(place, source))
     ]
     if not known:
         kinds = only or ", ".join(sources)
@@ -174,13 +176,28 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     return known
 
 
-def _listing(path: Path, source: Source) -> Iterator[str]:
-    """Yield the relative paths of entries in the directories that a source wants, breadth first."""
-    ignored = Walk()
-    pending: list[tuple[tuple[str, ...], str]] = [((), str(path))]
-    for parts, directory in pending:
-        for entry in _entries(directory, ignored):
-            here = (*parts, entry.name)
-            yield stored_path(here)
-            if entry.is_dir(follow_symlinks=False) and source.descends(here):
-                pending.append((here, entry.path))
+class _Listing:
+    """The relative paths of entries in the directories that a source wants, breadth first."""
+
+    def __init__(self, path: Path, source: Source) -> None:
+        self._path = path
+        self._source = source
+
+    def __iter__(self) -> Iterator[str]:
+        ignored = Walk()
+        pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
+        for parts, directory in pending:
+            for entry in _entries(directory, ignored):
+                here = (*parts, entry.name)
+                yield stored_path(here)
+                if entry.is_dir(follow_symlinks=False) and self._source.descends(here):
+                    pending.append((here, entry.path))
+
+    def content(self, path: str) -> bytes:
+        """Return what the file holds, nothing if it cannot be read or is no file of a list."""
+        try:
+            descriptor = open_regular(str(self._path / path))
+        except OSError:
+            return b""
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(_MAX_LIST)

@@ -22,6 +22,11 @@ _INDENT = "    "
 # In the input of a tool a line break is the two letters \n, and a quote has a backslash.
 _json_break = re.compile(r"\\[nrt]")
 
+_json_frame = re.compile(r'^\{"\w+":"?|"?\}$')
+_tag = re.compile(r"</?[a-z][\w-]*(?:\s[^<>]*)?>|^…[\w-]*>")
+_TAGGED = frozenset(
+    {"command", "command_output", "bash_input", "bash_output", "task_notification", "agent_message"}
+)
 _mark = re.compile(f"([{OPEN}{CLOSE}])")
 
 _WHO = {
@@ -46,7 +51,8 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
     when = display.moment(hit.timestamp)
     place = f"{key}  " if key else ""
     room = width - columns(place) - columns(when) - 2
-    title = cut(one_line(hit.session or hit.file or "(untitled)"), room)
+    name = hit.session if hit.session != hit.session_key else None
+    title = cut(one_line(name or "(untitled)"), room)
     gap = " " * (width - columns(place) - columns(title) - columns(when))
     yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}"
     if hit.what != "session":
@@ -54,7 +60,7 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
     facts = [_who(hit), hit.project, hit.source if hit.source != "claude" else None]
     known = " · ".join(one_line(fact) for fact in facts if fact)
     file = _below_home(hit.file or "")
-    where = f"{one_line(file)}:{hit.byte_offset}" if file else ""
+    where = f"{one_line(file)}{f':{hit.line}' if hit.line else ''}"
     known = _INDENT + known
     if columns(known) + columns(where) + 2 > width:
         yield paint(known, "cyan")
@@ -64,10 +70,7 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
 
 def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
     """Yield the snippet on a few lines, the matches in colour or, without, in brackets."""
-    text = hit.snippet
-    if hit.kind == "tool_use":
-        text = _json_break.sub(" ", text).replace('\\"', '"')
-    pieces = marks.parts(text)  # the marks would not survive being made harmless
+    pieces = marks.parts(_bare(hit))  # the marks would not survive being made harmless
     text = "".join(
         f"{OPEN}{safe(piece)}{CLOSE}" if found else safe(piece) for piece, found in pieces
     )
@@ -81,6 +84,16 @@ def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
             else:
                 shown += paint(piece, "red", bold=True) if is_match else piece
         yield _INDENT + shown
+
+
+def _bare(hit: Hit) -> str:
+    """Return the snippet without what the program wrapped its text in: JSON, or tags."""
+    text = hit.snippet
+    if hit.kind == "tool_use":
+        text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
+    elif hit.kind in _TAGGED:
+        text = _tag.sub(" ", text)
+    return text
 
 
 def _who(hit: Hit) -> str:

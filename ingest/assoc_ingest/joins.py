@@ -15,6 +15,7 @@ _SESSION_REFERENCES = (
     ("todos", "session_key", "session_id"),
     ("prompts", "session_key", "session_id"),
     ("documents", "session_key", "session_id"),
+    ("links", "session_key", "session_id"),
     ("tool_result_files", "session_key", "session_id"),
     ("hook_events", "session_key", "session_id"),
     ("teams", "lead_session_key", "lead_session_id"),

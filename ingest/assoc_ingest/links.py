@@ -133,7 +133,15 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
                 (select coalesce(w.label, '') from workflow_agents w
                     join files f on f.id = w.file_id
                     where w.agent_key = a.agent_key and f.session_id = a.session_id
-                    order by w.label is null, f.path limit 1) as label
+                    order by w.label is null, f.path limit 1) as label,
+                coalesce(
+                    (select f.workflow from files f
+                        where f.subagent_id = a.id and f.workflow is not null
+                        order by f.path limit 1),
+                    (select f.workflow from workflow_agents w join files f on f.id = w.file_id
+                        where w.agent_key = a.agent_key and f.session_id = a.session_id
+                        order by f.path limit 1)
+                ) as workflow
             from subagents a
             left join own on own.subagent_id = a.id
             left join chain on chain.subagent_id = a.id
@@ -147,11 +155,12 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
             description = coalesce(y.description, nullif(about.label, '')),
             name = y.name,
             model = y.model,
+            workflow = about.workflow,
             kind = case
                 when about.is_chain then 'sidechain'
                 when about.first_text = '{_WARMUP}' then 'warmup'
                 {prefixes}
-                when workflow is not null then 'workflow'
+                when about.workflow is not null then 'workflow'
                 else 'task'
             end
         from about left join agent_metas y on y.id = about.meta_id

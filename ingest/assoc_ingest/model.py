@@ -9,7 +9,7 @@ Positions are bytes from the start of the file. Times are UTC text (see `when`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -155,28 +155,29 @@ class Transcript(NamedTuple):
     value that is not None, everything else the last.
     """
 
-    stated_session_key: str | None
-    started_at: str | None
-    ended_at: str | None
-    message_count: int
-    sidechain_count: int
-    first_prompt: str | None
-    first_cwd: str | None
-    first_project_cwd: str | None
-    custom_title: str | None
-    ai_title: str | None
-    agent_name: str | None
-    git_branch: str | None
-    agent_version: str | None
-    slug: str | None
-    permission_mode: str | None
-    mode: str | None
-    agent_setting: str | None
-    session_kind: str | None
-    entrypoint: str | None
-    team_name: str | None
-    last_prompt: str | None
-    forked_from_key: str | None
+    stated_session_key: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    message_count: int = 0
+    sidechain_count: int = 0
+    first_prompt: str | None = None
+    first_cwd: str | None = None
+    first_project_cwd: str | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    agent_name: str | None = None
+    git_branch: str | None = None
+    agent_version: str | None = None
+    slug: str | None = None
+    permission_mode: str | None = None
+    mode: str | None = None
+    agent_setting: str | None = None
+    session_kind: str | None = None
+    entrypoint: str | None = None
+    team_name: str | None = None
+    last_prompt: str | None = None
+    forked_from_key: str | None = None
+    time_zone: str | None = None
 
 
 class AgentMeta(NamedTuple):
@@ -234,7 +235,10 @@ class Summary(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A pull request, a frame or a worktree of the session."""
+    """A pull request, a frame, a worktree or a plan of a session.
+
+    `session_key` names the session where the path of the file does not.
+    """
 
     kind: str
     url: str
@@ -242,6 +246,7 @@ class Link(NamedTuple):
     timestamp: str | None
     byte_offset: int
     byte_length: int
+    session_key: str | None = None
 
 
 class SessionEntry(NamedTuple):
@@ -402,6 +407,7 @@ class Document(NamedTuple):
     project_path: str | None = None
     modified_at: str | None = None
     ordinal: int = 0
+    project_key: str | None = None
 
 
 class Prompt(NamedTuple):
@@ -520,16 +526,27 @@ Record = (
 )
 
 
+class Listing(Protocol):
+    """A directory that may be a root: the relative paths in it, and the bytes of a few files."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield relative paths (`a`, `a/b`), the shallow ones first, as the disk is read."""
+        ...
+
+    def content(self, path: str) -> bytes:
+        """Return what a file at such a path holds, nothing if it cannot be read."""
+        ...
+
+
 class Source(Protocol):
     """One on-disk format. Pure: no I/O, SQL, clock, logging or globals."""
 
     name: str
 
-    def recognises(self, listing: Iterable[str]) -> bool:
+    def recognises(self, listing: Listing) -> bool:
         """Is a directory with these entries a root of this source?
 
-        `listing` yields relative paths (`a`, `a/b`), the shallow ones first, and reads the disk
-        as it goes: stop at the first that decides.
+        The listing reads the disk as it goes: stop at the first entry that decides.
         """
         ...
 

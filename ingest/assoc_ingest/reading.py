@@ -166,7 +166,7 @@ def _read_document(work: Work, descriptor: int, size: int, *, is_private: bool) 
     if is_private:
         # Its content is known by its hash only: at offset 0, nothing is archived.
         prefix = replace(prefix, offset=0, head=b"")
-    if known is not None and known.gone_at is None and prefix.checkpoint() == known.checkpoint:
+    if known and _is_where_it_was(work) and prefix.checkpoint() == known.checkpoint:
         yield Unchanged(known, work.found)
         return
     records = work.root.source.parse(work.claim, [Line(0, data)])

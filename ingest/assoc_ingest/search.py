@@ -19,10 +19,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from . import marks, sql, terms
+from .archive import line_numbers
 from .errors import UsageError
 from .filters import Filters, Parameters
 from .terms import Places, Terms
@@ -64,6 +65,8 @@ class Hit:
     byte_offset: int
     id: int
     rank: float | None
+    line: int | None = None
+    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
 
     def as_json(self) -> dict[str, object]:
         """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
@@ -93,6 +96,26 @@ def search(
     else:
         question = _Plain(connection, parameters, terms.parse(query))
     return list(islice(question.hits(tools), max(limit, 0)))
+
+
+def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
+    """Return the hits with the numbers of their lines, which are counted in the archive."""
+    known = list(hits)
+    places: dict[int, tuple[int, int]] = {}
+    for hit in known:
+        if hit.what == "message":
+            row = connection.execute(sql.query("message_text").sql, {"id": hit.id}).fetchone()
+            places[hit.id] = (row["file_id"], row["byte_offset"])
+    lines = {
+        file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
+        for file in {file for file, _ in places.values()}
+    }
+    return [
+        replace(hit, line=lines[places[hit.id][0]].get(hit.byte_offset))
+        if hit.what == "message"
+        else hit
+        for hit in known
+    ]
 
 
 class _Plain:

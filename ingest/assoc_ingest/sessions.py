@@ -144,7 +144,8 @@ def refresh_sessions(connection: sqlite3.Connection) -> None:
                     select y.first_cwd from files a join transcripts y on y.file_id = a.id
                     where a.session_id = m.session_id and y.first_cwd is not null
                     order by a.path limit 1), e.cwd) as cwd,
-                x.agent_version, coalesce(x.permission_mode, e.permission_mode) as permission_mode,
+                x.time_zone as ts_zone, x.agent_version,
+                coalesce(x.permission_mode, e.permission_mode) as permission_mode,
                 case
                     when m.file_id is not null and x.session_kind = 'bg' then 'background'
                     when x.message_count > 0 and x.sidechain_count = x.message_count
@@ -206,6 +207,7 @@ def refresh_sessions(connection: sqlite3.Connection) -> None:
             status = x.status,
             is_listed = iif(x.has_list, x.is_listed, null),
             permission_mode = x.permission_mode,
+            ts_zone = x.ts_zone,
             slug = x.slug,
             linked_session_id = x.linked_session_id,
             forked_from = nullif(x.origin, sessions.id)
@@ -229,6 +231,15 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
         " union select project_id from sessions where id in (select id from touched_sessions)"
     )
     ids = {row[0] for row in rows if row[0] is not None} | touched.projects
+    connection.execute(  # a moved directory leaves the name that it had
+        f"delete from projects where id in ({id_list(ids)})"
+        " and not exists (select 1 from files f where f.project_id = projects.id)"
+        " and not exists (select 1 from session_entries e where e.project_id = projects.id)"
+        " and not exists (select 1 from project_entries e where e.project_id = projects.id)"
+    )
+    ids.intersection_update(
+        id_ for (id_,) in connection.execute("select id from projects").fetchall()
+    )
     for project_id in ids:
         listed = (
             connection.execute(

@@ -174,6 +174,7 @@ class _Writer:
         try:
             if kind is None:
                 self._take_waiting()
+                self._settle()
                 if self._batch is not None:
                     self._batch.prepare()
                     self._report.add(self._batch.finish())
@@ -194,6 +195,7 @@ class _Writer:
     def mark_gone(self, file_ids: list[int]) -> None:
         """Note that files are missing."""
         self._take_waiting()
+        self._settle()
         if file_ids:
             self._open_batch().mark_gone(file_ids)
 

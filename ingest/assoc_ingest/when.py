@@ -10,6 +10,26 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
+Zone = tzinfo
+"""The rules by which a clock without a zone is read."""
+
+
+class _MachineZone(tzinfo):
+    """The zone of this machine, with the daylight saving rules of its past."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
+
+
+MACHINE: Zone = _MachineZone()
+"""The zone of this machine."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = 946_684_800_000  # 2000-01-01, in milliseconds
 _LAST = 4_102_444_800_000  # 2100-01-01
@@ -39,6 +59,14 @@ def utc(value: object, zone: tzinfo = UTC) -> str | None:
     if value != value or abs(value) > _LAST:
         return None
     return from_milliseconds(round(value if value >= _MILLISECONDS_FROM else value * 1000))
+
+
+def is_without_zone(value: object) -> bool:
+    """Is `value` ISO text that names no zone?"""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is None
+    except ValueError:
+        return False
 
 
 def from_milliseconds(milliseconds: int) -> str | None:
@@ -71,6 +99,6 @@ def _from_iso(text: str, zone: tzinfo) -> str | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
         elapsed = moment.astimezone(timezone.utc) - _EPOCH  # noqa: UP017
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):  # Windows knows no local time before 1970
         return None
     return from_milliseconds(elapsed // timedelta(milliseconds=1))

@@ -318,6 +318,8 @@ CREATE TABLE projects (
     is_worktree integer,
     on_disk integer,
     git_branch text,
+    is_dirty integer,
+    head_branch text,
     session_count integer not null default 0,
     last_activity_at text,
     parent_id integer references projects (id) on delete set null,

@@ -47,10 +47,12 @@ def search(
     from ..hits import write_hits
     from ..output import Format, write_objects
     from ..search import search as find
+    from ..search import with_lines
 
     text = " ".join(query)
     connection = reading(database)
-    hits = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
+    found = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
+    hits = with_lines(connection, found)
     if as_json:
         write_objects((hit.as_json() for hit in hits), Format("json"))
     else:

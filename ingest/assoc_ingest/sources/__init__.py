@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..model import Source
+from .chorus import Chorus
 from .claude import Claude
+from .cortex import Cortex
 
-SOURCES: dict[str, Source] = {source.name: source for source in (Claude(),)}
+SOURCES: dict[str, Source] = {source.name: source for source in (Claude(), Chorus(), Cortex())}

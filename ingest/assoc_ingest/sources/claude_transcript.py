@@ -47,6 +47,7 @@ from . import claude_tools as tools
 from . import claude_user as people
 from .fields import (
     MAX_TEXT,
+    TOOL_KINDS,
     has_cjk,
     is_count,
     json_text,
@@ -84,9 +85,6 @@ TRANSCRIPT_TYPES = frozenset(
     ]
 )
 
-_TOOL_KINDS = frozenset(
-    ["tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"]
-)
 _MAX_TITLE = 2000
 _MAX_ENCODED = 200
 
@@ -577,7 +575,7 @@ class TranscriptReader:
         if len(text) > MAX_TEXT:
             text = text[:MAX_TEXT]
             is_cut = 1
-        if kind in _TOOL_KINDS:
+        if kind in TOOL_KINDS:
             said, given = None, text
         else:
             said, given = text, None

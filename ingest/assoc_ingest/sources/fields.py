@@ -15,6 +15,11 @@ import orjson
 MAX_TEXT = 256 * 1024
 """Characters of text that a column keeps; the archive has the rest."""
 
+TOOL_KINDS = frozenset(
+    ["tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"]
+)
+"""Kinds of messages that tools and the program gave, not people or agents."""
+
 _MAX_SAMPLE = 4096
 _SECRET_LINE = b"bridge-session"
 _MAX_DEPTH = 64
@@ -29,6 +34,18 @@ _cjk = re.compile(
 
 # Where programs put what a person could read, in the order of how likely it is.
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
+
+
+def name_text(name: str) -> str:
+    """Return a file's name as text that SQLite can hold: other bytes are escaped like `\\xff`."""
+    if name.isascii():
+        return name
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def slashed(path: str) -> str:
+    """Return a directory with forward slashes, and none at its end: it may be a key."""
+    return path.replace("\\", "/").rstrip("/") or "/"
 
 
 def has_cjk(text: str) -> int:

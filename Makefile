@@ -1,0 +1,52 @@
+# The daily commands. `make setup` first; all others use the environment it makes.
+VENV = .venv
+BIN = $(VENV)/bin
+
+.PHONY: help setup test thorough golden lint format types docs docs-check check wheel bench home ci
+
+help: ## list these commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: ## make .venv and install the project with all that the tests need
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install -e '.[test]'
+
+test: ## run the tests
+	$(BIN)/pytest -n auto
+
+thorough: ## run the property tests with many more examples
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto
+
+golden: ## rewrite the expected files of the tests; read the difference
+	$(BIN)/pytest --golden
+
+lint: ## what ruff finds
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: ## let ruff repair what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: ## what mypy finds
+	$(BIN)/mypy
+
+docs: ## print the pages again: README, docs/, metadata.yml
+	$(BIN)/cog -I . -r @docs/pages.txt
+
+docs-check: ## are they current?
+	$(BIN)/cog -I . --check @docs/pages.txt
+
+check: lint types docs-check test ## all of that
+
+wheel: ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+bench: ## measure syncs of 20 MB and 200 MB
+	$(BIN)/python -m benchmarks.bench
+
+home: ## write a synthetic home of 20 MB into build/home
+	$(BIN)/python benchmarks/generate.py build/home --bytes 20MB
+
+ci: ## what has to pass before a change goes in, in a clean environment
+	.ci/run

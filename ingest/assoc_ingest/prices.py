@@ -1,0 +1,107 @@
+"""Prices of the models that the database has seen, taken from the library `genai-prices`.
+
+The library carries its data with it: nothing is fetched. A model is looked up when it first appears
+and again when the library is newer than what the prices came from. A model of which the user has
+changed or added a price is left alone, and one that the library does not know has no price: its
+cost is unknown, not guessed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+_MICRO = 1_000_000
+_LIBRARY = "genai-prices"
+# Columns of `prices` and the library's names, in its unit: dollars for a million tokens.
+_UNITS = (
+    ("input", "input_mtok"),
+    ("output", "output_mtok"),
+    ("cache_read", "cache_read_mtok"),
+    ("cache_write_5m", "cache_write_mtok"),
+    ("cache_write_1h", "cache_write_1h_mtok"),
+    ("web_search", "web_searches_kcount"),
+)
+
+
+class Price(NamedTuple):
+    """A row of `prices`, without model and origin; amounts in millionths of a dollar."""
+
+    valid_from: str
+    above_tokens: int
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+    web_search: int | None
+
+
+def refresh_prices(connection: sqlite3.Connection) -> None:
+    """Take in the prices of models that have none, or have them from another library version."""
+    origin = f"{_LIBRARY} {version(_LIBRARY)}"
+    models = [
+        model
+        for (model,) in connection.execute(
+            "select distinct model from responses where model is not null"
+            " except select model from prices where origin in (?, 'user')",
+            (origin,),
+        )
+    ]
+    known = {model: list(library_prices(model)) for model in models}
+    if not any(known.values()):
+        return
+    columns = ("model", *Price._fields, "origin")
+    connection.execute("begin immediate")
+    for model, prices in known.items():
+        if not prices:
+            continue
+        connection.execute("delete from prices where model = ?", (model,))
+        connection.executemany(
+            f"insert into prices ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
+            ((model, *price, origin) for price in prices),
+        )
+    connection.execute("commit")
+
+
+def library_prices(model: str) -> Iterator[Price]:
+    """Yield the prices of a model as the library states them; none if it does not know it."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, found = get_snapshot().find_provider_model(model, None, None, None)
+    except LookupError:
+        return
+    stated = found.prices
+    by_start: dict[str, Any] = {}
+    for entry in stated if isinstance(stated, list) else [stated]:
+        constraint = getattr(entry, "constraint", None)
+        start = getattr(constraint, "start_date", None)
+        if constraint is None or start is not None:  # prices by the hour of the day are not kept
+            by_start[start.isoformat() if start else ""] = getattr(entry, "prices", entry)
+    for start, amounts in sorted(by_start.items()):
+        for above in sorted({0, *_thresholds(amounts)}):
+            yield Price(start, above, *(_amount(amounts, name, above) for _, name in _UNITS))
+
+
+def _thresholds(amounts: Any) -> Iterator[int]:
+    """Yield the sizes of input from which another price applies, to the whole request."""
+    for _, name in _UNITS:
+        for tier in getattr(getattr(amounts, name, None), "tiers", ()):
+            yield tier.start
+
+
+def _amount(amounts: Any, name: str, above: int) -> int | None:
+    value = getattr(amounts, name, None)
+    if value is None:
+        return None
+    if hasattr(value, "tiers"):
+        price = value.base
+        for tier in value.tiers:
+            if tier.start <= above:
+                price = tier.price
+        value = price
+    return round(Decimal(value) * _MICRO)

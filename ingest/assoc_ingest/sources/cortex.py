@@ -1,0 +1,79 @@
+"""Cortex: a memory of what agents were told, one file per agent, in the directory they work in.
+
+```
+.cortex/transcripts/<agent>/transcript.jsonl     <agent> may be several directories deep
+```
+
+A line is what one side said; nothing else is written, and a line has no id. Two lines may be
+equal. The user's line is written before the agent runs, so it may have no answer.
+
+```json
+{"role":"user","content":"sum up the plan","timestamp":1771250400123}
+```
+
+`role` is user or assistant, `content` a text, `timestamp` milliseconds since 1970. A line without
+the first two is passed over by the program itself, and quarantined here. Each agent is a session
+that bears the agent's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..model import LOG, Claim, Line, Listing, Record
+from .fields import name_text
+from .jsonl import JSONObject, complete_prefix
+from .reader import ChatReader
+
+_KINDS = {"user": "prompt", "assistant": "text"}
+
+
+class Cortex:
+    """The source of kind `cortex`."""
+
+    name = "cortex"
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has a transcript of an agent."""
+        return any(self.claim(tuple(path.split("/"))) for path in listing)
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """An agent's name may have any number of parts."""
+        return parts[0] == "transcripts"
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Judge a path by its place in the layout."""
+        match parts:
+            case ("transcripts", *agent, "transcript.jsonl") if agent:
+                return Claim(self.name, "transcript", session_key=name_text("/".join(agent)))
+        return None
+
+    def shape(self, claim: Claim) -> str:
+        """Transcripts grow."""
+        return LOG
+
+    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
+        """A path of ours proves enough."""
+        return True
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records."""
+        reader = ChatReader(claim)
+        reader.fact("agent_name", claim.session_key)
+        for value in reader.objects(lines, _is_ours, type_key="role"):
+            if not _is_ours(value):
+                reader.refuse("no line of Cortex: it needs role and content")
+                continue
+            role, content = str(value["role"]), str(value["content"])
+            reader.begin(value, is_message=True)
+            reader.say(_KINDS[role], content, role)
+        return reader.finish()
+
+
+def _is_ours(value: JSONObject) -> bool:
+    role = value.get("role")
+    return isinstance(role, str) and role in _KINDS and isinstance(value.get("content"), str)

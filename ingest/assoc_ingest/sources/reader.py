@@ -1,0 +1,273 @@
+"""What sources have in common that read JSON objects: of a log, or the one of a document.
+
+A `Reader` hands out the objects of whole lines one by one, counts their types, and notes what is
+wrong with them: a stretch that is no object is quarantined, a field of the wrong type becomes None
+with an issue. A `ChatReader` gathers what a transcript is made of as well: one row per content
+block, the two halves of each tool call, and the facts of its session.
+
+Whatever is gathered can be merged by the store with what the next stretch of the file gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..model import Claim, Issue, Line, LineType, Message, Record, Transcript, Usage
+from ..when import Zone, is_without_zone, utc
+from . import claude_tools as tools
+from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, integer, is_count, sample
+from .jsonl import JSONObject, pieces
+
+_MAX_PROMPT = 2000
+
+
+def _never(value: JSONObject) -> bool:
+    return False
+
+
+class Reader:
+    """Reads the objects of one stretch of a file, and gathers their records."""
+
+    def __init__(self, claim: Claim, zone: Zone | None = None) -> None:
+        self.claim = claim
+        self.records: list[Record] = []
+        self.start = 0
+        self.length = 0
+        self.data = b""
+        self.is_local = False
+        """Was a time without a zone read as local time?"""
+        self._zone = zone
+        self._types: dict[tuple[str, str], int] = {}
+        self._is_refused = False
+
+    # -- objects ---------------------------------------------------------------------------------
+
+    def objects(
+        self,
+        lines: Iterable[Line],
+        is_known: Callable[[JSONObject], bool] = _never,
+        type_key: str = "type",
+    ) -> Iterator[JSONObject]:
+        """Yield each object, and count it under its type unless it is refused meanwhile.
+
+        `is_known` tells whether an object behind a cut one is a line of this format.
+        """
+        for line in lines:
+            for piece in pieces(line, is_known):
+                self.start, self.length = piece.start, piece.length
+                self.data = line.data[piece.start - line.start :][: piece.length]
+                if piece.reason is not None:
+                    self._issue(piece.reason, int(piece.object is None))
+                if piece.object is None:
+                    continue
+                self._is_refused = False
+                yield piece.object
+                if not self._is_refused:
+                    kind = piece.object.get(type_key)
+                    key = (kind if isinstance(kind, str) else "", "")
+                    self._types[key] = self._types.get(key, 0) + 1
+
+    def document(self, lines: Iterable[Line]) -> Iterator[JSONObject]:
+        """Yield the one object of a document; one that is empty or cut off is quarantined."""
+        (line,) = lines
+        if not line.data.strip():
+            self.records.append(Issue("empty", 1, None, 0, len(line.data)))
+        yield from self.objects([line])
+
+    def refuse(self, reason: str) -> None:
+        """Quarantine the present object: it is no line of this format."""
+        self._is_refused = True
+        self._issue(reason, 1)
+
+    def finish(self) -> list[Record]:
+        """Return all that was gathered."""
+        self.records.extend(LineType(*key, count) for key, count in self._types.items())
+        return self.records
+
+    # -- fields ----------------------------------------------------------------------------------
+
+    def text(self, value: JSONObject, key: str) -> str | None:
+        """Return a text, None where there is none or it is empty."""
+        found = value.get(key)
+        self._expect(found is None or isinstance(found, str), key, found)
+        return found if isinstance(found, str) and found else None
+
+    def whole(self, value: JSONObject, key: str) -> int | None:
+        """Return an integer."""
+        found = value.get(key)
+        number = integer(int(found) if isinstance(found, float) and found % 1 == 0 else found)
+        self._expect(found is None or number is not None, key, found)
+        return number
+
+    def number(self, value: JSONObject, key: str) -> float | None:
+        """Return a number."""
+        found = value.get(key)
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        self._expect(found is None or is_number, key, found)
+        return float(found) if is_number else None  # type: ignore[arg-type]
+
+    def flag(self, value: JSONObject, key: str) -> int | None:
+        """Return a boolean as 0 or 1."""
+        found = value.get(key)
+        self._expect(found is None or isinstance(found, bool), key, found)
+        return int(found) if isinstance(found, bool) else None
+
+    def time(self, value: JSONObject, key: str) -> str | None:
+        """Return a time, read by the reader's zone where it states none."""
+        found = value.get(key)
+        if found is None or found == "":
+            return None
+        moment = utc(found) if self._zone is None else utc(found, self._zone)
+        self._expect(moment is not None, key, found)
+        if self._zone is not None and moment is not None and is_without_zone(found):
+            self.is_local = True
+        return moment
+
+    def mapping(self, value: JSONObject, key: str) -> JSONObject:
+        """Return an object, an empty one where there is none."""
+        found = value.get(key)
+        self._expect(found is None or isinstance(found, dict), key, found)
+        return found if isinstance(found, dict) else {}
+
+    def items(self, value: JSONObject, key: str) -> list[JSONObject]:
+        """Return the objects of a list, those that are none left out."""
+        found = value.get(key)
+        self._expect(found is None or isinstance(found, list), key, found)
+        items = found if isinstance(found, list) else []
+        for item in items:
+            self._expect(isinstance(item, dict), f"{key}[]", item)
+        return [item for item in items if isinstance(item, dict)]
+
+    def exact(self, key: str, value: object) -> object:
+        """Decode a field of the present line again, with integers of any size."""
+        try:
+            return json.loads(self.data)[key]
+        except (ValueError, LookupError, RecursionError):
+            return value
+
+    def _expect(self, is_right: bool, key: str, value: object) -> None:
+        if not is_right:
+            self._issue(f"{key}: unusable {type(value).__name__}", 0)
+
+    def _issue(self, reason: str, quarantined: int) -> None:
+        self.records.append(Issue(reason, quarantined, sample(self.data), self.start, self.length))
+
+
+class ChatReader(Reader):
+    """Reads the lines of a conversation."""
+
+    def __init__(self, claim: Claim, zone: Zone | None = None) -> None:
+        super().__init__(claim, zone)
+        self._calls: dict[str, tools.Call] = {}
+        self._results: dict[str, tools.Result] = {}
+        self._usage: dict[str, Usage] = {}
+        self._facts: dict[str, Any] = {}
+        self._message_count = 0
+        self._started: str | None = None
+        self._ended: str | None = None
+        self._block = 0
+        self._uuid: str | None = None
+        self._moment: str | None = None
+        self.model: str | None = None
+        """The model that the present line states."""
+
+    def begin(self, value: JSONObject, *, is_message: bool) -> None:
+        """Begin a line: its time, its id, and whether it counts as a message."""
+        moment = self._moment = self.time(value, "timestamp")
+        if moment is not None:
+            self._started = min(self._started or moment, moment)
+            self._ended = max(self._ended or moment, moment)
+        self._uuid = self.text(value, "uuid")
+        self._block = 0
+        self.model = None
+        self._message_count += is_message
+
+    def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
+        """Add the row of the next block of the line."""
+        is_cut = len(text) > MAX_TEXT
+        text = text[:MAX_TEXT] if is_cut else text
+        is_tool = kind in TOOL_KINDS
+        if kind == "prompt" and text.strip():
+            self._facts.setdefault("first_prompt", text[:_MAX_PROMPT])
+        self.records.append(
+            Message(
+                kind,
+                None if is_tool else text,
+                text if is_tool else None,
+                role,
+                self._moment,
+                self.model,
+                self._uuid,
+                None,
+                0,
+                0,
+                int(is_error),
+                int(is_cut),
+                has_cjk(text),
+                self.start,
+                self.length,
+                self._block,
+            )
+        )
+        self._block += 1
+
+    def call(
+        self, name: str | None, arguments: JSONObject, text: str, tool_use_id: str | None
+    ) -> None:
+        """Add a tool call: its row, and the half that a result completes."""
+        position = (self.start, self._block)
+        call = tools.Call(name, tools.target(arguments), self._moment, position, self.length)
+        self.say("tool_use", text, "assistant")
+        if tool_use_id is None:
+            self.records.append(tools.joined(None, call, None))
+        else:
+            self._calls.setdefault(tool_use_id, call)
+
+    def answer(self, text: str, tool_use_id: str | None, *, is_error: bool) -> None:
+        """Add the result of a tool call: its row, and the half that belongs to the call."""
+        position = (self.start, self._block)
+        self.say("tool_result", text, "user", is_error=is_error)
+        if tool_use_id is not None:
+            answer = tools.Result(is_error, self._moment, None, None, None, position, self.length)
+            self._results.setdefault(tool_use_id, answer)
+
+    def spend(self, usage: Usage) -> None:
+        """Note token counts; of those with the same key the largest, then the last, count."""
+        known = self._usage.get(usage.response_key)
+        if known is None or usage.output_tokens >= known.output_tokens:
+            self._usage[usage.response_key] = usage
+
+    def count(self, value: JSONObject, key: str) -> int:
+        """Return a number of tokens, 0 where none is stated."""
+        found = value.get(key)
+        self._expect(found is None or is_count(found), key, found)
+        return found if isinstance(found, int) and is_count(found) else 0
+
+    def fact(self, name: str, value: str | None) -> None:
+        """Note a fact of the session; the last one counts."""
+        if value is not None:
+            self._facts[name] = value
+
+    @property
+    def moment(self) -> str | None:
+        """The time of the present line."""
+        return self._moment
+
+    def finish(self) -> list[Record]:
+        """Return all that was gathered: messages in the order of the file first."""
+        if self.is_local:
+            self._facts["time_zone"] = "local"
+        for identity in self._calls.keys() | self._results.keys():
+            call, answer = self._calls.get(identity), self._results.get(identity)
+            self.records.append(tools.joined(identity, call, answer))
+        self.records.extend(self._usage.values())
+        if self._types:
+            facts = Transcript(
+                started_at=self._started,
+                ended_at=self._ended,
+                message_count=self._message_count,
+            )
+            self.records.append(facts._replace(**self._facts))
+        return super().finish()

@@ -1,0 +1,74 @@
+"""The documents tell the truth: what they show was printed by the program, and all of it is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from assoc_ingest import sql
+from assoc_ingest.cli import _COMMANDS as COMMANDS
+from docs.comments import tables
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_printed_pages_are_current() -> None:
+    """If not: make docs."""
+    command = [sys.executable, "-m", "cogapp", "--check", "--diff", "-I", ".", "@docs/pages.txt"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_command_is_in_the_readme_with_its_help() -> None:
+    assert [name for name in COMMANDS if f"$ assoc-ingest {name} --help" not in README] == []
+
+
+def test_every_query_is_described() -> None:
+    page = (ROOT / "docs" / "queries.md").read_text("utf-8")
+    assert [name for name in sql.queries() if f"| {name} |" not in page] == []
+    assert [name for name, query in sql.queries().items() if not query.description] == []
+
+
+def test_every_table_is_described() -> None:
+    page = (ROOT / "docs" / "schema.md").read_text("utf-8")
+    assert [name for name in tables() if f"\n## {name}\n" not in page] == []
+
+
+def test_every_command_that_a_document_shows_exists() -> None:
+    for path in DOCUMENTS:
+        shown = re.findall(r"^(?:\$ )?(?:\S*/)?assoc-ingest ([a-z]+)", path.read_text("utf-8"), re.M)
+        assert set(shown) <= set(COMMANDS), path.name
+
+
+def test_every_target_of_make_that_a_document_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    for path in DOCUMENTS:
+        named = re.findall(r"`make ([a-z-]+)`", path.read_text("utf-8"))
+        assert set(named) <= targets, path.name
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_file_and_module_that_a_document_names_is_there() -> None:
+    for name in ("README", "ARCHITECTURE", "CONTRIBUTING"):
+        text = (ROOT / f"{name}.md").read_text("utf-8")
+        paths = set(re.findall(r"`((?:ingest|schema|queries|tests|docs|benchmarks)/[\w/.-]*)`", text))
+        assert [path for path in paths if not (ROOT / path).exists()] == [], name
+        modules = set(re.findall(r"`(\w+)\.py`", text))
+        known = {path.stem for folder in ("ingest", "docs", "tests", "benchmarks")
+                 for path in (ROOT / folder).rglob("*.py")}
+        assert modules <= known, name
+
+
+def test_the_readme_and_the_checks_run_the_same_tests() -> None:
+    checks = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert "pytest -n auto\n" in README
+    assert 'pytest" -n auto\n' in checks
