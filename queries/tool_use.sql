@@ -1,6 +1,6 @@
 -- Use of tools
 -- Calls of each tool, how many failed, and how long the one in the middle took. Copies of a call
--- in forked sessions count once; :project leaves out the others.
+-- in forked sessions count once; :project leaves out the others, :since what was before a time.
 with calls as materialized (
     select
         t.name,
@@ -12,6 +12,7 @@ with calls as materialized (
     left join sessions s on s.id = t.session_id
     left join projects p on p.id = s.project_id
     where m.copy_of is null
+      and (coalesce(:since, '') = '' or t.started_at >= :since)
       and (
         coalesce(:project, '') = ''
         or p.key = lower(:project)

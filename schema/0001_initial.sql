@@ -266,6 +266,11 @@ create table usage ( -- Token counts of an API response as one file states them;
     web_searches integer not null,      -- web searches that the server made
     partial integer not null,           -- 1: the final count was never written
     stated_cost_usd real,               -- cost as an application stated it
+    line_count integer not null,        -- lines of this response in the file
+    all_input_tokens integer not null,  -- sum over those lines: what a program counts that adds them all up
+    all_output_tokens integer not null, -- as all_input_tokens
+    all_cache_read_tokens integer not null, -- as all_input_tokens
+    all_cache_write_tokens integer not null, -- as all_input_tokens
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,

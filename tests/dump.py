@@ -12,6 +12,7 @@ it was read from, also that the archive is what lies there.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import sqlite3
 import zlib
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from assoc_ingest import archive
+from assoc_ingest.model import DOCUMENT, LOG
+from assoc_ingest.sources import SOURCES
 
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]
@@ -47,14 +50,13 @@ _NOT_COMPARED = {
         *("first_seen_at", "last_synced_at", "gone_at", "mtime", "mtime_ns", "ctime_ns"),
         *("inode", "device", "generation"),
     },
-    "projects": {"is_worktree", "on_disk"},
+    "projects": {"is_worktree", "on_disk", "head_branch", "is_dirty"},
     "teams": {"gone_at"},
     "tasks": {"gone_at"},
     "inbox_items": {"gone_at"},
     "plans": {"modified_at"},
     "documents": {"modified_at"},
 }
-_DOCUMENTS = ("agent_meta", "workflow")  # kinds of files that are one piece, whatever their lines
 
 
 def connect(database: Path) -> sqlite3.Connection:
@@ -150,19 +152,19 @@ class _Names:
         for column, target, value in parts:
             if column == "root":
                 value = Path(str(value)).name
-            elif column == "source_id" and self._is_one_source:
-                continue
-            elif column == "generation" and value == 0:
-                continue
-            words.append(str(self.value(target, value)))
+            is_plain = (column == "source_id" and self._is_one_source) or (
+                column == "generation" and value == 0
+            )
+            if not is_plain:
+                words.append(str(self.value(target, value)))
         return ":".join(words)
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
     rows = connection.execute(
-        "select name from sqlite_master where type = 'table' and name not like 'sqlite!_%' escape '!'"
-        " and name not like '!_%' escape '!' and sql not like 'create virtual%'"
-        " and name not like '%!_fts!_%' escape '!' order by name"
+        "select name from pragma_table_list"
+        " where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
+        " and name not glob '_*' order by name"
     )
     return [name for (name,) in rows]
 
@@ -235,12 +237,15 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         "select t.id from tool_calls t join messages m on m.id in (t.call_id, t.result_id)"
         " where m.file_id <> t.file_id",
     )
-    none("a call has a block", "select id from tool_calls where call_id is null and result_id is null")
+    none(
+        "a call has a block",
+        "select id from tool_calls where call_id is null and result_id is null",
+    )
     none("no agent spawns itself", "select id from subagents where parent_id = id")
     none("samples are short", "select id from issues where length(sample) > 4096")
     none(
         "text is NUL-free",
-        "select id from messages where instr(text || '', char(0)) or instr(tool_text || '', char(0))",
+        "select id from messages where instr(coalesce(text, tool_text), char(0))",
     )
     none(
         "every response is of a line that states it",
@@ -251,14 +256,14 @@ def _check_rows(connection: sqlite3.Connection) -> None:
 
 def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
     """The archive is the bytes that were read, and each of them is accounted for."""
-    place = file["path"]
+    place, shape = file["path"], _shape(connection, file)
     data = b"".join(archive.read(connection, file["id"]))
     assert len(data) == file["offset"], place
-    assert zlib.crc32(data) == file["prefix_crc"], place
+    assert shape not in (LOG, DOCUMENT) or zlib.crc32(data) == file["prefix_crc"], place
     borders = connection.execute(
         'select start, "end" from archive where file_id = ? order by start', (file["id"],)
     ).fetchall()
-    assert all(a["end"] == b["start"] for a, b in zip(borders, borders[1:], strict=False)), place
+    assert all(a["end"] == b["start"] for a, b in itertools.pairwise(borders)), place
     counts = connection.execute(
         "select (select coalesce(sum(count), 0) from line_types where file_id = ?1),"
         " (select count(*) from issues where file_id = ?1 and quarantined = 1),"
@@ -267,8 +272,17 @@ def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
     ).fetchone()
     assert file["line_count"] == counts[0] + counts[1], place
     assert file["issue_count"] == counts[2], place
-    if file["kind"] not in _DOCUMENTS:
+    if shape == LOG:
         _check_tiles(connection, file, data)
+
+
+def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
+    """Return how the file is read; None if its source is no longer known."""
+    (kind,) = connection.execute(
+        "select kind from sources where id = ?", (file["source_id"],)
+    ).fetchone()
+    claim = SOURCES[kind].claim(tuple(file["path"].split("/")))
+    return SOURCES[kind].shape(claim) if claim else None
 
 
 def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
@@ -319,7 +333,7 @@ def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -
         if row["root"] in roots:
             data = (Path(row["root"]) / row["path"]).read_bytes()
             kept = b"".join(archive.read(connection, row["id"]))
-            is_broken = row["kind"] in _DOCUMENTS and row["issue_count"]
+            is_broken = _shape(connection, row) != LOG and row["issue_count"]
             assert is_broken or data.startswith(kept), row["path"]
             assert row["size"] == len(data), row["path"]
 

@@ -1,4 +1,4 @@
-"""The documents tell the truth: what they show was printed by the program, and all of it is there."""
+"""The documents tell the truth: the program printed what they show, and nothing is left out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from docs.comments import tables
+
 from assoc_ingest import sql
 from assoc_ingest.cli import _COMMANDS as COMMANDS
-from docs.comments import tables
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+FOLDERS = "ingest|schema|queries|tests|docs|benchmarks"
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -40,7 +42,9 @@ def test_every_table_is_described() -> None:
 
 def test_every_command_that_a_document_shows_exists() -> None:
     for path in DOCUMENTS:
-        shown = re.findall(r"^(?:\$ )?(?:\S*/)?assoc-ingest ([a-z]+)", path.read_text("utf-8"), re.M)
+        text = path.read_text("utf-8")
+        shown = re.findall(r"^(?:\$ )?(?:\S*/)?assoc-ingest ([a-z]+)", text, re.M)
+        shown += re.findall(r"`assoc-ingest ([a-z]+)", text)
         assert set(shown) <= set(COMMANDS), path.name
 
 
@@ -60,11 +64,14 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 def test_every_file_and_module_that_a_document_names_is_there() -> None:
     for name in ("README", "ARCHITECTURE", "CONTRIBUTING"):
         text = (ROOT / f"{name}.md").read_text("utf-8")
-        paths = set(re.findall(r"`((?:ingest|schema|queries|tests|docs|benchmarks)/[\w/.-]*)`", text))
+        paths = set(re.findall(rf"`((?:{FOLDERS})/[\w/.-]*)`", text))
         assert [path for path in paths if not (ROOT / path).exists()] == [], name
         modules = set(re.findall(r"`(\w+)\.py`", text))
-        known = {path.stem for folder in ("ingest", "docs", "tests", "benchmarks")
-                 for path in (ROOT / folder).rglob("*.py")}
+        known = {
+            path.stem
+            for folder in ("ingest", "docs", "tests", "benchmarks")
+            for path in (ROOT / folder).rglob("*.py")
+        }
         assert modules <= known, name
 
 

@@ -19,17 +19,20 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pytest
-from hypothesis import event, note
-from hypothesis import settings as configuration
+from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.dump import Dump, assert_same, check, connect, dump
 from tests.strategies import lines
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, wait_for_clock, write_bytes
 
 from assoc_ingest import archive, database
-from assoc_ingest.database import writing
 from assoc_ingest.outcome import Report
 from assoc_ingest.sync import SyncOptions, sync
 
@@ -52,14 +55,14 @@ DOCUMENTS = (
     f"{SIDE}/subagents/workflows/wf_1/agent-ab.meta.json",
     f"{SIDE}/workflows/wf_1.json",
 )
-_META = [
+META = [
     b'{"agentType":"Explore","description":"Survey","toolUseId":"toolu_1"}',
     b'{"agentType":"Plan",\n "toolUseId": "toolu_2"}\n',
     b'{"taskId":"b1","workflowProgress":[{"agentId":"ab","label":"one","phaseTitle":"p"}]}',
     b'{"type":"started","agentId":"ab"}\n{"type":"result","agentId":"ab"}\n',
 ]
 BROKEN_KEPT = ("agent_meta", "workflow")
-_BROKEN = [b"", b"{", b"[]", b"\xff"]
+BROKEN = [b"", b"{", b"[]", b"\xff"]
 
 logs = st.sampled_from(LOGS)
 some_lines = st.lists(lines, min_size=1, max_size=6)
@@ -164,12 +167,25 @@ class Homes(RuleBasedStateMachine):
             stream.write(self.torn.pop(path, b"") + written)
         self._changed(file)
 
-    @rule(path=st.sampled_from(DOCUMENTS), content=st.sampled_from(_META + _BROKEN))
+    @rule(path=st.sampled_from(DOCUMENTS), content=st.sampled_from(META + BROKEN))
     def write_document(self, path: str, content: bytes) -> None:
         file = self.home / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         self._changed(file)
+
+    @precondition(lambda self: any(map(self._is_there, DOCUMENTS)))
+    @rule(data=st.data(), broken=st.sampled_from(BROKEN))
+    def break_and_mend(self, data: st.DataObject, broken: bytes) -> None:
+        """Half of a document is seen, and then the whole again."""
+        path = data.draw(st.sampled_from([p for p in DOCUMENTS if self._is_there(p)]))
+        whole = (self.home / path).read_bytes()
+        self.write_document(path, broken)
+        self._sync()
+        self.write_document(path, whole)
+
+    def _is_there(self, path: str) -> bool:
+        return (self.home / path).exists()
 
     @precondition(lambda self: self._files())
     @rule(data=st.data())
@@ -339,7 +355,9 @@ class Homes(RuleBasedStateMachine):
             "select id, path, generation from files where gone_at is not null"
             " or (issue_count > 0 and kind in ('agent_meta', 'workflow')) order by generation"
         ).fetchall()
-        stages: list[dict[str, bytes]] = [{} for _ in range(rows[-1]["generation"] + 1 if rows else 0)]
+        stages: list[dict[str, bytes]] = [
+            {} for _ in range(rows[-1]["generation"] + 1 if rows else 0)
+        ]
         for row in rows:
             data = b"".join(archive.read(connection, row["id"]))
             stages[row["generation"]][row["path"]] = data
@@ -360,6 +378,4 @@ def comparable(database: Path) -> Dump:
 
 def test_incremental_equals_full(template: Path) -> None:
     Homes.template = template
-    from hypothesis.stateful import run_state_machine_as_test
-
-    run_state_machine_as_test(Homes, settings=configuration(stateful_step_count=20))
+    run_state_machine_as_test(Homes)

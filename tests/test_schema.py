@@ -144,7 +144,8 @@ def test_every_view_can_be_read(empty: sqlite3.Connection) -> None:
     views = names(empty, "type = 'view'")
     assert views
     for view in views:
-        assert empty.execute(f"select * from {view}").fetchall() == []
+        rows = empty.execute(f"select * from {view}").fetchall()
+        assert all(0 in row for row in rows), view  # what only counts, counts nothing
 
 
 def test_the_database_says_that_it_is_ours(empty: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ _COMMANDS = {
     "show": "show:show",
     "list": "listing:listing",
     "query": "query:query",
+    "stats": "stats:stats",
     "status": "status:status",
 }
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import copies, joins, links, responses, sessions
+from . import copies, joins, links, lists, responses, sessions
 from .touched import TEMPORARY, Touched, fill
 
 
@@ -31,11 +31,13 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     affected = copies.refresh_copies(connection, touched)
     copies.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
+    lists.refresh_lists(connection, touched)
     sessions.refresh_summaries(connection)
     links.refresh_subagents(connection)
     responses.refresh_responses(connection, touched, affected)
+    responses.refresh_tokens(connection)
     joins.refresh_references(connection)
-    sessions.refresh_sessions(connection)
+    sessions.refresh_sessions(connection, touched)
     sessions.refresh_projects(connection, touched)
     joins.refresh_places(connection)
 

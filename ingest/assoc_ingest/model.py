@@ -145,6 +145,12 @@ class Usage(NamedTuple):
     byte_offset: int
     byte_length: int
     stated_cost_usd: float | None = None
+    line_count: int = 0
+    all_input_tokens: int = 0
+    """Sum over all lines of the response, as are the three below."""
+    all_output_tokens: int = 0
+    all_cache_read_tokens: int = 0
+    all_cache_write_tokens: int = 0
 
 
 class Transcript(NamedTuple):

@@ -84,3 +84,16 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         where place = 1
         on conflict (response_key) do update set {assignments}
     """)
+
+
+def refresh_tokens(connection: sqlite3.Connection) -> None:
+    """Sum up what the subagents of touched sessions used."""
+    total = (
+        "select sum(r.input_tokens + r.output_tokens + r.cache_read_tokens"
+        " + r.cache_write_5m_tokens + r.cache_write_1h_tokens)"
+        " from responses r where r.subagent_id = subagents.id"
+    )
+    connection.execute(
+        f"update subagents set tokens = ({total})"
+        f" where session_id in (select id from touched_sessions) and tokens is not ({total})"
+    )

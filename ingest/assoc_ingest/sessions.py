@@ -36,12 +36,17 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
     )
 
 
-def refresh_sessions(connection: sqlite3.Connection) -> None:
+def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive the rows of touched sessions; drop those that nothing speaks of any more.
 
     A session's own transcript says most. What a program's lists state about it (`entries`) fills
     the gaps: a title, times and totals of a conversation that has no transcript here.
     """
+    rows = connection.execute(  # one may be left for another
+        "select distinct s.project_id from touched_sessions t join sessions s on s.id = t.id"
+        " where s.project_id is not null"
+    )
+    touched.projects.update(project for (project,) in rows)
     connection.execute(
         "delete from sessions where id in (select id from touched_sessions)"
         " and not exists (select 1 from files f where f.session_id = sessions.id)"
@@ -54,6 +59,7 @@ def refresh_sessions(connection: sqlite3.Connection) -> None:
         " ) as place"
         " from touched_sessions t join session_entries e on e.session_id = t.id"
         " join files f on f.id = e.file_id"
+        " where e.file_id not in (select file_id from stale_lists)"
     )
     connection.execute(f"""
         with main as materialized (
@@ -245,6 +251,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
             connection.execute(
                 "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch"
                 " from project_entries e join files f on f.id = e.file_id where e.project_id = ?"
+                " and e.file_id not in (select file_id from stale_lists)"
                 " order by f.gone_at is not null, f.path limit 1",
                 (project_id,),
             ).fetchone()
@@ -284,7 +291,8 @@ def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | No
         (project_id,),
     ).fetchone()
     parts = path.split("/") if path else []
-    return next((part for part in parts if part.casefold() == key), key)
+    name: str = next((part for part in parts if part.casefold() == key), key)
+    return name
 
 
 def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | None:

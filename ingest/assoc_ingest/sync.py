@@ -105,6 +105,10 @@ def _run(
             for step in read(plan.work, thorough=options.full):
                 writer.take(step)
             writer.mark_gone(gone)
+        if report.rows:
+            from .prices import refresh_prices
+
+            refresh_prices(connection)
         _look_at_projects(connection)
         if options.git:
             _ask_git(connection)

@@ -27,18 +27,30 @@ def _transcript_merge() -> str:
     return f"on conflict (file_id) do update set {assignments}"
 
 
+def _entry_merge() -> str:
+    assignments = (
+        f"{column} = coalesce(excluded.{column}, {column})"
+        for column in ("project_id", *model.SessionEntry._fields)
+        if column not in ("session_key", "kind")
+    )
+    return f"on conflict (file_id, session_key, kind) do update set {', '.join(assignments)}"
+
+
 def _usage_merge() -> str:
     # The line with the most output tokens counts, of several the last, and always as a whole.
     better = "excluded.output_tokens >= output_tokens"
+    sums = [name for name in model.Usage._fields if name.startswith(("all_", "line_count"))]
+    own = ("response_key", "api_message_id", "request_id", "output_tokens", *sums)
     assignments = [
         f"{column} = iif({better}, excluded.{column}, {column})"
         for column in model.Usage._fields
-        if column not in ("response_key", "api_message_id", "request_id", "output_tokens")
+        if column not in own
     ]
     assignments += [
         f"request_id = iif({better}, coalesce(excluded.request_id, request_id),"
         " coalesce(request_id, excluded.request_id))",
         "output_tokens = max(output_tokens, excluded.output_tokens)",
+        *(f"{column} = {column} + excluded.{column}" for column in sums),
     ]
     return f"on conflict (file_id, response_key) do update set {', '.join(assignments)}"
 
@@ -109,7 +121,7 @@ INSERTS: dict[type, str] = {
     model.Summary: _of_file("summaries", model.Summary, "on conflict do nothing"),
     model.Link: _of_file("links", model.Link, "on conflict do nothing"),
     model.FileSnapshot: _of_file("file_snapshots", model.FileSnapshot, "on conflict do nothing"),
-    model.SessionEntry: _of_file("session_entries", model.SessionEntry, "on conflict do nothing"),
+    model.SessionEntry: _of_file("session_entries", model.SessionEntry, _entry_merge()),
     model.ProjectEntry: _of_file("project_entries", model.ProjectEntry, "on conflict do nothing"),
     model.TaskDependency: _of_file(
         "task_dependencies", model.TaskDependency, "on conflict do nothing"

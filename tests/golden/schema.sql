@@ -1,6 +1,7 @@
 CREATE INDEX agent_links_agent on agent_links (agent_key);
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
 CREATE INDEX documents_session on documents (session_id) where session_id is not null;
+CREATE INDEX documents_session_key on documents (session_key) where session_key is not null;
 CREATE INDEX file_snapshots_session on file_snapshots (session_id) where session_id is not null;
 CREATE INDEX files_kind on files (kind);
 CREATE INDEX files_project on files (project_id);
@@ -18,6 +19,7 @@ CREATE INDEX inbox_items_session on inbox_items (session_id) where session_id is
 CREATE INDEX inbox_items_team on inbox_items (team_id) where team_id is not null;
 CREATE INDEX issues_file on issues (file_id);
 CREATE INDEX links_session on links (session_id) where session_id is not null;
+CREATE INDEX links_session_key on links (session_key) where session_key is not null;
 CREATE INDEX messages_copy on messages (copy_of) where copy_of is not null;
 CREATE INDEX messages_has_cjk on messages (id) where has_cjk = 1;
 CREATE INDEX messages_queued on messages (file_id) where kind in ('queued_prompt', 'task_notification') and uuid is null;
@@ -112,6 +114,7 @@ CREATE TABLE documents (
     path text not null,
     session_key text,
     project_path text,
+    project_key text,
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     modified_at text,
@@ -233,6 +236,7 @@ CREATE TABLE links (
     url text not null,
     title text,
     timestamp text,
+    session_key text,
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
@@ -298,6 +302,20 @@ CREATE TABLE plans (
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
 CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE TABLE prices (
+    id integer primary key,
+    model text not null,
+    valid_from text not null default '',
+    above_tokens integer not null default 0,
+    input integer,
+    output integer,
+    cache_read integer,
+    cache_write_5m integer,
+    cache_write_1h integer,
+    web_search integer,
+    origin text not null default 'user',
+    unique (model, valid_from, above_tokens)
+) strict;
 CREATE TABLE project_entries (
     id integer primary key,
     name text,
@@ -420,6 +438,7 @@ CREATE TABLE sessions (
     context_tokens integer,
     context_window integer,
     permission_mode text,
+    ts_zone text,
     slug text,
     forked_from integer references sessions (id) on delete set null,
     linked_session_id integer references sessions (id) on delete set null,
@@ -614,6 +633,7 @@ CREATE TABLE transcripts (
     team_name text,
     last_prompt text,
     forked_from_key text,
+    time_zone text,
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
 CREATE TABLE usage (
@@ -632,6 +652,11 @@ CREATE TABLE usage (
     web_searches integer not null,
     partial integer not null,
     stated_cost_usd real,
+    line_count integer not null,
+    all_input_tokens integer not null,
+    all_output_tokens integer not null,
+    all_cache_read_tokens integer not null,
+    all_cache_write_tokens integer not null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
@@ -706,6 +731,11 @@ CREATE TRIGGER plans_fts_update after update of title, text on plans begin
     insert into plans_fts (plans_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
     insert into plans_fts (rowid, title, text) values (new.id, new.title, new.text);
 end;
+CREATE TRIGGER prices_edited after update of model, valid_from, above_tokens, input, output,
+    cache_read, cache_write_5m, cache_write_1h, web_search on prices
+when new.origin = old.origin and new.origin <> 'user' begin
+    update prices set origin = 'user' where id = new.id;
+end;
 CREATE TRIGGER prompts_fts_delete after delete on prompts begin
     insert into prompts_fts (prompts_fts, rowid, text, pasted) values ('delete', old.id, old.text, old.pasted);
 end;
@@ -773,6 +803,45 @@ CREATE VIEW orphaned_projects as
 select name, path, last_activity_at, id
 from projects
 where path is not null and on_disk = 0;
+CREATE VIEW response_costs as
+select
+    r.model,
+    r.timestamp,
+    (
+    select cast(
+    (
+    r.input_tokens * p.input
+    + r.output_tokens * p.output
+    + r.cache_read_tokens * coalesce(p.cache_read, p.input)
+    + r.cache_write_5m_tokens * coalesce(p.cache_write_5m, p.input)
+    + r.cache_write_1h_tokens * coalesce(p.cache_write_1h, p.cache_write_5m, p.input)
+    + r.web_searches * coalesce(p.web_search, 0) * 1000
+    + 500000
+    ) / 1000000 as integer
+    )
+    from prices p
+    where p.model = r.model
+    and p.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
+    and (
+    p.above_tokens = 0
+    or p.above_tokens < r.input_tokens + r.cache_read_tokens
+    + r.cache_write_5m_tokens + r.cache_write_1h_tokens
+    )
+    order by p.valid_from desc, p.above_tokens desc
+    limit 1
+    ) as cost_microusd,
+    r.stated_cost_usd,
+    r.input_tokens,
+    r.output_tokens,
+    r.cache_read_tokens,
+    r.cache_write_5m_tokens + r.cache_write_1h_tokens as cache_write_tokens,
+    r.session_id,
+    r.subagent_id,
+    r.id
+from responses r
+left join sessions s on s.id = r.session_id
+where s.linked_session_id is null
+    or not exists (select 1 from responses o where o.session_id = s.linked_session_id);
 CREATE VIEW tool_calls_full as
 select
     t.name, t.target, t.status, t.started_at, t.duration_ms,
@@ -784,3 +853,135 @@ from tool_calls t
 join messages c on c.id = t.call_id and c.copy_of is null
 left join messages r on r.id = t.result_id
 left join sessions s on s.id = t.session_id;
+CREATE VIEW usage_by_day as
+select
+    substr(timestamp, 1, 10) as day,
+    model,
+    count(*) as responses,
+    sum(input_tokens) as input_tokens,
+    sum(output_tokens) as output_tokens,
+    sum(cache_read_tokens) as cache_read_tokens,
+    sum(cache_write_tokens) as cache_write_tokens,
+    round(sum(cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(cost_microusd is null) as unpriced
+from response_costs
+group by day, model;
+CREATE VIEW usage_by_model as
+select
+    model,
+    count(*) as responses,
+    sum(input_tokens) as input_tokens,
+    sum(output_tokens) as output_tokens,
+    sum(cache_read_tokens) as cache_read_tokens,
+    sum(cache_write_tokens) as cache_write_tokens,
+    round(sum(cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(cost_microusd is null) as unpriced,
+    min(timestamp) as first_at,
+    max(timestamp) as last_at
+from response_costs
+group by model;
+CREATE VIEW usage_by_project as
+select
+    p.name as project,
+    p.path,
+    count(distinct r.session_id) as sessions,
+    count(*) as responses,
+    sum(r.input_tokens) as input_tokens,
+    sum(r.output_tokens) as output_tokens,
+    sum(r.cache_read_tokens) as cache_read_tokens,
+    sum(r.cache_write_tokens) as cache_write_tokens,
+    round(sum(r.cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(r.cost_microusd is null) as unpriced,
+    p.id as project_id
+from response_costs r
+left join sessions s on s.id = r.session_id
+left join projects p on p.id = s.project_id
+group by p.id;
+CREATE VIEW usage_by_session as
+select
+    s.title,
+    p.name as project,
+    s.started_at,
+    count(*) as responses,
+    sum(r.input_tokens) as input_tokens,
+    sum(r.output_tokens) as output_tokens,
+    sum(r.cache_read_tokens) as cache_read_tokens,
+    sum(r.cache_write_tokens) as cache_write_tokens,
+    round(sum(r.cost_microusd) / 1000000.0, 4) as cost_usd,
+    coalesce(s.stated_cost_usd, sum(r.stated_cost_usd)) as stated_cost_usd,
+    sum(r.cost_microusd is null) as unpriced,
+    sum(r.subagent_id is not null) as subagent_responses,
+    s.session_key,
+    s.id as session_id,
+    s.project_id
+from response_costs r
+left join sessions s on s.id = r.session_id
+left join projects p on p.id = s.project_id
+group by s.id;
+CREATE VIEW usage_by_subagent_type as
+select
+    case when r.subagent_id is null then 'main conversation' else coalesce(a.agent_type, a.kind) end
+    as subagent_type,
+    count(distinct r.subagent_id) as subagents,
+    count(*) as responses,
+    sum(r.input_tokens) as input_tokens,
+    sum(r.output_tokens) as output_tokens,
+    sum(r.cache_read_tokens) as cache_read_tokens,
+    sum(r.cache_write_tokens) as cache_write_tokens,
+    round(sum(r.cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(r.cost_microusd is null) as unpriced
+from response_costs r
+left join subagents a on a.id = r.subagent_id
+group by subagent_type;
+CREATE VIEW usage_reconciliation as
+select
+    'every line' as counting,
+    'adds up all lines of a response, and all copies of a conversation' as explanation,
+    coalesce(sum(u.line_count), 0) as counted,
+    coalesce(sum(u.all_input_tokens), 0) as input_tokens,
+    coalesce(sum(u.all_output_tokens), 0) as output_tokens,
+    coalesce(sum(u.all_cache_read_tokens), 0) as cache_read_tokens,
+    coalesce(sum(u.all_cache_write_tokens), 0) as cache_write_tokens
+from usage u
+join files f on f.id = u.file_id
+join sources s on s.id = f.source_id
+where s.kind = 'claude'
+union all
+select
+    'once in each file',
+    'takes a response once, and again in each forked or resumed copy',
+    count(*),
+    coalesce(sum(u.input_tokens), 0),
+    coalesce(sum(u.output_tokens), 0),
+    coalesce(sum(u.cache_read_tokens), 0),
+    coalesce(sum(u.cache_write_5m_tokens + u.cache_write_1h_tokens), 0)
+from usage u
+join files f on f.id = u.file_id
+join sources s on s.id = f.source_id
+where s.kind = 'claude'
+union all
+select
+    'once, without subagents',
+    'takes a response once, of main conversations only',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.kind = 'claude' and r.subagent_id is null
+union all
+select
+    'once',
+    'takes each response once, subagents included: what this program counts',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.kind = 'claude';

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from ..model import Source
+from ..when import MACHINE
+from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude import Claude
 from .cortex import Cortex
 
-SOURCES: dict[str, Source] = {source.name: source for source in (Claude(), Chorus(), Cortex())}
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Claude(),
+        Chorus(),
+        Cortex(),
+        CCInsights(MACHINE),
+    )
+}

@@ -45,11 +45,11 @@ from ..model import (
 from ..when import utc
 from . import claude_tools as tools
 from . import claude_user as people
+from .claude_usage import merged, usage_of_line
 from .fields import (
     MAX_TEXT,
     TOOL_KINDS,
     has_cjk,
-    is_count,
     json_text,
     mapping,
     obvious_text,
@@ -269,11 +269,7 @@ class TranscriptReader:
         if isinstance(message, dict):
             content = message.get("content")
             self._model = self._text_or_none("model", message.get("model"))
-            usage = message.get("usage")
-            if isinstance(usage, dict):
-                self._add_usage(line, message, usage)
-            elif usage is not None:
-                self._wrong("usage", usage)
+            self._add_usage(line)
         else:
             content = message
         is_failure = line.get("isApiErrorMessage") is True
@@ -284,6 +280,15 @@ class TranscriptReader:
             self._say("error" if is_failure else "text", content, 0, "assistant")
         if not self._rows:
             self._say("text", "", 0, "assistant")
+
+    def _add_usage(self, line: JSONObject) -> None:
+        position = (self._start, self._length)
+        stated = usage_of_line(
+            line, self._model, self._uuid, self._timestamp, position, self._wrong
+        )
+        if stated is not None:
+            known = self._usage.get(stated.response_key)
+            self._usage[stated.response_key] = merged(known, stated) if known else stated
 
     def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
         if block.__class__ is not dict:
@@ -402,58 +407,6 @@ class TranscriptReader:
     def _count_message(self) -> None:
         self._message_count += 1
         self._sidechain_count += self._is_sidechain
-
-    def _add_usage(self, line: JSONObject, message: JSONObject, usage: JSONObject) -> None:
-        """Keep the line's token counts if they are the best of their response so far.
-
-        Counts of one line are taken together: gateways move tokens between fields as a response
-        grows, so the best of each field would be a sum that never was.
-        """
-        if self._model == "<synthetic>":
-            return
-        api_id = string(message.get("id"))
-        key = api_id or self._uuid
-        if key is None:
-            return
-        output = self._tokens(usage, "output_tokens")
-        known = self._usage.get(key)
-        request = string(line.get("requestId"))
-        if known is not None and known.output_tokens > output:
-            if request and not known.request_id:
-                self._usage[key] = known._replace(request_id=request)
-            return
-        split = mapping(usage.get("cache_creation"))
-        five, hour = (
-            self._tokens(split, f"ephemeral_{lifetime}_input_tokens") for lifetime in ("5m", "1h")
-        )
-        if not five and not hour:
-            five = self._tokens(usage, "cache_creation_input_tokens")
-        self._usage[key] = Usage(
-            key,
-            api_id,
-            request or (known.request_id if known else None),
-            string(line.get("sessionId")),
-            self._model,
-            self._timestamp,
-            self._tokens(usage, "input_tokens"),
-            output,
-            self._tokens(usage, "cache_read_input_tokens"),
-            five,
-            hour,
-            self._tokens(mapping(usage.get("server_tool_use")), "web_search_requests"),
-            1 if message.get("stop_reason") is None else 0,
-            self._start,
-            self._length,
-        )
-
-    def _tokens(self, counts: JSONObject, key: str) -> int:
-        value = counts.get(key)
-        if value is None:
-            return 0
-        if not is_count(value):
-            self._wrong(key, value)
-            return 0
-        return value  # type: ignore[return-value]
 
     # -- other chain lines -----------------------------------------------------------------------
 

@@ -1,0 +1,46 @@
+"""assoc-ingest stats"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import database_option, format_options, reading
+
+if TYPE_CHECKING:
+    from ..output import Format
+
+# What `--by` means, as the query that answers it.
+_QUERIES = {
+    "day": "usage_by_day",
+    "model": "usage_by_model",
+    "project": "usage_by_project",
+    "session": "usage_by_session",
+    "tool": "tool_use",
+}
+
+
+@click.command()
+@click.option("--by", type=click.Choice(list(_QUERIES)), default="day", show_default=True)
+@click.option("--since", help="Only what is newer: 7d, 12h, 2w, or a date.")
+@format_options
+@database_option
+def stats(by: str, database: Path, since: str | None, form: Format) -> None:
+    """Count tokens and cost, each response once.
+
+    Costs are computed from the table of prices; what a model without price costs is unknown, and
+    left out. `query usage_reconciliation` explains why other tools count more or less.
+
+    \b
+    Examples:
+      assoc-ingest stats --since 7d
+      assoc-ingest stats --by model --json
+    """
+    from ..questions import write_answer
+    from ..since import since as time_of
+
+    connection = reading(database)
+    parameters = {"since": time_of(since)} if since else {}
+    write_answer(connection, _QUERIES[by], parameters, form)

@@ -1,0 +1,258 @@
+"""CC-Insights V2: chats with several agents, kept by a desktop application.
+
+```
+.ccinsights/projects.json, projects.json.bak               projects, their worktrees and chats
+.ccinsights/projects/<id>/chats/<chat>.chat.jsonl          lines, see `ccinsights_chat`
+.ccinsights/projects/<id>/chats/<chat>.meta.json           its model, tokens and cost so far
+.ccinsights/projects/<id>/tracking.jsonl                   what closed chats had cost
+.ccinsights/projects/<id>/tickets.json                     the project's tickets
+```
+
+`config.json` in the root holds environments of agents, and with them keys: it is never opened.
+`logs/`, `scripts/` and `codex-pricing.json` are none of ours.
+
+**projects.json** is copied to `.bak` and then rewritten in place, so one of the two can be read at
+any time: the copy counts while the original is broken. Chats that no list names are kept too.
+
+```json
+{"/srv/demo":{"id":"a1b2c3d4","name":"Demo","worktrees":{"/srv/demo":{"type":"primary",
+ "name":"main","chats":[{"name":"Tidy menus","chatId":"chat-1771234500123",
+ "lastSessionId":"0b7c"}]}},"archivedChats":[{"name":"Old","chatId":"chat-1",
+ "lastSessionId":null,"originalWorktreePath":"/srv/demo","archivedAt":"2026-02-01T10:00:00.000"}]}}
+```
+
+The id of a project is the beginning of its path's SHA-256. `lastSessionId` is the session of
+Claude Code that does the work; archiving a chat moves its entry.
+
+**meta.json** is overwritten up to once a second; its counts are running totals, so they become
+what is stated of the session, and no responses. **tickets.json** had another shape in its first
+version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`.
+**tracking.jsonl** names chats by titles that are not unique: its lines are counted, no more.
+
+Times without a zone are local times of the machine that wrote them. That it is this machine is an
+assumption, so the zone is given to the source, and sessions say when it was used (`ts_zone`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+
+import orjson
+
+from ..model import (
+    DOCUMENT,
+    LOG,
+    Claim,
+    Document,
+    Line,
+    Listing,
+    ProjectEntry,
+    Record,
+    SessionEntry,
+)
+from ..when import Zone
+from .ccinsights_chat import ChatLines
+from .claude_transcript import folded
+from .fields import mapping, name_text, slashed
+from .jsonl import JSONObject, complete_prefix
+from .reader import Reader
+
+_CHAT, _META = ".chat.jsonl", ".meta.json"
+_CLOSED = ("completed", "cancelled", "split")
+_TICKET_WORDS = ("kind", "priority", "effort", "category", "author")
+
+
+class CCInsights:
+    """The source of kind `ccinsights`. Times without a zone are read by the rules of `zone`."""
+
+    name = "ccinsights"
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has a list of projects, or chats."""
+        for path in listing:
+            match path.split("/"):
+                case ["projects.json" | "projects.json.bak"]:
+                    if _has_projects(listing.content(path)):
+                        return True
+                case ["projects", _, "chats", name] if name.endswith(_CHAT):
+                    return True
+        return False
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Walk the layout and nothing else."""
+        match parts:
+            case ("projects",) | ("projects", _) | ("projects", _, "chats"):
+                return True
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Judge a path by its place in the layout."""
+        match parts:
+            case ("projects.json",):
+                return Claim(self.name, "chat_list")
+            case ("projects.json.bak",):
+                return Claim(self.name, "chat_list_backup")
+            case ("projects", project, "tracking.jsonl"):
+                return self._claim("tracking", project)
+            case ("projects", project, "tickets.json"):
+                return self._claim("tickets", project)
+            case ("projects", project, "chats", name) if name.endswith(_CHAT):
+                return self._claim("transcript", project, name.removesuffix(_CHAT))
+            case ("projects", project, "chats", name) if name.endswith(_META):
+                return self._claim("chat_meta", project, name.removesuffix(_META))
+        return None
+
+    def _claim(self, kind: str, project: str, chat: str | None = None) -> Claim:
+        return Claim(
+            self.name,
+            kind,
+            session_key=name_text(chat) if chat else None,
+            project_key=name_text(project).casefold(),
+            project_directory=name_text(project),
+        )
+
+    def shape(self, claim: Claim) -> str:
+        """Chats and tracking grow, everything else is rewritten whole."""
+        return LOG if claim.kind in ("transcript", "tracking") else DOCUMENT
+
+    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
+        """A path of ours proves enough."""
+        return True
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records; a document is one line."""
+        if claim.kind == "transcript":
+            return ChatLines(claim, self._zone).read(lines)
+        reader = Reader(claim, self._zone)
+        if claim.kind == "tracking":
+            for _ in reader.objects(lines, _is_tracking):
+                pass
+            return reader.finish()
+        read = {"chat_meta": _meta, "tickets": _tickets}.get(claim.kind, _projects)
+        for value in reader.document(lines):
+            reader.records.extend(read(reader, value))
+        return reader.finish()
+
+
+def _has_projects(data: bytes) -> bool:
+    try:
+        projects = mapping(orjson.loads(data))
+    except orjson.JSONDecodeError:
+        return False
+    return any({"id", "worktrees"} <= mapping(project).keys() for project in projects.values())
+
+
+def _is_tracking(value: JSONObject) -> bool:
+    return "chatName" in value and "worktree" in value
+
+
+# -- projects.json -------------------------------------------------------------------------------
+
+
+def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    for path in value:
+        project = reader.mapping(value, path)
+        place = slashed(path)
+        key = reader.text(project, "id") or sha256(path.encode()).hexdigest()[:8]
+        key = key.casefold()
+        yield ProjectEntry(key, reader.text(project, "name"), place)
+        worktrees = reader.mapping(project, "worktrees")
+        for where in worktrees:
+            worktree = reader.mapping(worktrees, where)
+            here = slashed(where)
+            is_main = here == place or worktree.get("type") == "primary"
+            if not is_main:
+                yield ProjectEntry(here, reader.text(worktree, "name"), here, key, 1)
+            for chat in reader.items(worktree, "chats"):
+                yield from _chat(reader, chat, key if is_main else here, here, None)
+        for chat in reader.items(project, "archivedChats"):
+            where = slashed(reader.text(chat, "originalWorktreePath") or path)
+            is_known = where != place and where in map(slashed, worktrees)
+            yield from _chat(reader, chat, where if is_known else key, where, "archived")
+
+
+def _chat(
+    reader: Reader, chat: JSONObject, project: str, cwd: str, status: str | None
+) -> Iterator[Record]:
+    key, linked = reader.text(chat, "chatId"), reader.text(chat, "lastSessionId")
+    if key is not None:
+        yield SessionEntry(
+            key,
+            "chat",
+            title=reader.text(chat, "name"),
+            project_key=project,
+            cwd=cwd,
+            status=status,
+            linked_session_key=folded(linked) if linked else None,
+        )
+
+
+# -- the other documents -------------------------------------------------------------------------
+
+
+def _meta(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    usage, context = reader.mapping(value, "usage"), reader.mapping(value, "context")
+    yield SessionEntry(
+        reader.claim.session_key or "",
+        "meta",
+        started_at=reader.time(value, "createdAt"),
+        ended_at=reader.time(value, "lastActiveAt"),
+        model=reader.text(value, "model"),
+        permission_mode=reader.text(value, "permissionMode"),
+        input_tokens=reader.whole(usage, "inputTokens"),
+        output_tokens=reader.whole(usage, "outputTokens"),
+        cache_read_tokens=reader.whole(usage, "cacheReadTokens"),
+        cache_write_tokens=reader.whole(usage, "cacheCreationTokens"),
+        cost_usd=reader.number(usage, "costUsd"),
+        context_tokens=reader.whole(context, "currentTokens"),
+        context_window=reader.whole(context, "maxTokens"),
+    )
+
+
+def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    for place, ticket in enumerate(reader.items(value, "tickets")):
+        chats = [reader.text(chat, "chatId") for chat in reader.items(ticket, "linkedChats")]
+        yield Document(
+            "ticket",
+            reader.text(ticket, "title"),
+            _ticket_text(reader, ticket),
+            f"projects/{reader.claim.project_directory}/tickets.json",
+            session_key=chats[0] if chats else None,
+            modified_at=reader.time(ticket, "updatedAt") or reader.time(ticket, "createdAt"),
+            ordinal=place,
+        )
+
+
+def _ticket_text(reader: Reader, ticket: JSONObject) -> str:
+    """Return what a ticket says: a line about it, its body, and what was said about it."""
+    about = [f"#{_words(ticket.get('id'))}", _ticket_state(reader, ticket)]
+    about += [f"{word} {text}" for word in _TICKET_WORDS if (text := reader.text(ticket, word))]
+    for word, key in (("tags", "tags"), ("depends on", "dependsOn")):
+        if ticket.get(key):
+            about.append(f"{word} {_words(ticket[key])}")
+    body = reader.text(ticket, "body") or reader.text(ticket, "description")
+    comments = [
+        f"{reader.text(comment, 'author') or 'someone'}: {text}"
+        for comment in reader.items(ticket, "comments")
+        if (text := reader.text(comment, "text") or reader.text(comment, "body"))
+    ]
+    return "\n\n".join(filter(None, [", ".join(about), body, *comments]))
+
+
+def _ticket_state(reader: Reader, ticket: JSONObject) -> str:
+    status = reader.text(ticket, "status")
+    if status is not None:
+        return f"closed ({status})" if status in _CLOSED else f"open ({status})"
+    return "closed" if reader.flag(ticket, "isOpen") == 0 else "open"
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

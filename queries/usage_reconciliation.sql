@@ -1,0 +1,12 @@
+-- Why tools disagree on tokens
+-- The same transcripts counted in four ways: every line, once in each file, once without subagents,
+-- and once, which is what all other numbers here are. usage_duplicates lists what is in between.
+select
+    counting,
+    counted,
+    input_tokens,
+    output_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+    explanation
+from usage_reconciliation
