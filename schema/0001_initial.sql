@@ -27,6 +27,7 @@ create table sources ( -- A root directory that was indexed
     first_synced_at text not null,      -- when a sync first read this root
     last_synced_at text not null,       -- when a sync last read this root
     gone_at text,                       -- since when the root is missing; its rows stay
+    cleanup_period_days integer,        -- days after which the agent deletes transcripts, as its settings say; null: its default, 30
     unique (kind, root)
 ) strict;
 
@@ -83,6 +84,7 @@ create table sessions ( -- A conversation
 ) strict;
 create index sessions_key on sessions (session_key);
 create index sessions_project on sessions (project_id, ended_at);
+create index sessions_slug on sessions (slug) where slug is not null;
 create index sessions_ended on sessions (ended_at);
 create index sessions_forked on sessions (forked_from) where forked_from is not null;
 create index sessions_linked on sessions (linked_session_id) where linked_session_id is not null;
@@ -498,6 +500,15 @@ create index tasks_team on tasks (team_id) where team_id is not null;
 create index tasks_status on tasks (status);
 create index tasks_file on tasks (file_id) where file_id is not null;
 
+create table task_links ( -- An edge as one file states it; both tasks state theirs, task_dependencies has each once
+    id integer primary key,
+    task_key text not null,             -- the task that waits
+    blocker_key text not null,          -- the task that it waits for
+    list_key text not null,             -- list that both belong to
+    file_id integer not null references files (id) on delete cascade,
+    unique (file_id, task_key, blocker_key)
+) strict;
+
 create table task_dependencies ( -- An edge: task_key is blocked by blocker_key
     id integer primary key,
     task_key text not null,             -- the task that waits
@@ -505,20 +516,28 @@ create table task_dependencies ( -- An edge: task_key is blocked by blocker_key
     task_id integer references tasks (id) on delete set null, -- the same, once it is there
     blocker_id integer references tasks (id) on delete set null, -- the same, once it is there
     list_key text not null,             -- list that both belong to
-    file_id integer not null references files (id) on delete cascade,
-    unique (file_id, task_key, blocker_key)
+    source_id integer not null references sources (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade, -- the first file that states it
+    unique (source_id, list_key, task_key, blocker_key)
 ) strict;
+create index task_dependencies_file on task_dependencies (file_id);
 create index task_dependencies_task on task_dependencies (task_id) where task_id is not null;
 create index task_dependencies_blocker on task_dependencies (blocker_id) where blocker_id is not null;
 
-create table task_changes ( -- A change of a task that was seen between two syncs
+create table task_changes ( -- A change of a task: seen between two syncs, or stated by a file
     id integer primary key,
     field text not null,                -- column of tasks that changed
     old_value text,                     -- before
     new_value text,                     -- after
-    seen_at text not null,              -- time of the sync that saw it
-    task_id integer not null references tasks (id) on delete cascade -- the task
+    timestamp text,                     -- when it happened, where a file states it
+    seen_at text,                       -- time of the sync that saw it; null: a file states it
+    task_key text,                      -- the task, where a file states it
+    list_key text,                      -- its list
+    task_id integer references tasks (id) on delete cascade, -- the task
+    file_id integer references files (id) on delete cascade, -- the file that states it
+    byte_offset integer                 -- first byte of its line
 ) strict;
+create index task_changes_file on task_changes (file_id) where file_id is not null;
 create index task_changes_task on task_changes (task_id);
 
 create table todos ( -- An item of a todo list
@@ -558,15 +577,19 @@ create table inbox_items ( -- A message from one agent to another
     gone_at text,                       -- when a sync found it missing from its inbox
     team_name text,                     -- team, where the path does not tell it
     message_key text,                   -- msg_id where the writer gives one
-    text_hash text,                     -- SHA-256 of the text, part of the identity in an inbox
+    text_hash text,                     -- SHA-256 of the text without white space around it: part of the identity in an inbox
+    tool_use_id text,                   -- the call of SendMessage that sent it
     ordinal integer not null default 0, -- among equals
     file_id integer not null references files (id) on delete cascade,
-    byte_offset integer not null,
-    byte_length integer not null
+    byte_offset integer not null,       -- first byte of its line; 0 in an inbox
+    byte_length integer not null        -- bytes of its line; 0 in an inbox, where it is a part of the document
 ) strict;
 create unique index inbox_items_key on inbox_items (
     file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
 );
+create unique index inbox_items_use on inbox_items (file_id, tool_use_id) where tool_use_id is not null;
+create index inbox_items_hash on inbox_items (text_hash);
+create index inbox_items_message on inbox_items (message_key) where message_key is not null;
 create index inbox_items_team on inbox_items (team_id) where team_id is not null;
 create index inbox_items_session on inbox_items (session_id) where session_id is not null;
 create index inbox_items_copy on inbox_items (copy_of) where copy_of is not null;
@@ -619,7 +642,8 @@ create table prompts ( -- A line of the global prompt history
     timestamp text,
     project_path text,                  -- project as the line names it
     pasted text,                        -- texts that were pasted into it
-    paste_hashes text,                  -- JSON array: pastes kept as files, joined into pasted where they are known
+    paste_hashes text,                  -- JSON array of all pasted parts where one is kept as a file: its hash, or {"text"} of one that is not
+    project_key text,                   -- directory under projects/ that the project would have, folded
     session_key text,
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
@@ -628,6 +652,7 @@ create table prompts ( -- A line of the global prompt history
     byte_length integer not null,
     unique (file_id, byte_offset)
 ) strict;
+create index prompts_project_key on prompts (project_key) where project_key is not null;
 create index prompts_session_key on prompts (session_key) where session_key is not null;
 create index prompts_session on prompts (session_id) where session_id is not null;
 create index prompts_project on prompts (project_id) where project_id is not null;
@@ -673,9 +698,9 @@ create table links ( -- A pull request, frame or worktree of a session
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
-    unique (file_id, kind, url)
+    byte_length integer not null
 ) strict;
+create unique index links_key on links (file_id, kind, url, coalesce(session_key, ''));
 create index links_session_key on links (session_key) where session_key is not null;
 create index links_session on links (session_id) where session_id is not null;
 
@@ -689,9 +714,9 @@ create table file_snapshots ( -- A file that the agent tracked in a snapshot
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
-    unique (file_id, path, version)
+    byte_length integer not null
 ) strict;
+create unique index file_snapshots_key on file_snapshots (file_id, path, coalesce(version, -1));
 create index file_snapshots_session on file_snapshots (session_id) where session_id is not null;
 
 create table tool_result_files ( -- A tool output that was too large for its transcript
@@ -871,3 +896,78 @@ create view orphaned_projects as -- Projects whose directory is not on this mach
 select name, path, last_activity_at, id
 from projects
 where path is not null and on_disk = 0;
+
+-- A session is known from its first SessionStart or SubagentStart on; what came before is not about
+-- it. The last of SessionStart, Stop and SessionEnd says how it is; an agent runs until it stops.
+create view active_sessions as -- Sessions as TheAssociate shows them: its hook events replayed in the order of their file
+with events as materialized (
+    select
+        f.source_id, h.session_key, h.session_id, h.event, h.agent_key, h.agent_type, h.cwd, h.model,
+        row_number() over (
+            partition by f.source_id, h.session_key
+            order by f.path, f.generation, h.byte_offset
+        ) as n
+    from hook_events h
+    join files f on f.id = h.file_id and f.gone_at is null
+    where h.session_key is not null
+      and (
+        h.event in ('SessionStart', 'Stop', 'SessionEnd')
+        or (h.event in ('SubagentStart', 'SubagentStop') and h.agent_key is not null)
+      )
+),
+known as materialized (
+    select
+        *,
+        min(iif(event in ('SessionStart', 'SubagentStart'), n, null))
+            over (partition by source_id, session_key) as since,
+        max(iif(event = 'SubagentStop', n, 0))
+            over (partition by source_id, session_key, agent_key) as stopped
+    from events
+),
+running as materialized (
+    select source_id, session_key, agent_key, agent_type, min(n) as n
+    from known
+    where event = 'SubagentStart' and n > stopped
+    group by source_id, session_key, agent_key
+),
+state as materialized (
+    select
+        source_id, session_key, max(session_id) as session_id, since,
+        max(iif(event in ('SessionStart', 'Stop', 'SessionEnd'), n, null)) as changed,
+        max(iif(event = 'SessionStart', n, null)) as started,
+        max(iif(event = 'SessionStart' and model is not null, n, null)) as named
+    from known
+    where n >= since
+    group by source_id, session_key
+)
+select
+    s.title as session,                 -- title of the session, once it is there
+    case c.event
+        when 'Stop' then 'idle'
+        when 'SessionEnd' then 'completed'
+        else 'active'
+    end as status,                      -- active, idle (it waits for a prompt) or completed
+    iif(c.event in ('Stop', 'SessionEnd'), 0, 1) as is_active, -- 1: it works
+    w.cwd as cwd,                       -- working directory of its last start, null where that states none
+    m.model as model,                   -- model of its last start that states one
+    (
+        select count(*)
+        from running r
+        where r.source_id = t.source_id and r.session_key = t.session_key
+    ) as running_subagents,             -- subagents that run
+    (
+        select json_group_array(json_object('agent_id', agent_key, 'agent_type', agent_type))
+        from (
+            select agent_key, agent_type
+            from running r
+            where r.source_id = t.source_id and r.session_key = t.session_key
+            order by r.n
+        )
+    ) as subagents,                     -- the same as a JSON array of agent_id and agent_type
+    t.session_key, t.session_id, t.source_id
+from state t
+left join sessions s on s.id = t.session_id
+left join known c on c.source_id = t.source_id and c.session_key = t.session_key and c.n = t.changed
+left join known w on w.source_id = t.source_id and w.session_key = t.session_key
+    and w.n = coalesce(t.started, t.since)
+left join known m on m.source_id = t.source_id and m.session_key = t.session_key and m.n = t.named;

@@ -51,11 +51,10 @@ def _fill_stores(rows: Rows, file: int) -> None:
         )
         for key in ("1", "10", "2", "3")
     }  # fmt: skip
-    for number in (file, rows.file("tasks/crew/2.json", kind="task")):
-        rows.add(
-            "task_dependencies", task_key="2", blocker_key="1", task_id=tasks["2"],
-            blocker_id=tasks["1"], list_key="crew", file_id=number,
-        )  # fmt: skip
+    rows.add(
+        "task_dependencies", task_key="2", blocker_key="1", task_id=tasks["2"],
+        blocker_id=tasks["1"], list_key="crew", file_id=file, source_id=rows.source,
+    )  # fmt: skip
     mail = rows.add(
         "inbox_items",
         text="hi",

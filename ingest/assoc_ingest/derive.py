@@ -48,6 +48,8 @@ def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected
     connection.execute(
         "insert or ignore into touched_sessions select f.session_id from touched_files t"
         " join files f on f.id = t.id where f.session_id is not null"
+        " union select e.session_id from touched_files t"
+        " join session_entries e on e.file_id = t.id where e.session_id is not null"
     )
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from .edges import refresh_edges
+from .mail import FOLDED, refresh_mail
+
 # (table, key column, id column) of every reference to a session.
 _SESSION_REFERENCES = (
     ("todos", "session_key", "session_id"),
@@ -18,13 +21,13 @@ _SESSION_REFERENCES = (
     ("links", "session_key", "session_id"),
     ("tool_result_files", "session_key", "session_id"),
     ("hook_events", "session_key", "session_id"),
-    ("teams", "lead_session_key", "lead_session_id"),
     ("tasks", "list_key", "session_id"),
 )
 
 
 def refresh_references(connection: sqlite3.Connection) -> None:
     """Fill the references that the batch can have completed."""
+    fresh = _fresh_prompts(connection)
     for table, key, column in _SESSION_REFERENCES:
         _refer(connection, table, key, column, _session(table, key))
     _refer(
@@ -34,14 +37,33 @@ def refresh_references(connection: sqlite3.Connection) -> None:
         "linked_session_id",
         _session("session_entries", "linked_session_key", "x.kind = 'claude'"),
     )
+    connection.execute(  # the conversations that stand for one that has just come
+        "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
+        " join sessions s on s.id = t.id join session_entries e"
+        " on e.linked_session_key = s.session_key where e.session_id is not null"
+    )
+    _refer(
+        connection,
+        "teams",
+        "lead_session_key",
+        "lead_session_id",
+        _session("teams", "lead_session_key"),
+        is_fixed=False,
+    )
+    _touch_prompted(connection, fresh)
     _refresh_agents(connection)
     _refresh_teams(connection)
+    refresh_mail(connection)
+    refresh_edges(connection)
+    _refresh_prompts(connection)
+    _refresh_results(connection)
 
 
 def refresh_places(connection: sqlite3.Connection) -> None:
     """Fill the references that go by what sessions and projects have just been found to be."""
-    _refresh_prompts(connection)
     _refresh_plans(connection)
+    _refresh_documents(connection)
+    _refresh_tasks(connection)
 
 
 def _session(table: str, key: str, condition: str = "1") -> str:
@@ -52,10 +74,21 @@ def _session(table: str, key: str, condition: str = "1") -> str:
     )
 
 
-def _refer(connection: sqlite3.Connection, table: str, key: str, column: str, target: str) -> None:
-    """Set `column` of rows of touched files, and of rows whose key is a touched session's."""
+def _refer(
+    connection: sqlite3.Connection,
+    table: str,
+    key: str,
+    column: str,
+    target: str,
+    *,
+    is_fixed: bool = True,
+) -> None:
+    """Set `column` of rows of touched files, and of rows whose key is a touched session's.
+
+    A fixed key never changes in a row, so of a file that grew only rows without target are new.
+    """
     for condition in (
-        "file_id in (select id from touched_files)",
+        "file_id in (select id from touched_files)" + (f" and {column} is null" * is_fixed),
         f"{key} in (select s.session_key from touched_sessions t join sessions s on s.id = t.id)",
     ):
         connection.execute(
@@ -80,45 +113,81 @@ def _refresh_agents(connection: sqlite3.Connection) -> None:
 
 
 def _refresh_teams(connection: sqlite3.Connection) -> None:
-    """Refer tasks and agent messages to teams, and find the messages that stand twice."""
+    """Refer tasks to the teams that their list is named after, and note which teams are gone."""
     if connection.execute("select 1 from teams limit 1").fetchone() is None:
         return
-    folded = "replace(lower({}), '_', '-')"
-    for table, key in (("tasks", "list_key"), ("inbox_items", "team_name")):
-        target = (
-            f"select t.id from teams t where t.key = {folded.format(f'{table}.{key}')}"
-            f" and t.source_id = (select f.source_id from files f where f.id = {table}.file_id)"
-        )
-        connection.execute(
-            f"update {table} set team_id = ({target})"
-            f" where {key} is not null and team_id is not ({target})"
-            " and (team_id is null or file_id in (select id from touched_files))"
-        )
+    target = (
+        f"select t.id from teams t where t.key = {FOLDED.format('tasks.list_key')}"
+        " and t.source_id = tasks.source_id"
+    )
+    connection.execute(
+        f"update tasks set team_id = ({target}) where team_id is null and team_id is not ({target})"
+    )
     connection.execute(
         "update teams set gone_at = (select max(f.gone_at) from files f where f.team_id = teams.id"
         "  having count(*) = count(f.gone_at))"
     )
 
 
+def _fresh_prompts(connection: sqlite3.Connection) -> list[tuple[int]]:
+    """Return the prompts of touched files that have no session yet."""
+    return connection.execute(
+        "select id from prompts where file_id in (select id from touched_files)"
+        " and session_id is null and session_key is not null"
+    ).fetchall()
+
+
+def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> None:
+    """Touch the sessions that have just got a prompt: it may be their title."""
+    connection.executemany(
+        "insert or ignore into touched_sessions select session_id from prompts"
+        " where id = ? and session_id is not null",
+        fresh,
+    )
+
+
 def _refresh_prompts(connection: sqlite3.Connection) -> None:
-    """Refer prompts to projects by path, and put pasted texts in where only a hash stood."""
+    """Refer prompts to projects, and put pasted texts in where only a hash stood.
+
+    The directory of a project is named after the path that a prompt names.
+    """
     target = (
         "select p.id from projects p join files f on f.source_id = p.source_id"
-        " where f.id = prompts.file_id and p.path = replace(prompts.project_path, '\\', '/')"
+        " where f.id = prompts.file_id and p.key = prompts.project_key"
     )
     connection.execute(
         f"update prompts set project_id = ({target})"
-        " where file_id in (select id from touched_files) and project_id is not ({target})".replace(
-            "{target}", target
-        )
+        f" where project_key is not null and project_id is null and ({target}) is not null"
+    )
+    is_touched = (
+        "select 1 from touched_files t join files f on f.id = t.id"
+        " where f.kind in ('history', 'paste') limit 1"
+    )
+    if connection.execute(is_touched).fetchone() is None:
+        return
+    text = (
+        "select group_concat(text, char(10)) from (select iif(h.type = 'object',"
+        "  json_extract(h.value, '$.text'), (select p.text from pastes p where p.hash = h.value"
+        "   order by p.text limit 1)) as text"
+        " from json_each(prompts.paste_hashes) h order by h.key)"
     )
     connection.execute(
-        "update prompts set pasted = ("
-        " select group_concat(p.text, char(10)) from json_each(prompts.paste_hashes) h"
-        " join pastes p on p.hash = h.value)"
-        " where paste_hashes is not null and (file_id in (select id from touched_files) or exists ("
-        "  select 1 from json_each(prompts.paste_hashes) h join pastes p on p.hash = h.value"
-        "  where p.file_id in (select id from touched_files)))"
+        f"update prompts set pasted = ({text}) where paste_hashes is not null"
+        f" and pasted is not ({text})"
+    )
+
+
+def _refresh_results(connection: sqlite3.Connection) -> None:
+    """Refer outputs kept as files to their calls, where the name of the file is not the call's."""
+    target = (
+        "select c.tool_use_id from tool_calls c where c.session_id = tool_result_files.session_id"
+        " and c.output_file = tool_result_files.name order by c.tool_use_id limit 1"
+    )
+    connection.execute(
+        f"update tool_result_files set tool_use_id = ({target})"
+        " where session_id in (select id from touched_sessions)"
+        " and substr(name, 1, length(tool_use_id)) is not tool_use_id"
+        f" and tool_use_id is not ({target})"
     )
 
 
@@ -129,12 +198,48 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
         "  where p.file_id = plan_lines.file_id)"
         " where file_id in (select id from touched_files)"
     )
+    stem = "iif(instr(name, '-agent-'), substr(name, 1, instr(name, '-agent-') - 1), name)"
     target = (
         "select s.id from sessions s join files f on f.source_id = s.source_id"
-        " where f.id = plans.file_id and s.slug is not null"
-        " and (s.slug = plans.name or plans.name like s.slug || '-agent-%')"
+        f" where f.id = plans.file_id and s.slug in (plans.name, {stem})"
         " order by s.ended_at desc, s.session_key limit 1"
     )
     connection.execute(
         f"update plans set session_id = ({target}) where session_id is not ({target})"
     )
+
+
+def _refresh_documents(connection: sqlite3.Connection) -> None:
+    """Refer notes and summaries to the projects of Claude Code that their directory names.
+
+    Of several homes, the one in which TheAssociate keeps its own is meant.
+    """
+    target = (
+        "select p.id from projects p join sources x on x.id = p.source_id and x.kind = 'claude'"
+        " join files f on f.id = documents.file_id join sources o on o.id = f.source_id"
+        " where rtrim(p.key, '-') = documents.project_key"
+        " order by o.root = x.root desc, o.root like x.root || '/%' desc, x.root, p.key limit 1"
+    )
+    connection.execute(
+        f"update documents set project_id = ({target})"
+        f" where project_key is not null and project_id is not ({target})"
+    )
+
+
+def _refresh_tasks(connection: sqlite3.Connection) -> None:
+    """Refer edges between tasks, and changes that a file states, to the tasks."""
+    for table, key, column in (
+        ("task_dependencies", "task_key", "task_id"),
+        ("task_dependencies", "blocker_key", "blocker_id"),
+        ("task_changes", "task_key", "task_id"),
+    ):
+        target = (
+            "select t.id from tasks t join files f on f.source_id = t.source_id"
+            f" where f.id = {table}.file_id"
+            f" and t.list_key = {table}.list_key and t.task_key = {table}.{key}"
+        )
+        connection.execute(
+            f"update {table} set {column} = ({target}) where {key} is not null"
+            f" and ({column} is null or file_id in (select id from touched_files))"
+            f" and {column} is not ({target})"
+        )

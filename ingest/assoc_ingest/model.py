@@ -319,6 +319,18 @@ class TaskDependency(NamedTuple):
     blocker_key: str
 
 
+class TaskChange(NamedTuple):
+    """A change of a task that a file states, beside those that syncs see."""
+
+    list_key: str
+    task_key: str
+    field: str
+    old_value: str | None
+    new_value: str | None
+    timestamp: str | None
+    byte_offset: int
+
+
 class Todo(NamedTuple):
     """An item of a todo list, by its place in the file."""
 
@@ -361,7 +373,8 @@ class TeamMember(NamedTuple):
 class InboxItem(NamedTuple):
     """A message to an agent: in its inbox (offset 0), or where a transcript shows it.
 
-    `team_name` names the team where the path does not. `payload` is JSON text.
+    `team_name` names the team where the path does not. `payload` is JSON text. `tool_use_id` is
+    the call that sent it: the store merges what the call states with what its result adds.
     """
 
     text: str | None
@@ -380,6 +393,7 @@ class InboxItem(NamedTuple):
     ordinal: int
     byte_offset: int
     byte_length: int
+    tool_use_id: str | None = None
 
 
 class Plan(NamedTuple):
@@ -419,7 +433,8 @@ class Document(NamedTuple):
 class Prompt(NamedTuple):
     """A line of the global prompt history.
 
-    `pasted` is the text pasted inline; `paste_hashes`, a JSON array, names pastes kept as files.
+    `pasted` is what was pasted inline. Where a part is kept as a file, `paste_hashes` lists all
+    parts, a JSON array of hashes and of `{"text": ...}`, and the store puts the text together.
     """
 
     text: str
@@ -430,6 +445,7 @@ class Prompt(NamedTuple):
     paste_hashes: str | None
     byte_offset: int
     byte_length: int
+    project_key: str | None = None
 
 
 class Paste(NamedTuple):
@@ -460,6 +476,12 @@ class ToolResultFile(NamedTuple):
     session_key: str | None
     tool_use_id: str | None
     size: int = 0
+
+
+class Retention(NamedTuple):
+    """After how many days the agent deletes what it wrote, as its settings say."""
+
+    cleanup_period_days: int | None
 
 
 class HookEvent(NamedTuple):
@@ -515,6 +537,7 @@ Record = (
     | ProjectEntry
     | Task
     | TaskDependency
+    | TaskChange
     | Todo
     | Team
     | TeamMember
@@ -526,6 +549,7 @@ Record = (
     | Paste
     | FileSnapshot
     | ToolResultFile
+    | Retention
     | HookEvent
     | Issue
     | LineType

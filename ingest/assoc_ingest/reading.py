@@ -78,6 +78,7 @@ class Unchanged:
 
     known: KnownFile
     found: Found
+    is_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def _read_document(work: Work, descriptor: int, size: int, *, is_private: bool) 
         # Its content is known by its hash only: at offset 0, nothing is archived.
         prefix = replace(prefix, offset=0, head=b"")
     if known and _is_where_it_was(work) and prefix.checkpoint() == known.checkpoint:
-        yield Unchanged(known, work.found)
+        yield Unchanged(known, work.found, is_document=True)
         return
     records = work.root.source.parse(work.claim, [Line(0, data)])
     if is_private:

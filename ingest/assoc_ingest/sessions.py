@@ -54,7 +54,8 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     )
     connection.execute("drop table if exists temp.entries")
     connection.execute(
-        "create temp table entries as select e.*, row_number() over ("
+        "create temp table entries as select e.*, f.gone_at is not null as is_gone,"
+        " row_number() over ("
         "  partition by e.session_id order by e.kind, f.gone_at is not null, f.path, e.byte_offset"
         " ) as place"
         " from touched_sessions t join session_entries e on e.session_id = t.id"
@@ -95,7 +96,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 {_first_stated("title", "i.kind in ('conversation', 'chat')")} as title,
                 {_first_stated("title", "i.kind = 'index'")} as index_title,
                 {_first_stated("title", "i.kind in ('job', 'registry')")} as job_title,
-                {_first_stated("summary")} as summary,
+                {_first_stated("summary", "i.kind <> 'job'")} as summary,
                 {_first_stated("first_prompt")} as first_prompt,
                 min(started_at) as started_at, max(ended_at) as ended_at,
                 max(message_count) as message_count,
@@ -103,7 +104,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 {_first_stated("cwd")} as cwd,
                 {_first_stated("model")} as model,
                 {_first_stated("permission_mode")} as permission_mode,
-                {_first_stated("status")} as status,
+                {_first_stated("status", "not (i.is_gone and i.kind = 'registry')")} as status,
                 max(is_sidechain) as is_sidechain,
                 max(kind in ('conversation', 'chat')) as is_listed,
                 {_first_stated("linked_session_id")} as linked_session_id,
@@ -124,7 +125,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                     select max(y.ended_at) from files a join transcripts y on y.file_id = a.id
                     where a.session_id = m.session_id), e.ended_at) as ended_at,
                 coalesce(x.message_count, e.message_count, 0) as message_count,
-                (select count(*) from messages p
+                (select count(distinct p.byte_offset) from messages p
                     where p.session_id = m.session_id and p.kind in {_PROMPT_KINDS}
                     and p.file_id = m.file_id and p.subagent_id is null
                     and (p.kind <> 'queued_prompt' or p.uuid is not null or p.copy_of is null)
@@ -235,6 +236,8 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     rows = connection.execute(
         "select project_id from files where id in (select id from touched_files)"
         " union select project_id from sessions where id in (select id from touched_sessions)"
+        " union select p.id from projects p where p.path is null"
+        "  and exists (select 1 from prompts i where i.project_id = p.id)"
     )
     ids = {row[0] for row in rows if row[0] is not None} | touched.projects
     connection.execute(  # a moved directory leaves the name that it had
@@ -249,15 +252,18 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     for project_id in ids:
         listed = (
             connection.execute(
-                "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch"
+                "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch,"
+                "  f.kind = 'session_index'"
                 " from project_entries e join files f on f.id = e.file_id where e.project_id = ?"
                 " and e.file_id not in (select file_id from stale_lists)"
                 " order by f.gone_at is not null, f.path limit 1",
                 (project_id,),
             ).fetchone()
-            or (None,) * 5
+            or (None,) * 6
         )
-        path = listed[1] or _path_from_lines(connection, project_id)
+        stated = _path_from_lines(connection, project_id)
+        path = stated or listed[1] if listed[5] else listed[1] or stated
+        path = path or _path_from_prompts(connection, project_id)
         path = path.replace("\\", "/") if path else None
         name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
         name = name or path or _directory_name(connection, project_id)
@@ -306,3 +312,13 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
     ).fetchone()
     path: str | None = row[0] if row else None
     return path
+
+
+def _path_from_prompts(connection: sqlite3.Connection, project_id: int) -> str | None:
+    """Return the directory that the prompt history names for the project's directory."""
+    row = connection.execute(
+        "select project_path from prompts where project_id = ?"
+        " order by timestamp is null, timestamp, project_path limit 1",
+        (project_id,),
+    ).fetchone()
+    return row[0] if row else None

@@ -28,7 +28,7 @@ from .model import Checkpoint, Claim, KnownFile
 from .tail import Prefix
 from .touched import Touched
 from .when import from_milliseconds
-from .writers import CLEARED, CONTEXT, INSERTS, WRITE_CHECKPOINT
+from .writers import CLEARED, CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -127,11 +127,17 @@ class Batch:
         self._files[file.id] = file
         self._touched.files.add(file.id)
 
-    def note_stat(self, known: KnownFile, found: Found) -> None:
-        """Remember how the directory shows a file whose content is as it was read."""
+    def note_stat(self, known: KnownFile, found: Found, *, is_document: bool) -> None:
+        """Remember how the directory shows a file whose content is as it was read.
+
+        A document may have been broken meanwhile: now that it is whole again, no issue says so.
+        """
+        if is_document:
+            self._forgive(known.id)
+            self._touched.files.add(known.id)
         self.connection.execute(
-            "update files set size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, device = ?,"
-            " mtime = ? where id = ?",
+            f"update files set {COUNTS}, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?,"
+            " device = ?, mtime = ? where id = ?",
             (
                 found.size, found.mtime_ns, found.ctime_ns, found.inode, found.device,
                 from_milliseconds(found.mtime_ns // 1_000_000), known.id,
@@ -308,6 +314,11 @@ class Batch:
                 "update teams set name = ?, description = ?, created_at = ?, lead_agent_key = ?,"
                 " lead_session_key = ?, file_id = ? where id = ?",
                 (*team, file.id, file.team_id),
+            )
+        for retention in _of(model.Retention, by_type):
+            self.connection.execute(
+                "update sources set cleanup_period_days = ? where id = ?",
+                (*retention, file.source_id),
             )
         modified_at = from_milliseconds(file.found.mtime_ns // 1_000_000)
         for kind in (model.Plan, model.Document):

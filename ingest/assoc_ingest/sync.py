@@ -101,6 +101,8 @@ def _run(
         moved = match_moved(plan)
         gone = [file.id for _, file in plan.gone if file.id not in moved]
         report.files_gone = len(gone)
+        if plan.work or gone:
+            _record_start(connection, report)
         with _Writer(connection, report, lambda done: progress(done, plan.bytes)) as writer:
             for step in read(plan.work, thorough=options.full):
                 writer.take(step)
@@ -116,7 +118,7 @@ def _run(
         report.error = str(error) or type(error).__name__
         raise
     finally:
-        _record(connection, report)
+        _record_end(connection, report)
 
 
 def _remember(connection: sqlite3.Connection, roots: Iterable[Root], report: Report) -> None:
@@ -135,14 +137,29 @@ def _remember(connection: sqlite3.Connection, roots: Iterable[Root], report: Rep
     connection.execute("commit")
 
 
-def _record(connection: sqlite3.Connection, report: Report) -> None:
+def _record_start(connection: sqlite3.Connection, report: Report) -> None:
+    """Leave the row of a run that has something to do: should it be killed, the row tells."""
+    report.id = connection.execute(
+        "insert into sync_runs (started_at, files_read, bytes_read, rows, issues)"
+        " values (?, 0, 0, 0, 0)",
+        (report.started_at,),
+    ).lastrowid
+
+
+def _record_end(connection: sqlite3.Connection, report: Report) -> None:
     report.finished_at = _now()
     columns = ("started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error")
+    values = [getattr(report, column) for column in columns]
     try:
-        report.id = connection.execute(
-            f"insert into sync_runs ({', '.join(columns)}) values (?, ?, ?, ?, ?, ?, ?)",
-            [getattr(report, column) for column in columns],
-        ).lastrowid
+        if report.id is None:
+            report.id = connection.execute(
+                f"insert into sync_runs ({', '.join(columns)}) values (?, ?, ?, ?, ?, ?, ?)", values
+            ).lastrowid
+        else:
+            assignments = ", ".join(f"{column} = ?" for column in columns)
+            connection.execute(
+                f"update sync_runs set {assignments} where id = ?", (*values, report.id)
+            )
     except sqlite3.Error:
         if report.error is None:  # else the first error is the one to tell
             raise
@@ -215,7 +232,8 @@ class _Writer:
             self._report.unreadable.append((step.path, step.reason))
         elif isinstance(step, Unchanged):
             if not step.found.is_as(step.known):
-                self._open_batch().note_stat(step.known, step.found)
+                batch = self._open_batch()
+                batch.note_stat(step.known, step.found, is_document=step.is_document)
         elif isinstance(step, Opened):
             self._report.files_read += 1
             self._file = self._open_batch().open_file(

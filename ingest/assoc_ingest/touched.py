@@ -61,7 +61,8 @@ class Touched:
         for column, ids in (("session_id", self.sessions), ("project_id", self.projects)):
             rows = connection.execute(
                 f"select {column} from files where id = ?1 and {column} is not null"
-                f" union select {column} from session_entries where file_id = ?1",
+                f" union select {column} from session_entries where file_id = ?1"
+                f" union select {column} from prompts where file_id = ?1",
                 (file_id,),
             )
             ids.update(id_ for (id_,) in rows if id_ is not None)

@@ -55,6 +55,11 @@ def _usage_merge() -> str:
     return f"on conflict (file_id, response_key) do update set {', '.join(assignments)}"
 
 
+def _milliseconds(start: str, end: str) -> str:
+    days = f"julianday({end}) - julianday({start})"
+    return f"max(0, cast(round(86400000 * ({days})) as integer))"
+
+
 def _tool_call_insert() -> str:
     """Merge the halves of a call: the first call in the file and the first result, in any order."""
     of_call = ("name", "target", "started_at", "byte_offset", "byte_length", "block", "call_id")
@@ -67,14 +72,37 @@ def _tool_call_insert() -> str:
     assignments += [f"{name} = iif({is_new_result}, excluded.{name}, {name})" for name in of_result]
     assignments += [
         f"status = iif({is_new_result}, excluded.status, status)",
-        "duration_ms = coalesce(duration_ms, excluded.duration_ms, max(0, cast(round(86400000 * ("
-        "julianday(coalesce(ended_at, excluded.ended_at))"
-        " - julianday(coalesce(started_at, excluded.started_at)))) as integer)))",
+        # The record has what the tool states of its result; a call that is not the first in the
+        # file may stand beside it, so only what is in the row tells how long it took.
+        f"duration_ms = case when {is_new_result}"
+        f" then coalesce(:duration_ms, {_milliseconds('started_at', 'excluded.ended_at')})"
+        f" when {is_new_call}"
+        f" then coalesce(duration_ms, {_milliseconds('excluded.started_at', 'ended_at')})"
+        " else duration_ms end",
     ]
-    values = ", ".join(f":{column}" for column in columns)
+    values = {column: f":{column}" for column in columns}
+    lasted = _milliseconds(":started_at", ":ended_at")
+    values["duration_ms"] = f"coalesce(:duration_ms, {lasted})"
     return (
-        f"insert into tool_calls ({', '.join(columns)}) values ({values})"
+        f"insert into tool_calls ({', '.join(columns)}) values ({', '.join(values.values())})"
         f" on conflict (file_id, tool_use_id) do update set {', '.join(assignments)}"
+    )
+
+
+def _message_merge() -> str:
+    """Merge the halves of a message that a tool sent: the call, and the names its result adds."""
+    of_text = ("text", "kind", "payload", "text_hash")
+    assignments = [
+        f"{name} = iif(text is null and excluded.text is not null, excluded.{name}, {name})"
+        for name in of_text
+    ]
+    assignments += [
+        f"{name} = coalesce({name}, excluded.{name})"
+        for name in ("sender", "recipient", "summary", "message_key", "team_name")
+    ]
+    return (
+        "on conflict (file_id, tool_use_id) where tool_use_id is not null"
+        f" do update set {', '.join(assignments)} on conflict do nothing"
     )
 
 
@@ -124,11 +152,12 @@ INSERTS: dict[type, str] = {
     model.SessionEntry: _of_file("session_entries", model.SessionEntry, _entry_merge()),
     model.ProjectEntry: _of_file("project_entries", model.ProjectEntry, "on conflict do nothing"),
     model.TaskDependency: _of_file(
-        "task_dependencies", model.TaskDependency, "on conflict do nothing"
+        "task_links", model.TaskDependency, "on conflict do nothing"
     ),
+    model.TaskChange: _of_file("task_changes", model.TaskChange),
     model.Todo: _of_file("todos", model.Todo, "on conflict do nothing"),
     model.TeamMember: _of_file("team_members", model.TeamMember),
-    model.InboxItem: _of_file("inbox_items", model.InboxItem, "on conflict do nothing"),
+    model.InboxItem: _of_file("inbox_items", model.InboxItem, _message_merge()),
     model.Plan: _of_file("plans", model.Plan),
     model.PlanLine: _of_file("plan_lines", model.PlanLine),
     model.Document: _of_file("documents", model.Document, "on conflict do nothing"),
@@ -159,7 +188,8 @@ CLEARED = (
     "file_snapshots",
     "session_entries",
     "project_entries",
-    "task_dependencies",
+    "task_links",
+    "task_changes",
     "todos",
     "team_members",
     "plan_lines",
@@ -177,16 +207,20 @@ CLEARED = (
 Tasks and inbox items outlive what their document says now: `keyed` keeps them.
 """
 
-WRITE_CHECKPOINT = """
+COUNTS = """
+    line_count = (select coalesce(sum(count), 0) from line_types where file_id = files.id)
+        + (select count(*) from issues where file_id = files.id and quarantined = 1),
+    issue_count = (select count(*) from issues where file_id = files.id)"""
+"""How a row of files counts what was read of it."""
+
+WRITE_CHECKPOINT = f"""
 update files
 set size = :size,
     offset = coalesce(:offset, offset),
     head_hash = coalesce(:head_hash, head_hash),
     tail_hash = coalesce(:tail_hash, tail_hash),
     prefix_crc = coalesce(:prefix_crc, prefix_crc),
-    line_count = (select coalesce(sum(count), 0) from line_types where file_id = :id)
-        + (select count(*) from issues where file_id = :id and quarantined = 1),
-    issue_count = (select count(*) from issues where file_id = :id),
+    {COUNTS},
     mtime = :mtime,
     mtime_ns = :mtime_ns,
     ctime_ns = :ctime_ns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model import Source
 from ..when import MACHINE
+from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude import Claude
@@ -13,6 +14,7 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         Claude(),
+        Associate(),
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),

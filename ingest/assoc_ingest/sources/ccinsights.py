@@ -53,7 +53,7 @@ from ..model import (
 )
 from ..when import Zone
 from .ccinsights_chat import ChatLines
-from .claude_transcript import folded
+from .claude_paths import folded
 from .fields import mapping, name_text, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader

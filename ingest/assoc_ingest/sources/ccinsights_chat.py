@@ -91,7 +91,9 @@ class ChatLines(ChatReader):
         text = json_text({} if arguments is None else arguments, lambda: self.exact(key, arguments))
         self.call(self._either(value, "tool_name", "tool"), mapping(arguments), text, identity)
         if value.get("result") is not None:
-            self.answer(_result(value["result"]), identity, is_error=_is_error(value))
+            self.answer(
+                _result(value["result"]), identity, is_error=_is_error(value), is_timed=False
+            )
 
     def _tool_result(self, value: JSONObject) -> None:
         identity = self._either(value, "tool_use_id", "toolUseId")

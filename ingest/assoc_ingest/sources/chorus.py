@@ -42,7 +42,7 @@ from ..model import (
     SessionEntry,
 )
 from .chorus_messages import Messages
-from .claude_transcript import folded
+from .claude_paths import folded
 from .fields import mapping, name_text, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
@@ -158,7 +158,7 @@ def _conversations(reader: Reader, value: JSONObject) -> Iterator[Record]:
             message_count=reader.whole(entry, "messageCount"),
             project_key=project,
             git_branch=branch,
-            cwd=worktree,
+            cwd=slashed(worktree) if worktree else None,
             model=None if model == "default" else model,
             permission_mode=reader.text(settings, "permissionMode"),
             linked_session_key=folded(linked) if linked else None,

@@ -137,8 +137,10 @@ class Messages(ChatReader):
         if not any((read, wrote, cached, kept, cost)):
             return
         duration = self.whole(value, "durationMs")
-        stated = (self.claim.session_key, duration, cost, read, wrote, cached, kept)
-        key = "chorus " + " ".join(map(str, stated))
+        stated: tuple[object, ...] = (duration, cost, read, wrote, cached, kept)
+        if duration is None and cost is None:  # a turn that was broken off has no second line
+            stated = (self.text(value, "uuid"), self.start)
+        key = " ".join(map(str, ("chorus", self.claim.session_key, *stated)))
         models = [*mapping(raw.get("modelUsage"))]
         model = models[0] if len(models) == 1 else self.model
         self.spend(
@@ -159,6 +161,11 @@ class Messages(ChatReader):
                 self.start,
                 self.length,
                 cost,
+                1,
+                read,
+                wrote,
+                cached,
+                kept,
             )
         )
 

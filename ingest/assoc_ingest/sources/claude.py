@@ -9,6 +9,8 @@ projects/<enc>/<S>/subagents/workflows/<run>/agent-<A>.jsonl, .meta.json, journa
 projects/<enc>/<S>/workflows/<run>.json                   snapshot of a finished workflow run
 ```
 
+The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `claude_stores`.
+
 `<enc>` is the working directory with every character but letters and digits as a hyphen, so it
 cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
 `<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
@@ -33,16 +35,20 @@ from ..model import (
     Issue,
     Line,
     LineType,
+    Listing,
     Record,
     WorkflowAgent,
     WorkflowLink,
 )
+from . import claude_history, claude_stores
+from .claude_paths import in_project, uuid
+from .claude_stores import STORES
 from .claude_tools import BY_META
 from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader
-from .fields import integer, mapping, sample, string
+from .fields import integer, mapping, name_text, sample, string
 from .jsonl import JSONObject, complete_prefix, pieces
 
-_uuid = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_uuid = re.compile(uuid)
 _agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
 _agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
@@ -55,13 +61,22 @@ class Claude:
 
     name = "claude"
 
-    def recognises(self, listing: Iterable[str]) -> bool:
+    def recognises(self, listing: Listing) -> bool:
         """A home has projects/ with a directory named like a path, or with a transcript in one.
 
-        A repository's own `.claude/` has neither.
+        If it has no projects/ any more, its history or another store tells. A repository's own
+        `.claude/` has none of these.
         """
         for path in listing:
-            match path.split("/"):
+            parts = path.split("/")
+            if claude_stores.is_store(parts):
+                return True
+            match parts:
+                case ["hook-events.jsonl"]:
+                    return False  # TheAssociate's own home has projects/ with the same names
+                case ["history.jsonl"]:
+                    if claude_history.believes(listing.content(path).split(b"\n")):
+                        return True
                 case ["projects", directory] if _encoded_path(directory):
                     return True
                 case ["projects", _, name] if name.endswith(".jsonl"):
@@ -80,46 +95,52 @@ class Claude:
                 return True
             case ("projects", _, _, "subagents", "workflows", _):
                 return True
-        return False
+        return claude_stores.descends(parts)
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
         """Judge a path by its place in the layout."""
+        if claude_stores.is_left_alone(parts[-1]):
+            return None
+        parts = tuple(map(name_text, parts))
         match parts:
-            case ("projects", directory, name):
+            case ("projects", directory, name) if name.endswith(".jsonl"):
                 return self._in_project(directory, name)
             case ("projects", directory, session, "subagents", name):
                 return self._subagent(directory, session, name, None)
             case ("projects", directory, session, "subagents", "workflows", run, name):
                 return self._subagent(directory, session, name, run)
             case ("projects", directory, session, "workflows", name) if name.endswith(".json"):
-                return _claim("workflow", directory, session, workflow=name.removesuffix(".json"))
-        return None
+                run = name.removesuffix(".json")
+                return in_project("workflow", directory, session, workflow=run)
+        return claude_stores.claim(parts)
 
     @staticmethod
-    def _in_project(directory: str, name: str) -> Claim | None:
-        if not name.endswith(".jsonl"):
-            return None
+    def _in_project(directory: str, name: str) -> Claim:
         if agent := _agent_file(name):
-            return _claim(_agent_kind(agent[1]), directory, None, agent[1])
+            return in_project(_agent_kind(agent[1]), directory, None, agent[1])
         stem = name.removesuffix(".jsonl")
-        return _claim("transcript", directory, stem, is_doubtful=_uuid.fullmatch(stem) is None)
+        return in_project("transcript", directory, stem, is_doubtful=_uuid.fullmatch(stem) is None)
 
     @staticmethod
     def _subagent(directory: str, session: str, name: str, run: str | None) -> Claim | None:
         if agent := _agent_file(name):
-            return _claim(_agent_kind(agent[1]), directory, session, agent[1], run)
+            return in_project(_agent_kind(agent[1]), directory, session, agent[1], run)
         if agent := _agent_meta(name):
-            return _claim("agent_meta", directory, session, agent[1], run)
+            return in_project("agent_meta", directory, session, agent[1], run)
         if run is not None and name == "journal.jsonl":
-            return _claim("workflow_journal", directory, session, None, run)
+            return in_project("workflow_journal", directory, session, None, run)
         return None
 
     def shape(self, claim: Claim) -> str:
         """Transcripts and journals grow; sidecars and snapshots are rewritten whole."""
+        if claim.kind in STORES:
+            return STORES[claim.kind][0]
         return DOCUMENT if claim.kind in ("agent_meta", "workflow") else LOG
 
     def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
         """Has one of the first 20 objects a session and a type that we know?"""
+        if claim.kind == "history":
+            return claude_history.believes(head)
         seen = 0
         for data in head:
             for piece in pieces(Line(0, data), _is_line_of_ours):
@@ -135,6 +156,8 @@ class Claude:
 
     def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
         """Turn lines into records; a document is one line."""
+        if claim.kind in STORES:
+            return STORES[claim.kind][1](claim, lines)
         if claim.kind == "agent_meta":
             return _document(lines, lambda value: _agent_meta_records(claim, value))
         if claim.kind == "workflow":
@@ -146,29 +169,6 @@ class Claude:
         reader = TranscriptReader(claim)
         reader.read(lines)
         return reader.finish()
-
-
-def _claim(
-    kind: str,
-    directory: str,
-    session: str | None,
-    agent: str | None = None,
-    workflow: str | None = None,
-    *,
-    is_doubtful: bool = False,
-) -> Claim:
-    if session is not None and (found := _uuid.search(session)):
-        session = found[0].lower()
-    return Claim(
-        "claude",
-        kind,
-        session_key=session,
-        agent_key=agent,
-        project_key=directory.casefold(),
-        project_directory=directory,
-        workflow=workflow,
-        is_doubtful=is_doubtful,
-    )
 
 
 def _agent_kind(agent: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..model import AgentLink, ToolCall, WorkflowLink
-from ..when import milliseconds_between
 from .fields import mapping, obvious_text, placeholder, string
 
 Position = tuple[int, int]
@@ -123,18 +122,13 @@ def _output_file(text: str, extra: dict[str, object]) -> str | None:
 def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) -> ToolCall:
     """Return the record of a call, of its result, or of both."""
     position, length = (call or answer).position, (call or answer).length  # type: ignore[union-attr]
-    started = call.timestamp if call else None
-    ended = answer.timestamp if answer else None
-    duration = answer.stated_ms if answer else None
-    if duration is None and started and ended:
-        duration = max(0, milliseconds_between(started, ended))
     return ToolCall(
         call.name if call else None,
         call.target if call else None,
         "pending" if answer is None else "error" if answer.is_error else "ok",
-        started,
-        ended,
-        duration,
+        call.timestamp if call else None,
+        answer.timestamp if answer else None,
+        answer.stated_ms if answer else None,
         answer.exit_code if answer else None,
         answer.output_file if answer else None,
         tool_use_id,

@@ -23,7 +23,6 @@ be read in stretches: the store merges them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 
 import orjson
@@ -31,6 +30,8 @@ import orjson
 from ..model import (
     AgentLink,
     Claim,
+    FileSnapshot,
+    InboxItem,
     Issue,
     Line,
     LineType,
@@ -43,13 +44,16 @@ from ..model import (
     Usage,
 )
 from ..when import utc
+from . import claude_teams as teams
 from . import claude_tools as tools
 from . import claude_user as people
+from .claude_paths import folded, is_encoded
 from .claude_usage import merged, usage_of_line
 from .fields import (
     MAX_TEXT,
     TOOL_KINDS,
     has_cjk,
+    integer,
     json_text,
     mapping,
     obvious_text,
@@ -86,10 +90,6 @@ TRANSCRIPT_TYPES = frozenset(
 )
 
 _MAX_TITLE = 2000
-_MAX_ENCODED = 200
-
-_not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
-_uuid = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 
 # State lines: type, key of the value, and the field of `Transcript` that it sets.
 _STATE = {
@@ -122,25 +122,6 @@ def is_known(line: JSONObject) -> bool:
     )
 
 
-def folded(session: str) -> str:
-    """Return a session's key as it is compared: a uuid in lower case, anything else as it is."""
-    return session.lower() if _uuid(session) else session
-
-
-def is_encoded(path: str, project_key: str | None) -> bool:
-    """Is the project directory named after the working directory `path`?
-
-    Each character that is no ASCII letter or digit became a hyphen; of a name over 200
-    characters the first 200 stay, and a hash follows.
-    """
-    if project_key is None:
-        return False
-    name = _not_alphanumeric.sub("-", path).casefold()
-    if len(name) > _MAX_ENCODED:
-        return project_key.startswith(name[:_MAX_ENCODED] + "-")
-    return name == project_key
-
-
 class TranscriptReader:
     """Turns the lines of one stretch of a transcript into records.
 
@@ -157,6 +138,7 @@ class TranscriptReader:
         self._usage: dict[str, Usage] = {}
         self._links: dict[tuple[str, str, int], AgentLink] = {}
         self._urls: dict[tuple[str, str], Link] = {}
+        self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
         self._facts: dict[str, str] = {}
         self._cwd: object = None
         self._started: str | None = None
@@ -204,6 +186,8 @@ class TranscriptReader:
         self._length = len(data)
         self._data = data
         self._rows = 0
+        self._items = 0
+        self._line = line
         self._envelope(line)
         if kind == "assistant":
             self._assistant(line)
@@ -326,6 +310,8 @@ class TranscriptReader:
             name, tools.target(mapping(arguments)), self._timestamp, position, self._length
         )
         identity = string(block.get("id"))
+        if name == "SendMessage":
+            self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
             self._records.append(tools.joined(None, call, None))
         else:
@@ -347,7 +333,7 @@ class TranscriptReader:
             blocks: list[object] = [content] if isinstance(content, str) else []
         else:
             blocks = content
-        kind = ""
+        kind = "tool_result" if any(map(_is_result, blocks)) else ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
                 block_type = block.get("type")
@@ -369,6 +355,9 @@ class TranscriptReader:
 
     def _user_text(self, line: JSONObject, kind: str, text: str, number: int) -> str:
         """Add a block of text; return the kind of the line, once a block has told it."""
+        if "-message " in text:
+            for item in teams.received(text, line.get("origin"), self._timestamp):
+                self._item(item)
         if people.is_beside(text) and line.get("isCompactSummary") is not True:
             self._say("meta", text, number, "user")
             return kind
@@ -399,6 +388,10 @@ class TranscriptReader:
         self._results.setdefault(identity, answer)
         for link in tools.agent_links(identity, text, extra, self._start):
             self._link(link)
+        if "routing" in extra or "msg_id" in extra:
+            sent = teams.delivered(extra, identity, self._timestamp)
+            if sent is not None:
+                self._item(sent)
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
@@ -479,6 +472,13 @@ class TranscriptReader:
         elif kind == "worktree-state":
             state = mapping(line.get("worktreeSession"))
             self._url("worktree", state.get("worktreePath"), state.get("worktreeBranch"))
+        elif kind == "file-history-snapshot":
+            snapshot = mapping(line.get("snapshot"))
+            message = line.get("messageId") or snapshot.get("messageId")
+            for path, backup in mapping(snapshot.get("trackedFileBackups")).items():
+                self._snapshot(path, backup, message)
+        elif kind == "file-history-delta":
+            self._snapshot(line.get("trackingPath"), line.get("backup"), line.get("messageId"))
         elif kind == "fork-context-ref":
             parent = string(line.get("parentSessionId"))
             if parent:
@@ -515,10 +515,35 @@ class TranscriptReader:
 
     def _url(self, kind: str, url: object, title: object) -> None:
         if not isinstance(url, str) or not url:
-            self._wrong("url", url)
+            if url:  # none is stated when the session leaves its worktree
+                self._wrong("url", url)
             return
         link = Link(kind, url, string(title), self._timestamp, self._start, self._length)
         self._urls.setdefault((kind, url), link)
+
+    def _snapshot(self, path: object, backup: object, message: object) -> None:
+        """Note a version of a tracked file; each snapshot repeats those before it."""
+        state = mapping(backup)
+        version = integer(state.get("version"))
+        if not isinstance(path, str) or not isinstance(backup, dict):
+            self._wrong("backup", backup)
+        elif (path, version) not in self._snapshots:
+            self._snapshots[path, version] = FileSnapshot(
+                path,
+                version,
+                utc(state.get("backupTime")),
+                string(state.get("backupFileName")),
+                string(message),
+                self._start,
+                self._length,
+            )
+
+    def _item(self, item: InboxItem) -> None:
+        """Add a message between agents, as this line shows it."""
+        place = {"ordinal": self._items, "byte_offset": self._start, "byte_length": self._length}
+        self._items += 1
+        team = string(self._line.get("teamName"))
+        self._records.append(item._replace(team_name=team, **place))
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -583,7 +608,8 @@ class TranscriptReader:
 
     def _wrong(self, field: str, value: object) -> None:
         """Note that a field is unusable; its column becomes NULL."""
-        self._issue(f"{field}: unusable {type(value).__name__}", self._start, self._data)
+        what = "missing" if value is None else f"unusable {type(value).__name__}"
+        self._issue(f"{field}: {what}", self._start, self._data)
 
     def _issue(self, reason: str, start: int, data: bytes) -> None:
         self._records.append(Issue(reason, 0, sample(data), start, len(data)))
@@ -598,6 +624,7 @@ class TranscriptReader:
         records.extend(self._usage.values())
         records.extend(self._links.values())
         records.extend(self._urls.values())
+        records.extend(self._snapshots.values())
         records.extend(LineType(*key, count) for key, count in self._types.items())
         if self._types:
             records.append(self._transcript())
@@ -636,6 +663,10 @@ class TranscriptReader:
             fact("last_prompt"),
             fact("forked_from_key"),
         )
+
+
+def _is_result(block: object) -> bool:
+    return mapping(block).get("type") == "tool_result"
 
 
 def _tagged(text: str, tag: str) -> str | None:

@@ -84,6 +84,17 @@ def complete_prefix(tail: bytes) -> int:
     return taken
 
 
+def whole_value(data: bytes) -> tuple[object, str | None] | None:
+    """Return (value, loss) of a document of any JSON type, None if it is not JSON.
+
+    Decoded as leniently as the object of a line.
+    """
+    found = _whole_object(b'{"":' + data.lstrip(_LEADING) + b"}")
+    if found is None or list(found[0]) != [""]:
+        return None
+    return found[0][""], found[1]
+
+
 def _first(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) -> Piece:
     """Return the piece at the start of `data`, which is not blank."""
     whole = _whole_object(data)

@@ -18,9 +18,16 @@ from ..model import Claim, Issue, Line, LineType, Message, Record, Transcript, U
 from ..when import Zone, is_without_zone, utc
 from . import claude_tools as tools
 from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, integer, is_count, sample
-from .jsonl import JSONObject, pieces
+from .jsonl import JSONObject, pieces, whole_value
 
 _MAX_PROMPT = 2000
+_SUMS = (
+    "line_count",
+    "all_input_tokens",
+    "all_output_tokens",
+    "all_cache_read_tokens",
+    "all_cache_write_tokens",
+)
 
 
 def _never(value: JSONObject) -> bool:
@@ -41,6 +48,7 @@ class Reader:
         self._zone = zone
         self._types: dict[tuple[str, str], int] = {}
         self._is_refused = False
+        self._noted: set[tuple[int, str]] = set()
 
     # -- objects ---------------------------------------------------------------------------------
 
@@ -76,10 +84,37 @@ class Reader:
             self.records.append(Issue("empty", 1, None, 0, len(line.data)))
         yield from self.objects([line])
 
+    def array(
+        self, lines: Iterable[Line], *, is_empty_allowed: bool = False
+    ) -> Iterator[tuple[int, JSONObject]]:
+        """Yield the objects of a document that is one list, each with its place in it.
+
+        One that is no list is quarantined; so is an empty file, unless it means an empty list.
+        """
+        (line,) = lines
+        self.start, self.data, self.length = line.start, line.data, len(line.data)
+        if is_empty_allowed and not line.data.strip():
+            return
+        found = whole_value(line.data)
+        if found is None or not isinstance(found[0], list):
+            self._issue("not JSON" if found is None else "JSON, but no list", 1)
+            return
+        if found[1] is not None:
+            self._issue(found[1], 0)
+        self._types["", ""] = 1
+        for place, item in enumerate(found[0]):
+            self._expect(isinstance(item, dict), "item", item)
+            if isinstance(item, dict):
+                yield place, item
+
     def refuse(self, reason: str) -> None:
         """Quarantine the present object: it is no line of this format."""
         self._is_refused = True
         self._issue(reason, 1)
+
+    def note(self, reason: str) -> None:
+        """Note that the present object lacks something."""
+        self._issue(reason, 0)
 
     def finish(self) -> list[Record]:
         """Return all that was gathered."""
@@ -140,6 +175,18 @@ class Reader:
             self._expect(isinstance(item, dict), f"{key}[]", item)
         return [item for item in items if isinstance(item, dict)]
 
+    def scalars(self, value: JSONObject, key: str) -> list[str]:
+        """Return the texts of a list; numbers are texts as well."""
+        found = value.get(key)
+        self._expect(found is None or isinstance(found, list), key, found)
+        texts = []
+        for item in found if isinstance(found, list) else []:
+            is_scalar = isinstance(item, str | int) and not isinstance(item, bool)
+            self._expect(is_scalar, f"{key}[]", item)
+            if is_scalar:
+                texts.append(str(item))
+        return texts
+
     def exact(self, key: str, value: object) -> object:
         """Decode a field of the present line again, with integers of any size."""
         try:
@@ -152,6 +199,9 @@ class Reader:
             self._issue(f"{key}: unusable {type(value).__name__}", 0)
 
     def _issue(self, reason: str, quarantined: int) -> None:
+        if quarantined == 0 and (self.start, reason) in self._noted:
+            return  # the thousandth item of a list that has the same fault says nothing new
+        self._noted.add((self.start, reason))
         self.records.append(Issue(reason, quarantined, sample(self.data), self.start, self.length))
 
 
@@ -225,19 +275,34 @@ class ChatReader(Reader):
         else:
             self._calls.setdefault(tool_use_id, call)
 
-    def answer(self, text: str, tool_use_id: str | None, *, is_error: bool) -> None:
-        """Add the result of a tool call: its row, and the half that belongs to the call."""
+    def answer(
+        self, text: str, tool_use_id: str | None, *, is_error: bool, is_timed: bool = True
+    ) -> None:
+        """Add the result of a tool call: its row, and the half that belongs to the call.
+
+        A result on the line of its call is not timed: the line has the time of the call.
+        """
         position = (self.start, self._block)
         self.say("tool_result", text, "user", is_error=is_error)
         if tool_use_id is not None:
-            answer = tools.Result(is_error, self._moment, None, None, None, position, self.length)
+            answer = tools.Result(
+                is_error,
+                self._moment if is_timed else None,
+                None,
+                None,
+                None,
+                position,
+                self.length,
+            )
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:
-        """Note token counts; of those with the same key the largest, then the last, count."""
+        """Note token counts; of lines with the same key the last counts: they state the same."""
         known = self._usage.get(usage.response_key)
-        if known is None or usage.output_tokens >= known.output_tokens:
-            self._usage[usage.response_key] = usage
+        if known is not None:
+            sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
+            usage = usage._replace(**sums)
+        self._usage[usage.response_key] = usage
 
     def count(self, value: JSONObject, key: str) -> int:
         """Return a number of tokens, 0 where none is stated."""

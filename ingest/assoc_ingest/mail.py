@@ -1,0 +1,102 @@
+"""Messages between agents: which team they belong to, and which rows are one message.
+
+A message can stand in its recipient's inbox, in the transcript of the agent that sent it, in that
+of the one that got it, and in the forks of both. The inbox is the original; what a transcript shows
+of it has `copy_of`:
+
+1. a transcript names the team, or is that of the session that leads one;
+2. the inbox row of the same team with the same text and sender, the recipient's own first, then the
+   nearest in time;
+3. without one: the first row, in the order of time and path, with the same `message_key`;
+4. without that: the row of the line that this line is a copy of.
+
+All is derived again for the rows that a batch can have affected, so it never depends on which side
+came first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+FOLDED = "replace(replace(replace(replace(lower({}), '_', '-'), ' ', '-'), '.', '-'), '/', '-')"
+"""SQL for the key of a team from its name: lower case, hyphens."""
+
+_AFFECTED = """
+insert or ignore into affected_mail
+select i.id from inbox_items i
+where i.channel = 'transcript' and (
+    i.copy_of is null
+    or i.file_id in (select id from touched_files)
+    or i.text_hash in (
+        select t.text_hash from inbox_items t where t.file_id in (select id from touched_files)
+    )
+    or i.message_key in (
+        select t.message_key from inbox_items t
+        where t.file_id in (select id from touched_files) and t.message_key is not null
+    )
+)
+"""
+
+_TEAM = f"""
+select t.id from teams t
+join files f on f.id = inbox_items.file_id and f.source_id = t.source_id
+where case
+    when inbox_items.team_name is null
+    then t.lead_session_id = inbox_items.session_id and inbox_items.session_id is not null
+    else t.key = {FOLDED.format("inbox_items.team_name")}
+end
+order by t.key limit 1
+"""
+
+# What rows are ordered by is a column of an inner query: SQLite's `order by` cannot see the row
+# that an update is about.
+_IN_INBOX = """
+select id from (
+select o.id, o.timestamp, f.path, o.ordinal,
+    abs(julianday(o.timestamp) - julianday(inbox_items.timestamp)) as distance
+from inbox_items o join files f on f.id = o.file_id
+where o.text_hash = inbox_items.text_hash and o.channel = 'inbox'
+    and o.team_id = inbox_items.team_id
+    and o.sender = coalesce(inbox_items.sender, o.sender)
+    and o.recipient = coalesce(inbox_items.recipient, o.recipient)
+    and inbox_items.text is not null
+) order by distance is null, distance, timestamp, path, ordinal limit 1
+"""
+
+_SAME_KEY = """
+select nullif(coalesce(o.copy_of, o.id), inbox_items.id) from inbox_items o
+join files f on f.id = o.file_id
+where o.message_key = inbox_items.message_key and o.channel = 'transcript'
+order by o.copy_of is null, o.timestamp, f.path, o.byte_offset, o.ordinal limit 1
+"""
+
+_OF_ORIGINAL_LINE = """
+select original from (
+select nullif(coalesce(o.copy_of, o.id), inbox_items.id) as original,
+    o.ordinal <> inbox_items.ordinal as is_other, o.ordinal, m.block
+from messages m join messages c on c.id = m.copy_of
+join inbox_items o on o.file_id = c.file_id and o.byte_offset = c.byte_offset
+    and o.text_hash = inbox_items.text_hash and o.channel = 'transcript'
+where m.file_id = inbox_items.file_id and m.byte_offset = inbox_items.byte_offset
+) order by is_other, ordinal, block limit 1
+"""
+
+
+def refresh_mail(connection: sqlite3.Connection) -> None:
+    """Refer messages in transcripts to their teams, and to the rows that they repeat."""
+    connection.execute("create temp table if not exists affected_mail (id integer primary key)")
+    connection.execute("delete from affected_mail")
+    connection.execute(_AFFECTED)
+    if connection.execute("select 1 from affected_mail limit 1").fetchone() is None:
+        return
+    _set(connection, "team_id", _TEAM)
+    _set(connection, "copy_of", _IN_INBOX)
+    _set(connection, "copy_of", _SAME_KEY, "copy_of is null and message_key is not null")
+    _set(connection, "copy_of", _OF_ORIGINAL_LINE, "copy_of is null and message_key is null")
+
+
+def _set(connection: sqlite3.Connection, column: str, target: str, condition: str = "1") -> None:
+    connection.execute(
+        f"update inbox_items set {column} = ({target})"
+        f" where id in (select id from affected_mail) and {condition} and {column} is not ({target})"
+    )

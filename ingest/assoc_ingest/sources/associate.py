@@ -1,0 +1,289 @@
+"""TheAssociate: what a desktop application notes beside the sessions of Claude Code.
+
+```
+theassociate/hook-events.jsonl                               hook events, in the order of the file
+theassociate/notes/<id>.json                                 notes on no project
+theassociate/projects/<enc2>/notes/<id>.json                 notes on a project
+theassociate/projects/<enc2>/summaries/<S>-summary-NNN.md    summaries of a session
+theassociate/projects/<enc2>/task-snapshots/<team>.json      tasks as they were last seen
+theassociate/projects/<enc2>/plan-links.json                 which plan belongs to which session
+```
+
+Early builds kept the same in the home of Claude Code itself: `ide/hook-events.jsonl`,
+`notes/<id>.json`, `projects/<enc>/notes/<id>.json`, `projects/<enc>/<S>-summary-NNN.md`. So a home
+of Claude Code with the first of these is a root of this source as well.
+
+`<enc2>` is the project's directory with `/`, `\\`, `:`, `.` and `_` as hyphens, those at the end
+cut off; first versions left `.` and `_`, and Claude Code itself replaces everything but letters
+and digits. Folded to the last of these, all three are equal, on Windows and on Unix.
+
+**Hook events.** The hook appends what it is given, so a line is the whole payload of the hook.
+Only `hook_event_name` and `session_id` can be relied on. There is no time and no id. Parallel
+processes append without a lock, so lines may be torn or glued.
+
+```json
+{"session_id":"0b7c","transcript_path":"/home/ada/.claude/projects/-srv-demo/0b7c.jsonl",
+ "cwd":"/srv/demo","hook_event_name":"SessionStart","source":"startup","model":"claude-sonnet-5"}
+```
+
+The view `active_sessions` replays them as the application does.
+
+**Notes** are `{"id","title","content","projectPath","fileRefs":[{"filePath","lineStart","lineEnd",
+"quote"}],"issueRefs":[{"provider","key","url","title"}],"created","modified"}`, times in
+milliseconds; what they refer to becomes part of their text. **Task snapshots** outlive the tasks:
+`{"teamName","tasks":{"1":{"statusChanges":[{"status","at"}],"snapshot":{...}}}}`, or the inner
+object alone. **Plan links** map plans to sessions, text to text, either way round.
+
+`watcher-state.json` (a cursor that may run ahead of what was processed), `ide-settings.json` and
+`hook.js` are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..model import (
+    DOCUMENT,
+    LOG,
+    Claim,
+    Document,
+    HookEvent,
+    Issue,
+    Line,
+    LineType,
+    Link,
+    Listing,
+    Record,
+    Task,
+    TaskChange,
+    TaskDependency,
+)
+from .claude_paths import folded
+from .fields import MAX_TEXT, json_text, mapping, name_text, string
+from .jsonl import JSONObject, complete_prefix
+from .reader import Reader
+
+_summary = re.compile(r"(.+)-summary-(\d+)\.md").fullmatch
+_session = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").search
+_not_alphanumeric = re.compile(r"[^a-z0-9]")
+_LONG_VALUE = 4096  # characters of a value that a payload too large for its column keeps
+
+
+class Associate:
+    """The source of kind `associate`."""
+
+    name = "associate"
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has a file of hook events."""
+        for path in listing:
+            if path in ("hook-events.jsonl", "ide/hook-events.jsonl"):
+                return True
+            if path.count("/") > 1:
+                return False  # a home of Claude Code may be large, and this tells enough
+        return False
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Walk the layout and nothing else."""
+        match parts:
+            case ("ide",) | ("notes",) | ("projects",) | ("projects", _):
+                return True
+            case ("projects", _, "notes" | "summaries" | "task-snapshots"):
+                return True
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Judge a path by its place in the layout."""
+        kind: str | None = None
+        match parts:
+            case ("hook-events.jsonl",) | ("ide", "hook-events.jsonl"):
+                kind = "hook_events"
+            case ("projects", _, "plan-links.json"):
+                kind = "plan_links"
+            case ("projects", _, "task-snapshots", name) if name.endswith(".json"):
+                kind = "task_snapshot"
+            case ("projects", _, "summaries", name) | ("projects", _, name) if _summary(name):
+                kind = "summary"
+            case ("notes", name) | ("projects", _, "notes", name) if name.endswith(".json"):
+                kind = "note"
+        return Claim(self.name, kind, parts=tuple(map(name_text, parts))) if kind else None
+
+    def shape(self, claim: Claim) -> str:
+        """Events are appended, everything else is rewritten whole."""
+        return LOG if claim.kind == "hook_events" else DOCUMENT
+
+    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
+        """A path of ours proves enough."""
+        return True
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records; a document is one line."""
+        if claim.kind == "summary":
+            return list(_summary_records(claim, lines))
+        reader = Reader(claim)
+        if claim.kind == "hook_events":
+            for value in reader.objects(lines, _is_event, type_key="hook_event_name"):
+                reader.records.append(_event(reader, value))
+            return reader.finish()
+        read = {"note": _note, "task_snapshot": _snapshot}.get(claim.kind, _plan_links)
+        for value in reader.document(lines):
+            reader.records.extend(read(reader, value))
+        return reader.finish()
+
+
+def _project_key(claim: Claim) -> str | None:
+    """Return the folded directory of the project that the path names."""
+    if claim.parts[0] != "projects":
+        return None
+    return folded_directory(claim.parts[1])
+
+
+def folded_directory(directory: str) -> str:
+    """Return what every encoding of a directory's name, or the name itself, comes to."""
+    return _not_alphanumeric.sub("-", directory.casefold()).rstrip("-")
+
+
+# -- hook events ---------------------------------------------------------------------------------
+
+
+def _is_event(value: JSONObject) -> bool:
+    return "hook_event_name" in value
+
+
+def _event(reader: Reader, value: JSONObject) -> HookEvent:
+    session = reader.text(value, "session_id")
+    if session is None and (found := _session(reader.text(value, "transcript_path") or "")):
+        session = found[0]
+    return HookEvent(
+        reader.text(value, "hook_event_name"),
+        folded(session) if session else None,
+        reader.text(value, "agent_id"),
+        reader.text(value, "agent_type"),
+        reader.text(value, "cwd"),
+        reader.text(value, "model"),
+        reader.text(value, "source"),
+        reader.text(value, "reason"),
+        reader.text(value, "tool_name"),
+        _payload(value),
+        reader.start,
+        reader.length,
+    )
+
+
+def _payload(value: JSONObject) -> str:
+    text = json_text(value)
+    if len(text) <= MAX_TEXT:
+        return text
+    short = {}
+    for key, item in value.items():
+        inner = json_text(item)
+        short[key] = item if len(inner) <= _LONG_VALUE else f"{inner[:_LONG_VALUE]} ..."
+    return json_text(short)
+
+
+# -- notes and summaries -------------------------------------------------------------------------
+
+
+def _note(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    content = reader.text(value, "content")
+    title = reader.text(value, "title")
+    if content is None and title is None:
+        return
+    references = [_file_reference(item) for item in reader.items(value, "fileRefs")]
+    references += [_issue_reference(item) for item in reader.items(value, "issueRefs")]
+    parts = [content or "", "\n".join(filter(None, references))]
+    path = reader.text(value, "projectPath")
+    yield Document(
+        "note",
+        title or reader.claim.parts[-1].removesuffix(".json"),
+        "\n\n".join(part for part in parts if part),
+        "/".join(reader.claim.parts),
+        project_path=path,
+        modified_at=reader.time(value, "modified") or reader.time(value, "created"),
+        project_key=folded_directory(path) if path else _project_key(reader.claim),
+    )
+
+
+def _file_reference(item: JSONObject) -> str:
+    lines = [str(item[key]) for key in ("lineStart", "lineEnd") if item.get(key) is not None]
+    place = ":".join(filter(None, (string(item.get("filePath")), "-".join(dict.fromkeys(lines)))))
+    quote = string(item.get("quote"))
+    return f"{place}: {quote}" if quote else place
+
+
+def _issue_reference(item: JSONObject) -> str:
+    return " ".join(filter(None, (string(item.get(key)) for key in ("key", "title", "url"))))
+
+
+def _summary_records(claim: Claim, lines: Iterable[Line]) -> Iterator[Record]:
+    (line,) = lines
+    text = line.data.decode("utf-8", "replace").replace("\x00", "\u2400").lstrip("\ufeff")
+    if not text.strip():
+        yield Issue("empty", 1, None, 0, len(line.data))
+        return
+    name = claim.parts[-1]
+    found = _summary(name)
+    session = found[1] if found else name
+    headings = (row[2:].strip() for row in text.split("\n") if row.startswith("# "))
+    yield LineType("", "", 1)
+    yield Document(
+        "summary",
+        next(filter(None, headings), name.removesuffix(".md")),
+        text,
+        "/".join(claim.parts),
+        session_key=folded(session),
+        project_key=_project_key(claim),
+    )
+
+
+# -- plans and tasks -----------------------------------------------------------------------------
+
+
+def _plan_links(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    for left in value:
+        right = reader.text(value, left)
+        if right is None:
+            continue
+        is_session_first = _session(left) is not None and _session(right) is None
+        session, plan = (left, right) if is_session_first else (right, left)
+        yield Link("plan", plan, None, None, 0, reader.length, folded(session))
+
+
+def _snapshot(reader: Reader, value: JSONObject) -> Iterator[Record]:
+    tasks = value.get("tasks")
+    name = reader.text(value, "teamName") or reader.claim.parts[-1].removesuffix(".json")
+    tasks = tasks if isinstance(tasks, dict) and "snapshot" not in tasks else value
+    for key, entry in tasks.items():
+        record = mapping(entry)
+        if "snapshot" in record:
+            yield from _task(reader, name, key, record)
+
+
+def _task(reader: Reader, team: str, key: str, record: JSONObject) -> Iterator[Record]:
+    task = reader.mapping(record, "snapshot")
+    metadata = task.get("metadata")
+    yield Task(
+        key,
+        team,
+        reader.text(task, "subject") or reader.text(record, "subject"),
+        reader.text(task, "description"),
+        reader.text(task, "status"),
+        reader.text(task, "owner"),
+        reader.text(task, "activeForm"),
+        json_text(metadata) if isinstance(metadata, dict) else None,
+    )
+    for waits, blocker in (("blockedBy", True), ("blocks", False)):
+        others = task.get(waits)
+        for other in others if isinstance(others, list) else []:
+            if isinstance(other, str):
+                yield TaskDependency(team, *((key, other) if blocker else (other, key)))
+    before: str | None = None
+    for change in reader.items(record, "statusChanges"):
+        status = reader.text(change, "status")
+        yield TaskChange(team, key, "status", before, status, reader.time(change, "at"), 0)
+        before = status

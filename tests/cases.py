@@ -1,0 +1,85 @@
+"""The golden cases: a small home for each thing that a format knows, and what its tables are.
+
+`tests/sources/<source>/<case>/home` is what lies on disk; the folder's name says what it shows.
+`expected.json` beside it holds the rows: without ids, without columns that are null, flags that
+are 0, and references that repeat the file's own session and subagent. Rows of a file are listed
+under its path, and a place in the same file is written without it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.dump import Dump, Row
+
+SOURCES = Path(__file__).parent / "sources"
+CASES = sorted(
+    (str(case.parent.relative_to(SOURCES)) for case in SOURCES.glob("*/*/home")), key=str.lower
+)
+
+_HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
+_NOT_SHOWN = {"sources", "usage"}  # `responses` is what becomes of usage
+_FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "responses")
+
+
+def home_of(case: str, place: Path) -> Path:
+    """Copy the home of a case to `place` and return where it is."""
+    return Path(shutil.copytree(SOURCES / case / "home", place / "home"))
+
+
+def expected(case: str) -> Path:
+    return SOURCES / case / "expected.json"
+
+
+def readable(dump: Dump) -> str:
+    """Return the rows as JSON to be read by people: a row is a line."""
+    files = {_file_name(row): row for row in dump["files"]}
+    tables = {}
+    order = [*_FIRST, *sorted(dump.keys() - set(_FIRST) - _NOT_SHOWN)]
+    for table in order:
+        grouped: dict[str, list[str]] = {}
+        for row in sorted(dump[table], key=_place):
+            file = row.get("file_id", "")
+            shown = _shown(row, file, files.get(file, {}) if table != "files" else {})
+            grouped.setdefault(file or "", []).append(json.dumps(shown, ensure_ascii=False))
+        if grouped:
+            tables[table] = grouped
+    return "{\n" + ",\n".join(f"{json.dumps(t)}: {_body(g)}" for t, g in tables.items()) + "\n}\n"
+
+
+def _body(grouped: dict[str, list[str]]) -> str:
+    def rows(lines: list[str], indent: str) -> str:
+        return "[\n" + ",\n".join(f"{indent}  {line}" for line in lines) + f"\n{indent}]"
+
+    if list(grouped) == [""]:
+        return rows(grouped[""], "")
+    parts = [f"  {json.dumps(file)}: {rows(lines, '  ')}" for file, lines in grouped.items()]
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _file_name(row: Row) -> str:
+    return f"{row['path']}:{row['generation']}" if row["generation"] else row["path"]
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return row.get("byte_offset") or 0, row.get("block") or 0
+
+
+def _shown(row: Row, file: str, file_row: Row) -> Row:
+    shown = {}
+    for column, value in row.items():
+        is_repeated = column in ("session_id", "subagent_id") and (
+            value is not None and value == file_row.get(column)
+        )
+        is_flag = column.startswith(("is_", "has_")) or column in ("generation", "partial")
+        if value is None or column in _HIDDEN or column == "file_id" or is_repeated:
+            continue
+        if is_flag and not value:
+            continue
+        if isinstance(value, str) and file and value.startswith(f"{file}:"):
+            value = value.removeprefix(f"{file}:")
+        shown[column] = value
+    return shown

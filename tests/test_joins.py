@@ -1,0 +1,224 @@
+"""What one system says of another's conversation is joined, whichever of the two is read first."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dump import assert_same, check, connect, dump
+
+from assoc_ingest.sync import sync
+
+SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
+AGENT = "a1b2c3d4e5f60718"
+
+
+def write(path: Path, *values: object) -> None:
+    """Write JSON, a line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), "utf-8")
+
+
+def line(uuid: str, **more: object) -> dict[str, object]:
+    return {
+        "type": "user", "uuid": uuid, "parentUuid": None, "sessionId": SESSION,
+        "cwd": "/srv/garden", "timestamp": "2026-02-16T14:00:00.000Z",
+        "message": {"role": "user", "content": "plan the beds"}, **more,
+    }  # fmt: skip
+
+
+def answer(uuid: str) -> dict[str, object]:
+    usage = {"input_tokens": 12, "output_tokens": 340}
+    message = {
+        "id": "msg_0Demo", "role": "assistant", "model": "claude-sonnet-5", "usage": usage,
+        "stop_reason": "end_turn", "content": [{"type": "text", "text": "Tomatoes."}],
+    }  # fmt: skip
+    return line(uuid, type="assistant", requestId="req_0Demo", message=message)
+
+
+def claude(home: Path) -> Path:
+    project = home / "projects" / "-srv-garden"
+    write(project / f"{SESSION}.jsonl", line("u1"), answer("u2"))
+    agent = project / SESSION / "subagents" / f"agent-{AGENT}.jsonl"
+    write(agent, line("u3", isSidechain=True, agentId=AGENT))
+    return home
+
+
+def associate(home: Path) -> Path:
+    event = {"session_id": SESSION.upper(), "cwd": "/srv/garden"}
+    start = {**event, "hook_event_name": "SubagentStart", "agent_id": AGENT, "agent_type": "Plan"}
+    transcript = f"/home/ada/.claude/projects/-srv-garden/{SESSION}.jsonl"
+    stop = {"transcript_path": transcript, "hook_event_name": "Stop"}
+    write(home / "hook-events.jsonl", {**event, "hook_event_name": "SessionStart"}, start, stop)
+    project = home / "projects" / "-SRV-Garden"
+    write(project / "notes" / "n1.json", {"id": "n1", "title": "Seeds", "content": "Beans"})
+    write(project / "plan-links.json", {"brave-green-fern.md": SESSION})
+    summary = project / "summaries" / f"{SESSION}-summary-001.md"
+    summary.parent.mkdir()
+    summary.write_text("# Beds\n")
+    return home
+
+
+def chorus(home: Path) -> Path:
+    agent = home / "sessions" / "w1" / "g1"
+    entry = {"id": "k1", "sessionId": SESSION, "title": "Beds", "workspaceId": "w1"}
+    write(agent / "conversations.json", {"conversations": [entry]})
+    totals = {"costUsd": 0.04, "durationMs": 812, "inputTokens": 12, "outputTokens": 340}
+    write(
+        agent / "k1-messages.jsonl",
+        {"uuid": "m1", "type": "user", "content": "plan the beds"},
+        {"uuid": "m2", "type": "assistant", "content": "Tomatoes.", **totals},
+        {"uuid": "m3", "type": "system", "content": "Turn completed", **totals},
+    )
+    return home
+
+
+def ccinsights(home: Path) -> Path:
+    chat = {"name": "Beds", "chatId": "chat-1", "lastSessionId": SESSION}
+    project = {"id": "a1b2c3d4", "name": "Garden"}
+    worktrees = {"/srv/garden": {"type": "primary", "name": "main", "chats": [chat]}}
+    write(home / "projects.json", {"/srv/garden": {**project, "worktrees": worktrees}})
+    ticket = {"id": 1, "title": "Frost", "linkedChats": [{"chatId": "chat-1"}]}
+    write(home / "projects" / "a1b2c3d4" / "tickets.json", {"tickets": [ticket]})
+    return home
+
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "claude": claude, "associate": associate, "chorus": chorus, "ccinsights": ccinsights
+}  # fmt: skip
+
+
+@pytest.fixture
+def read(fresh: Callable[[], Path], tmp_path: Path) -> Callable[..., sqlite3.Connection]:
+    """Makes a database of homes, read one after the other."""
+
+    def reading(*names: str) -> sqlite3.Connection:
+        database = fresh()
+        for name in names:
+            home = tmp_path / name
+            sync(database, [home if home.exists() else MAKERS[name](home)])
+        check(database)
+        return connect(database)
+
+    return reading
+
+
+def one(connection: sqlite3.Connection, sql: str) -> Any:
+    rows = [tuple(row) for row in connection.execute(sql)]
+    assert len(rows) == 1, rows
+    return rows[0] if len(rows[0]) > 1 else rows[0][0]
+
+
+def pairs(name: str) -> pytest.MarkDecorator:
+    """Either of Claude Code and the other system may be read first."""
+    orders = [("claude", name), (name, "claude")]
+    return pytest.mark.parametrize("order", orders, ids=["claude first", "claude last"])
+
+
+@pairs("chorus")
+def test_a_chorus_conversation_is_linked_to_its_session(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    linked = "select o.session_key from sessions s join sessions o on o.id = s.linked_session_id"
+    assert one(read(*order), f"{linked} where s.session_key = 'k1'") == SESSION
+
+
+@pairs("ccinsights")
+def test_a_chat_is_linked_to_its_session(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    linked = "select o.session_key from sessions s join sessions o on o.id = s.linked_session_id"
+    assert one(read(*order), f"{linked} where s.session_key = 'chat-1'") == SESSION
+
+
+@pairs("chorus")
+def test_usage_that_an_application_repeats_can_be_left_out(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    connection = read(*order)
+    rows = connection.execute("select output_tokens, stated_cost_usd from responses order by 2")
+    assert [tuple(row) for row in rows] == [(340, None), (340, 0.04)]
+    own = one(
+        connection,
+        "select sum(r.output_tokens) from responses r join sessions s on s.id = r.session_id"
+        " where not exists (select 1 from responses o where o.session_id = s.linked_session_id)",
+    )
+    assert own == 340
+    assert one(connection, "select sum(output_tokens) from usage_by_day") == 340
+
+
+def test_usage_that_only_an_application_has_counts(
+    read: Callable[..., sqlite3.Connection],
+) -> None:
+    assert one(read("chorus"), "select sum(output_tokens) from usage_by_day") == 340
+
+
+@pairs("associate")
+def test_hook_events_are_of_a_session_and_of_a_subagent(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    connection = read(*order)
+    rows = connection.execute(
+        "select h.event, s.session_key, a.agent_key from hook_events h"
+        " join sessions s on s.id = h.session_id left join subagents a on a.id = h.subagent_id"
+        " order by h.byte_offset"
+    )
+    assert [tuple(row) for row in rows] == [
+        ("SessionStart", SESSION, None),
+        ("SubagentStart", SESSION, AGENT),
+        ("Stop", SESSION, None),  # only its transcript_path names the session
+    ]
+    assert one(connection, "select session_key from sessions") == SESSION, "no placeholder"
+
+
+@pairs("associate")
+def test_notes_and_summaries_are_of_a_project_in_any_letters(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    rows = read(*order).execute(
+        "select d.kind, p.path, s.session_key from documents d"
+        " left join projects p on p.id = d.project_id left join sessions s on s.id = d.session_id"
+        " order by d.kind"
+    )
+    assert [tuple(row) for row in rows] == [
+        ("note", "/srv/garden", None),
+        ("summary", "/srv/garden", SESSION),
+    ]
+
+
+@pairs("associate")
+def test_a_plan_is_linked_to_its_session(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    linked = "select l.url, s.session_key from links l join sessions s on s.id = l.session_id"
+    assert one(read(*order), linked) == ("brave-green-fern.md", SESSION)
+
+
+def test_a_ticket_is_of_its_chat_and_its_project(read: Callable[..., sqlite3.Connection]) -> None:
+    sql = (
+        "select d.title, s.session_key, p.name from documents d"
+        " join sessions s on s.id = d.session_id join projects p on p.id = d.project_id"
+    )
+    assert one(read("ccinsights"), sql) == ("Frost", "chat-1", "Garden")
+
+
+def test_the_order_of_reading_changes_nothing(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    homes = {name: make(tmp_path / name) for name, make in MAKERS.items()}
+    at_once = fresh()
+    sync(at_once, list(homes.values()))
+    whole = dump(at_once)
+    orders = 0
+    for order in itertools.permutations(homes.values()):
+        database = fresh()
+        for home in order:
+            sync(database, [home])
+        assert_same(dump(database), whole)
+        orders += 1
+    assert orders == 24

@@ -1,0 +1,462 @@
+"""The homes of TheAssociate, Chorus, Cortex and CC-Insights: what their golden cases do not show.
+
+Which directories are homes, what becomes of a document that is caught half-written, of a secret,
+of a home that is missing today, and of times without a zone; and the replay of hook events.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from pathlib import Path
+
+import pytest
+from tests.cases import SOURCES as CASES
+from tests.cases import home_of
+from tests.dump import assert_same, check, connect, dump
+
+from assoc_ingest import archive
+from assoc_ingest.discover import recognised
+from assoc_ingest.errors import UsageError
+from assoc_ingest.model import Line, Message, Transcript
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.associate import folded_directory
+from assoc_ingest.sources.ccinsights import CCInsights
+from assoc_ingest.sync import sync
+from assoc_ingest.when import MACHINE, utc
+
+CHORUS = "chorus/a-conversation-in-a-worktree"
+CHATS = "ccinsights/chats-in-both-vocabularies"
+BROKEN = "ccinsights/a-broken-list-and-its-copy"
+NOTES = "associate/notes-summaries-and-tasks"
+EVENTS = "associate/hook-events"
+SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
+
+
+def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
+    connection = connect(database)
+    try:
+        return [tuple(row) for row in connection.execute(statement)]
+    finally:
+        connection.close()
+
+
+# -- which directories are homes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case", sorted(str(path.relative_to(CASES)) for path in CASES.glob("[!c]*/*"))
+)
+def test_a_home_is_known_by_its_shape(case: str) -> None:
+    kinds = {root.source.name for root in recognised(CASES / case / "home", SOURCES)}
+    assert case.split("/")[0] in kinds
+
+
+@pytest.mark.parametrize("case", [CHORUS, CHATS, BROKEN, "cortex/agents-and-what-they-were-told"])
+def test_a_home_is_known_to_one_system_only(case: str) -> None:
+    kinds = [root.source.name for root in recognised(CASES / case / "home", SOURCES)]
+    assert kinds == [case.split("/")[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", '{"workspaces": 3}'),  # another program's
+        ("config.json", "{"),
+        ("projects.json", '{"scripts": {"build": "make"}}'),
+        ("projects.json", "[]"),
+        ("transcripts/transcript.jsonl", "{}"),
+        ("theassociate.txt", ""),
+    ],
+)
+def test_a_directory_of_another_program_is_refused(
+    name: str, content: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    with pytest.raises(UsageError):
+        recognised(tmp_path, SOURCES)
+
+
+def test_homes_inside_known_projects_are_found_without_a_path(
+    fresh: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "garden"
+    home_of(CHORUS, project / "x").rename(project / ".chorus")
+    cortex = home_of("cortex/agents-and-what-they-were-told", project / "y")
+    cortex.rename(project / ".cortex")
+    claude = tmp_path / "claude"
+    line = {"type": "user", "sessionId": SESSION, "uuid": "u1", "cwd": str(project)}
+    transcript = claude / "projects" / "-garden" / f"{SESSION}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(json.dumps({**line, "message": {"content": "hello"}}) + "\n")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude))
+    database = fresh()
+    sync(database, [])  # here the project becomes known
+    sync(database, [])
+    kinds = "select kind from sources order by kind"
+    assert rows(database, kinds) == [("chorus",), ("claude",), ("cortex",)]
+
+
+def test_the_associate_below_a_home_is_a_root_of_its_own(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    claude = home_of("claude/a-plain-session", tmp_path)
+    shutil.copytree(CASES / NOTES / "home", claude / "theassociate")
+    database = fresh()
+    sync(database, [claude])
+    assert rows(database, "select kind, substr(root, -12) from sources order by kind") == [
+        ("associate", "theassociate"),
+        ("claude", str(claude)[-12:]),
+    ]
+    assert not rows(
+        database,
+        "select path from files where path like 'theassociate%'",
+    )
+
+
+def test_a_home_that_is_missing_today_marks_nothing_as_gone(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(CHATS, tmp_path)
+    sync(database, [home])
+    before = dump(database)
+    home.rename(tmp_path / "elsewhere")
+    (tmp_path / "other" / "transcripts" / "a").mkdir(parents=True)
+    (tmp_path / "other" / "transcripts" / "a" / "transcript.jsonl").write_text("")
+    report = sync(database, [])
+    assert report.missing_roots == [str(home)]
+    assert rows(database, "select count(gone_at) from files") == [(0,)]
+    assert_same(dump(database), before)
+
+
+# -- half-written documents ----------------------------------------------------------------------
+
+
+def documents() -> list[tuple[str, str]]:
+    places = [
+        (CHORUS, "config.json"),
+        (CHORUS, "sessions/W1/g1/conversations.json"),
+        (CHATS, "projects.json"),
+        (CHATS, "projects/a1b2c3d4/chats/chat-1771234500123.meta.json"),
+        ("ccinsights/tickets-of-both-versions", "projects/a1b2c3d4/tickets.json"),
+        (NOTES, "notes/n1.json"),
+        (NOTES, "projects/-srv-garden/plan-links.json"),
+        (NOTES, "projects/-srv-garden/task-snapshots/garden-team.json"),
+    ]
+    return places
+
+
+@pytest.mark.parametrize(("case", "place"), documents(), ids=[place for _, place in documents()])
+@pytest.mark.parametrize("share", [0.0, 0.5], ids=["empty", "cut off"])
+def test_a_half_written_document_keeps_its_rows_and_is_read_again(
+    case: str, place: str, share: float, fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(case, tmp_path)
+    sync(database, [home])
+    before = dump(database)
+    path = home / place
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert sync(database, [home]).quarantined >= 1
+    broken = dump(database)
+    for table in before.keys() - {"issues", "files", "sources"}:
+        assert broken[table] == before[table], table
+    path.write_bytes(whole)
+    sync(database, [home])
+    check(database, home)
+    assert_same(dump(database), before)
+
+
+def test_the_copy_of_a_list_counts_while_the_list_is_broken(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(BROKEN, tmp_path)
+    chat = "select title, is_listed from sessions where session_key = 'chat-7'"
+
+    def title(name: str, text: str | None) -> object:
+        if text is None:
+            (home / name).unlink()
+        else:
+            (home / name).write_text(text)
+        sync(database, [home])
+        check(database, home)
+        return rows(database, chat)[0][0]
+
+    original = (home / "projects.json.bak").read_text()
+    newer = original.replace("From the copy", "From the list")
+    without = original.replace("chat-7", "chat-8")
+    assert title("projects.json", newer) == "From the list"
+    assert title("projects.json", "") == "From the copy"
+    assert title("projects.json", newer) == "From the list"
+    assert title("projects.json.bak", "{") == "From the list"
+    assert title("projects.json", newer[:40]) == "From the list", "both broken: what was known"
+    assert title("projects.json.bak", original) == "From the copy"
+    assert title("projects.json", without) == "hello", "deleted chats may stand in the copy"
+    assert rows(database, chat) == [("hello", 0)]
+    oracle = fresh()
+    sync(oracle, [home])
+    assert_same(dump(database), dump(oracle))
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "secret"),
+    [(CHORUS, "sk-planted-0123456789abcdef"), (CHATS, "sk-ant-planted-in-config")],
+)
+@pytest.mark.parametrize("is_broken", [False, True], ids=["whole", "broken"])
+def test_a_secret_in_a_configuration_is_nowhere(
+    case: str, secret: str, is_broken: bool, fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(case, tmp_path)
+    config = home / "config.json"
+    assert secret in config.read_text()
+    if is_broken:
+        config.write_text(config.read_text()[:-3])
+    sync(database, [home])
+    config.write_text(config.read_text() + "\n")
+    sync(database, [home])
+    connection = connect(database)
+    text = "".join(connection.iterdump())
+    kept = b"".join(
+        part
+        for (file_id,) in connection.execute("select id from files").fetchall()
+        for part in archive.read(connection, file_id)
+    )
+    connection.close()
+    assert "k1-messages" in text or "chat-1" in text, "something was read"
+    assert secret not in text
+    assert secret.encode() not in kept
+    for path in tmp_path.glob("fresh-*"):
+        assert secret.encode() not in path.read_bytes(), path
+
+
+# -- times without a zone ------------------------------------------------------------------------
+
+
+def chat_lines(zone: timezone, *texts: str) -> list[object]:
+    source = CCInsights(zone)
+    claim = source.claim(("projects", "a1", "chats", "chat-1.chat.jsonl"))
+    assert claim is not None
+    lines = [
+        Line(0, json.dumps({"type": "user", "text": "x", "timestamp": text}).encode())
+        for text in texts
+    ]
+    return list(source.parse(claim, lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "zone"),
+    [
+        ("2026-02-19T18:41:07.204518", "2026-02-19T13:11:07.204Z", "local"),
+        ("2026-02-19T18:41:07", "2026-02-19T13:11:07.000Z", "local"),
+        ("2026-02-19T18:41:07.204Z", "2026-02-19T18:41:07.204Z", None),
+        ("2026-02-19T18:41:07+01:00", "2026-02-19T17:41:07.000Z", None),
+    ],
+)
+def test_a_time_without_zone_is_local_and_says_so(
+    text: str, moment: str, zone: str | None
+) -> None:
+    records = chat_lines(timezone(timedelta(hours=5, minutes=30)), text)
+    assert [r.timestamp for r in records if isinstance(r, Message)] == [moment]
+    assert [r.time_zone for r in records if isinstance(r, Transcript)] == [zone]
+
+
+def test_the_machines_zone_is_that_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = pytest.importorskip("time")
+    if not hasattr(time, "tzset"):
+        pytest.skip("the zone of a process cannot be set here")
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+        time.tzset()
+        assert utc("2026-01-15T12:00:00", MACHINE) == "2026-01-15T11:00:00.000Z"
+        assert utc("2026-07-15T12:00:00", MACHINE) == "2026-07-15T10:00:00.000Z"
+        assert utc("2026-07-15T12:00:00Z", MACHINE) == "2026-07-15T12:00:00.000Z"
+    time.tzset()
+
+
+# -- hook events ---------------------------------------------------------------------------------
+
+
+def replayed(events: list[dict[str, object]]) -> dict[str, dict[str, object]]:
+    """What TheAssociate itself makes of events: the rules of the format, in the plainest words."""
+    sessions: dict[str, dict[str, object]] = {}
+    for event in events:
+        key, name, agent = event.get("session_id"), event.get("hook_event_name"), event.get("agent_id")
+        if not isinstance(key, str):
+            continue
+        is_agent = name == "SubagentStart" and agent is not None
+        if (name == "SessionStart" or is_agent) and key not in sessions:
+            sessions[key] = {"status": "active", "cwd": event.get("cwd"), "model": None, "agents": []}
+        session = sessions.get(key)
+        if session is None:
+            continue
+        agents = session["agents"]
+        assert isinstance(agents, list)
+        if name == "SessionStart":
+            session |= {"status": "active", "cwd": event.get("cwd")}
+            session["model"] = event.get("model") or session["model"]
+        elif name in ("Stop", "SessionEnd"):
+            session["status"] = "idle" if name == "Stop" else "completed"
+        elif is_agent and agent not in [known["agent_id"] for known in agents]:
+            agents.append({"agent_id": agent, "agent_type": event.get("agent_type")})
+        elif name == "SubagentStop":
+            agents[:] = [known for known in agents if known["agent_id"] != agent]
+    return sessions
+
+
+def active_sessions(database: Path) -> dict[str, dict[str, object]]:
+    found = {}
+    for key, status, is_active, cwd, model, count, agents in rows(
+        database,
+        "select session_key, status, is_active, cwd, model, running_subagents, subagents"
+        " from active_sessions",
+    ):
+        assert is_active == (status == "active")
+        running = json.loads(str(agents))
+        assert count == len(running)
+        found[str(key)] = {"status": status, "cwd": cwd, "model": model, "agents": running}
+    return found
+
+
+def test_hook_events_are_replayed_in_the_order_of_the_file(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(EVENTS, tmp_path)
+    sync(database, [home])
+    assert active_sessions(database) == {
+        SESSION: {
+            "status": "active",
+            "cwd": "/srv/garden",
+            "model": "claude-sonnet-5",
+            "agents": [{"agent_id": "a1b2c3d", "agent_type": "Explore"}],
+        },
+        "1c8d3a5f-2222-4333-8444-555566667777": {
+            "status": "active",
+            "cwd": None,
+            "model": None,
+            "agents": [{"agent_id": "aff", "agent_type": None}],
+        },
+        "3e": {"status": "completed", "cwd": "/srv/garden", "model": None, "agents": []},
+    }
+
+
+def test_the_view_says_what_the_program_says(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    names = ["SessionStart", "Stop", "SessionEnd", "SubagentStart", "SubagentStop", "PreToolUse"]
+    seen = set()
+    for seed in range(6):
+        state = seed + 1
+        events: list[dict[str, object]] = []
+        for _ in range(120):
+            picks = []
+            for size in (len(names), 3, 3, 2, 2):
+                state = state * 1103515245 + 12345 & 0x7FFFFFFF
+                picks.append(state // 65536 % size)
+            name, session, agent, cwd, model = picks
+            event: dict[str, object] = {"session_id": f"s{session}", "hook_event_name": names[name]}
+            event["cwd"] = f"/srv/{cwd}" if cwd else None
+            if names[name].startswith("Subagent"):
+                event |= {"agent_id": f"a{agent}", "agent_type": f"type {model}"}
+            elif model:
+                event["model"] = f"model {agent}"
+            events.append(event)
+            seen.add(names[name])
+        home, database = tmp_path / str(seed), fresh()
+        home.mkdir()
+        (home / "hook-events.jsonl").write_text("".join(f"{json.dumps(e)}\n" for e in events))
+        sync(database, [home])
+        assert active_sessions(database) == replayed(events)
+    assert seen == set(names)
+
+
+def test_a_removed_file_of_events_leaves_no_active_sessions(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(EVENTS, tmp_path)
+    sync(database, [home])
+    (home / "hook-events.jsonl").unlink()
+    sync(database, [])
+    assert active_sessions(database) == {}
+    assert rows(database, "select count(*) from hook_events")[0][0] != 0, "the events stay"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("-srv-my-app", "-srv-my_app", "-SRV-my.app", "/srv/my.app", "\\srv\\my_app\\"),
+        ("C--work-my-site", "c--work-my.site", "C:\\work\\my_site", "C:/work/my site"),
+    ],
+)
+def test_every_encoding_of_a_directory_is_the_same(names: tuple[str, ...]) -> None:
+    assert len({folded_directory(name) for name in names}) == 1
+
+
+# -- reading on ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case",
+    sorted(
+        str(path.relative_to(CASES)) for path in CASES.glob("*/*") if path.parent.name != "claude"
+    ),
+)
+def test_a_log_read_line_by_line_gives_the_same_rows(
+    case: str, fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    whole, grown = fresh(), fresh()
+    home = home_of(case, tmp_path)
+    sync(whole, [home])
+    logs = {path: path.read_bytes().split(b"\n") for path in home.rglob("*.jsonl")}
+    for path in logs:
+        path.write_bytes(b"")
+    for number in range(1, max(map(len, logs.values())) + 1):
+        for path, lines in logs.items():
+            ended = b"\n" if number < len(lines) else b""
+            path.write_bytes(b"\n".join(lines[:number]) + ended)
+        sync(grown, [home])
+    check(grown, home)
+    assert_same(dump(grown), dump(whole))
+
+
+def test_a_task_snapshot_says_how_the_status_changed(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(NOTES, tmp_path)
+    sync(database, [home])
+    changes = (
+        "select t.subject, c.field, c.old_value, c.new_value, c.timestamp, c.seen_at"
+        " from task_changes c join tasks t on t.id = c.task_id order by c.id"
+    )
+    assert rows(database, changes) == [
+        ("Sow", "status", None, "pending", "2026-02-17T07:00:00.000Z", None),
+        ("Sow", "status", "pending", "completed", "2026-02-17T08:00:00.000Z", None),
+    ]
+
+
+def test_a_task_that_left_its_snapshot_is_kept(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    database, home = fresh(), home_of(NOTES, tmp_path)
+    sync(database, [home])
+    path = home / "projects" / "-srv-garden" / "task-snapshots" / "garden-team.json"
+    value = json.loads(path.read_text())
+    del value["tasks"]["2"]
+    path.write_text(json.dumps(value))
+    sync(database, [home])
+    tasks = "select subject, gone_at is not null from tasks where list_key = 'garden-team'"
+    assert sorted(map(str, rows(database, tasks))) == ["('Sow', 0)", "('Water', 1)"]
+
+
+def test_sqlite_reads_every_payload(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    database, home = fresh(), home_of(EVENTS, tmp_path)
+    long = {"hook_event_name": "PostToolUse", "session_id": "s", "tool_response": "x" * 600_000}
+    with (home / "hook-events.jsonl").open("a") as file:
+        file.write(json.dumps(long) + "\n")
+    sync(database, [home])
+    assert rows(database, "select count(*) from hook_events where not json_valid(payload)") == [(0,)]
+    assert rows(database, "select max(length(payload)) < 300000 from hook_events") == [(1,)]
+    assert isinstance(connect(database), sqlite3.Connection)
