@@ -103,7 +103,8 @@ def _run(
         report.files_gone = len(gone)
         if plan.work or gone:
             _record_start(connection, report)
-        with _Writer(connection, report, lambda done: progress(done, plan.bytes)) as writer:
+        total = plan.bytes
+        with _Writer(connection, report, lambda done: progress(done, total)) as writer:
             for step in read(plan.work, thorough=options.full):
                 writer.take(step)
             writer.mark_gone(gone)

@@ -32,6 +32,10 @@ _cjk = re.compile(
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 ).search
 
+_CJK_LEADS = tuple(bytes([lead]) for lead in (0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0)) + tuple(
+    bytes([0xE2, second]) for second in range(0xBA, 0xC0)
+)
+
 # Where programs put what a person could read, in the order of how likely it is.
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
 
@@ -50,7 +54,14 @@ def slashed(path: str) -> str:
 
 def has_cjk(text: str) -> int:
     """Return 1 if the text holds Chinese, Japanese or Korean letters."""
-    return 0 if text.isascii() or _cjk(text) is None else 1
+    if text.isascii():
+        return 0
+    # Most text beyond ASCII has arrows, quotes and boxes only. Looking for the bytes with which
+    # letters of these scripts begin is ten times faster than the expression that decides.
+    data = text.encode("utf-8", "replace")
+    if not any(lead in data for lead in _CJK_LEADS):
+        return 0
+    return 0 if _cjk(text) is None else 1
 
 
 def string(value: object) -> str | None:
