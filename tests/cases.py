@@ -71,15 +71,16 @@ def _place(row: Row) -> tuple[Any, ...]:
 def _shown(row: Row, file: str, file_row: Row) -> Row:
     shown = {}
     for column, value in row.items():
-        is_repeated = column in ("session_id", "subagent_id") and (
-            value is not None and value == file_row.get(column)
-        )
+        if column in ("session_id", "subagent_id") and column in file_row:
+            is_hidden = value == file_row[column]  # null is shown where the file has one
+        else:
+            is_hidden = value is None or column in _HIDDEN or column == "file_id"
         is_flag = column.startswith(("is_", "has_")) or column in ("generation", "partial")
-        if value is None or column in _HIDDEN or column == "file_id" or is_repeated:
-            continue
-        if is_flag and not value:
+        if is_hidden or (is_flag and not value):
             continue
         if isinstance(value, str) and file and value.startswith(f"{file}:"):
             value = value.removeprefix(f"{file}:")
+        if column == "reason" and value.startswith("not JSON"):
+            value = "not JSON"  # the rest are the words of orjson, of this version
         shown[column] = value
     return shown

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from tests.writing import in_memory
 
 from assoc_ingest.database import writing
 
@@ -38,6 +41,9 @@ def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(name, str(home))
     for name in ("CLAUDE_CONFIG_DIR", "ASSOC_INGEST_DB"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TZ", "UTC0")  # some programs write local times without saying so
+    if hasattr(time, "tzset"):
+        time.tzset()
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +56,20 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def fresh(template: Path, tmp_path: Path) -> Callable[[], Path]:
+def place() -> Iterator[Path]:
+    """An empty directory in memory, where there is room: a thousand syncs wait for no disk."""
+    with tempfile.TemporaryDirectory(prefix="assoc-ingest-", dir=in_memory()) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def fresh(template: Path, place: Path) -> Callable[[], Path]:
     """Makes empty databases."""
     made = 0
 
     def make() -> Path:
         nonlocal made
         made += 1
-        return Path(shutil.copy(template, tmp_path / f"fresh-{made}.db"))
+        return Path(shutil.copy(template, place / f"fresh-{made}.db"))
 
     return make

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 from tests.cases import CASES, expected, home_of, readable
-from tests.dump import check, dump
+from tests.dump import check, connect, dump
 
 from assoc_ingest.sync import sync
+
+SECRETS = "claude/secrets-stay-in-the-archive"
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_home_becomes_the_expected_rows(
-    case: str, fresh: Callable[[], Path], tmp_path: Path, request: pytest.FixtureRequest
+    case: str, fresh: Callable[[], Path], place: Path, request: pytest.FixtureRequest
 ) -> None:
-    home, database = home_of(case, tmp_path), fresh()
+    home, database = home_of(case, place), fresh()
     sync(database, [home])
     check(database, home)
     shown = readable(dump(database))
@@ -29,3 +31,16 @@ def test_a_home_becomes_the_expected_rows(
         expected(case).write_text(shown, "utf-8")
     assert json.loads(shown) == json.loads(expected(case).read_text("utf-8"))
     assert shown == expected(case).read_text("utf-8"), "only the layout differs: run --golden"
+
+
+def test_no_secret_is_anywhere_but_in_the_archive(fresh: Callable[[], Path], place: Path) -> None:
+    home, database = home_of(SECRETS, place), fresh()
+    assert b"SECRET" in b"".join(path.read_bytes() for path in home.rglob("*.jsonl"))
+    sync(database, [home])
+    connection = connect(database)
+    tables = [name for (name,) in connection.execute("select name from pragma_table_list")]
+    tables.remove("archive")
+    for table in tables:
+        for row in connection.execute(f'select * from "{table}"'):
+            assert "secret" not in repr(tuple(row)).lower(), table
+    connection.close()

@@ -29,8 +29,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.dump import Dump, assert_same, check, connect, dump
+from tests.pieces import read_in_pieces
 from tests.strategies import lines
-from tests.writing import OTHER, PROJECT, SESSION, THIRD, wait_for_clock, write_bytes
+from tests.writing import OTHER, PROJECT, SESSION, THIRD, in_memory, wait_for_clock, write_bytes
 
 from assoc_ingest import archive, database
 from assoc_ingest.outcome import Report
@@ -104,17 +105,6 @@ def killed_at(step: int) -> Iterator[None]:
             opened[0].close()
 
 
-@contextmanager
-def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
-    """Read `chunk` bytes at a time and commit after about `batch` of them."""
-    with (
-        patch("assoc_ingest.tail.CHUNK", chunk),
-        patch("assoc_ingest.store.BATCH_BYTES", batch),
-        patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
-    ):
-        yield
-
-
 class Homes(RuleBasedStateMachine):
     """A home that changes, and its index."""
 
@@ -122,7 +112,7 @@ class Homes(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="homes-"))
+        self.place = Path(tempfile.mkdtemp(prefix="homes-", dir=in_memory()))
         self.home = self.place / "home"
         (self.home / PROJECT).mkdir(parents=True)
         self.database = Path(shutil.copy(self.template, self.place / "index.db"))

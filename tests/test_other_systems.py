@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta, timezone
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tests.dump import assert_same, check, connect, dump
 from assoc_ingest import archive
 from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.model import Line, Message, Transcript
+from assoc_ingest.model import LOG, Line, Message, Transcript
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.associate import folded_directory
 from assoc_ingest.sources.ccinsights import CCInsights
@@ -147,15 +147,17 @@ def documents() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("case", "place"), documents(), ids=[place for _, place in documents()])
+@pytest.mark.parametrize(
+    ("case", "document"), documents(), ids=[document for _, document in documents()]
+)
 @pytest.mark.parametrize("share", [0.0, 0.5], ids=["empty", "cut off"])
 def test_a_half_written_document_keeps_its_rows_and_is_read_again(
-    case: str, place: str, share: float, fresh: Callable[[], Path], tmp_path: Path
+    case: str, document: str, share: float, fresh: Callable[[], Path], tmp_path: Path
 ) -> None:
     database, home = fresh(), home_of(case, tmp_path)
     sync(database, [home])
     before = dump(database)
-    path = home / place
+    path = home / document
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
     assert sync(database, [home]).quarantined >= 1
@@ -455,3 +457,68 @@ def test_sqlite_reads_every_payload(fresh: Callable[[], Path], tmp_path: Path) -
     sync(database, [home])
     payloads = "select min(json_valid(payload)), max(length(payload)) < 300000 from hook_events"
     assert rows(database, payloads) == [(1, 1)]
+
+
+# -- any value in any field ----------------------------------------------------------------------
+
+ODD: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    1e300,
+    2**70,
+    "",
+    "\ud83d",
+    "x\0y",
+    [],
+    [1],
+    {},
+    {"a": []},
+)
+
+
+def files() -> list[tuple[str, str]]:
+    return [
+        (case, str(path.relative_to(CASES / case / "home")))
+        for case in sorted(str(p.relative_to(CASES)) for p in CASES.glob("*/*") if p.is_dir())
+        for path in sorted((CASES / case / "home").rglob("*.json*"))
+        if not case.startswith("claude")
+    ]
+
+
+def spoilt(value: object) -> Iterator[object]:
+    """Yield the value with each part of it in turn replaced by each odd value."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, item in value.items():
+            for odd in spoilt(item):
+                yield {**value, key: odd}
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            for odd in spoilt(item):
+                yield [*value[:place], odd, *value[place + 1 :]]
+
+
+@pytest.mark.parametrize(("case", "path"), files(), ids=[path for _, path in files()])
+def test_no_value_in_any_field_makes_a_source_fail(case: str, path: str) -> None:
+    source = SOURCES[case.split("/")[0]]
+    claim = source.claim(tuple(path.split("/")))
+    if claim is None:
+        return
+    data = (CASES / case / "home" / path).read_bytes()
+    parts = data.split(b"\n") if source.shape(claim) == LOG else [data]
+    for part in parts:
+        try:
+            value = json.loads(part)
+        except ValueError:
+            continue
+        for odd in spoilt(value):
+            text = json.dumps(odd).encode()
+            for record in source.parse(claim, [Line(0, text)]):
+                for field in record:
+                    assert isinstance(field, str | int | float | tuple | None), record
+                    if isinstance(field, str):
+                        field.encode()
+                        assert "\0" not in field, record
+                    elif isinstance(field, int):
+                        assert abs(field) < 2**63, record

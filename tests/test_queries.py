@@ -51,6 +51,7 @@ def _fill_stores(rows: Rows, file: int) -> None:
         )
         for key in ("1", "10", "2", "3")
     }  # fmt: skip
+    rows.file("tasks/crew/2.json", kind="task")
     rows.add(
         "task_dependencies", task_key="2", blocker_key="1", task_id=tasks["2"],
         blocker_id=tasks["1"], list_key="crew", file_id=file, source_id=rows.source,

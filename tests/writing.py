@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,11 @@ def wait_for_clock(place: Path) -> None:
     while probe.stat().st_ctime_ns == before:
         os.utime(probe)
     probe.unlink()
+
+
+def in_memory() -> str | None:
+    """Return a directory that is no disk, None if there is none with room to spare."""
+    memory = "/dev/shm"
+    if not os.path.isdir(memory) or not os.access(memory, os.W_OK):
+        return None
+    return memory if shutil.disk_usage(memory).free > 64 * 1024 * 1024 else None

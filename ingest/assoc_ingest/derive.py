@@ -19,7 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import copies, joins, links, lists, responses, sessions
+from . import copies, joins, links, lists, projects, responses, sessions
 from .touched import TEMPORARY, Touched, fill
 
 
@@ -38,7 +38,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     responses.refresh_tokens(connection)
     joins.refresh_references(connection)
     sessions.refresh_sessions(connection, touched)
-    sessions.refresh_projects(connection, touched)
+    projects.refresh_projects(connection, touched)
     joins.refresh_places(connection)
 
 

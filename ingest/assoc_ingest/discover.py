@@ -165,7 +165,9 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         Root(source, place)
         for place in (resolved, resolved / ASSOCIATE)  # it lives in Claude Code's home
         for source in sources.values()
-        if only in (None, source.name) and source.recognises(_Listing(place, source))
+        if only in (None, source.name)
+        and (place == resolved or source.name == "associate")
+        and source.recognises(_Listing(place, source))
     ]
     if not known:
         kinds = only or ", ".join(sources)

@@ -104,7 +104,7 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
     connection.execute(f"""
         with own as (
             select f.subagent_id, min(x.started_at) as started_at, max(x.ended_at) as ended_at,
-                sum(x.message_count) as message_count
+                max(x.message_count) as message_count -- one agent can lie under two projects
             from files f join transcripts x on x.file_id = f.id
             where f.session_id in {sessions} and f.subagent_id is not null
             group by f.subagent_id

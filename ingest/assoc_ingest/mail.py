@@ -98,5 +98,6 @@ def refresh_mail(connection: sqlite3.Connection) -> None:
 def _set(connection: sqlite3.Connection, column: str, target: str, condition: str = "1") -> None:
     connection.execute(
         f"update inbox_items set {column} = ({target})"
-        f" where id in (select id from affected_mail) and {condition} and {column} is not ({target})"
+        f" where id in (select id from affected_mail) and {condition}"
+        f" and {column} is not ({target})"
     )

@@ -1,11 +1,10 @@
-"""Sessions and projects: titles, times, counts and paths, from all that bears on them."""
+"""Sessions: titles, times and counts, from all that bears on them."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 
-from .touched import Touched, id_list
+from .touched import Touched
 
 _PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
 _MAX_TITLE = 200
@@ -131,7 +130,11 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                     and (p.kind <> 'queued_prompt' or p.uuid is not null or p.copy_of is null)
                 ) as prompt_count,
                 (select count(*) from tool_calls c
-                    where c.session_id = m.session_id and c.name is not null) as tool_call_count,
+                    where c.session_id = m.session_id and c.name is not null
+                    and not exists ( -- side agents repeat the calls of their session
+                        select 1 from messages b join messages o on o.id = b.copy_of
+                        where b.id = c.call_id and o.session_id = c.session_id)
+                ) as tool_call_count,
                 nullif(x.custom_title, '') as custom_title,
                 coalesce(nullif(x.ai_title, ''), nullif(e.title, '')) as ai_title,
                 nullif(x.agent_name, '') as agent_name,
@@ -175,10 +178,10 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
             left join stated e on e.session_id = m.session_id
         )
         update sessions set
-            title = substr(trim(replace(replace(replace(coalesce(
+            title = rtrim(substr(trim(replace(replace(replace(coalesce(
                 x.custom_title, x.ai_title, x.agent_name, x.index_title, x.summary,
                 x.first_prompt, x.history, x.slug, session_key
-            ), char(13), ''), char(10), ' '), char(9), ' ')), 1, {_MAX_TITLE}),
+            ), char(13), ''), char(10), ' '), char(9), ' ')), 1, {_MAX_TITLE})),
             title_source = case
                 when x.custom_title is not null then 'custom-title'
                 when x.ai_title is not null then iif(x.has_list, 'list', 'ai-title')
@@ -229,96 +232,3 @@ def _first_stated(column: str, condition: str = "1") -> str:
         f"(select i.{column} from entries i where i.session_id = o.session_id"
         f" and i.{column} is not null and {condition} order by i.place limit 1)"
     )
-
-
-def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Derive the rows of the projects of touched files, sessions and lists."""
-    rows = connection.execute(
-        "select project_id from files where id in (select id from touched_files)"
-        " union select project_id from sessions where id in (select id from touched_sessions)"
-        " union select p.id from projects p where p.path is null"
-        "  and exists (select 1 from prompts i where i.project_id = p.id)"
-    )
-    ids = {row[0] for row in rows if row[0] is not None} | touched.projects
-    connection.execute(  # a moved directory leaves the name that it had
-        f"delete from projects where id in ({id_list(ids)})"
-        " and not exists (select 1 from files f where f.project_id = projects.id)"
-        " and not exists (select 1 from session_entries e where e.project_id = projects.id)"
-        " and not exists (select 1 from project_entries e where e.project_id = projects.id)"
-    )
-    ids.intersection_update(
-        id_ for (id_,) in connection.execute("select id from projects").fetchall()
-    )
-    for project_id in ids:
-        listed = (
-            connection.execute(
-                "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch,"
-                "  f.kind = 'session_index'"
-                " from project_entries e join files f on f.id = e.file_id where e.project_id = ?"
-                " and e.file_id not in (select file_id from stale_lists)"
-                " order by f.gone_at is not null, f.path limit 1",
-                (project_id,),
-            ).fetchone()
-            or (None,) * 6
-        )
-        stated = _path_from_lines(connection, project_id)
-        path = stated or listed[1] if listed[5] else listed[1] or stated
-        path = path or _path_from_prompts(connection, project_id)
-        path = path.replace("\\", "/") if path else None
-        name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
-        name = name or path or _directory_name(connection, project_id)
-        connection.execute(
-            "update projects set path = ?1, name = ?2,"
-            " session_count = (select count(*) from sessions s"
-            "  where s.project_id = projects.id and s.kind <> 'sidechain'),"
-            " last_activity_at = (select max(s.ended_at) from sessions s"
-            "  where s.project_id = projects.id),"
-            " git_branch = coalesce(head_branch, ?3, (select s.git_branch from sessions s"
-            "  where s.project_id = projects.id and s.git_branch is not null"
-            "  order by s.ended_at desc, s.session_key limit 1)),"
-            " parent_id = (select o.id from projects o"
-            "  where o.source_id = projects.source_id and o.key = ?4)"
-            " where id = ?5",
-            (path, name, listed[4], listed[2], project_id),
-        )
-    if ids:  # a parent may come after its worktrees
-        connection.execute(
-            "update projects set parent_id = o.id from project_entries e, projects o"
-            " where e.project_id = projects.id and o.source_id = projects.source_id"
-            f" and o.key = e.parent_key and o.id in ({id_list(ids)})"
-        )
-
-
-def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return how the project's directory is written: its key is the same in folded letters."""
-    key, path = connection.execute(
-        "select p.key, (select min(f.path) from files f where f.project_id = p.id)"
-        " from projects p where p.id = ?",
-        (project_id,),
-    ).fetchone()
-    parts = path.split("/") if path else []
-    name: str = next((part for part in parts if part.casefold() == key), key)
-    return name
-
-
-def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return the working directory that the project's directory is named after, or the first."""
-    row = connection.execute(
-        "select coalesce(x.first_project_cwd, x.first_cwd) from files f"
-        " join transcripts x on x.file_id = f.id where f.project_id = ?"
-        " order by x.first_project_cwd is null, x.first_cwd is null,"
-        " f.kind <> 'transcript', x.started_at, f.path limit 1",
-        (project_id,),
-    ).fetchone()
-    path: str | None = row[0] if row else None
-    return path
-
-
-def _path_from_prompts(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return the directory that the prompt history names for the project's directory."""
-    row = connection.execute(
-        "select project_path from prompts where project_id = ?"
-        " order by timestamp is null, timestamp, project_path limit 1",
-        (project_id,),
-    ).fetchone()
-    return row[0] if row else None

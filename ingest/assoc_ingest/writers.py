@@ -151,9 +151,7 @@ INSERTS: dict[type, str] = {
     model.FileSnapshot: _of_file("file_snapshots", model.FileSnapshot, "on conflict do nothing"),
     model.SessionEntry: _of_file("session_entries", model.SessionEntry, _entry_merge()),
     model.ProjectEntry: _of_file("project_entries", model.ProjectEntry, "on conflict do nothing"),
-    model.TaskDependency: _of_file(
-        "task_links", model.TaskDependency, "on conflict do nothing"
-    ),
+    model.TaskDependency: _of_file("task_links", model.TaskDependency, "on conflict do nothing"),
     model.TaskChange: _of_file("task_changes", model.TaskChange),
     model.Todo: _of_file("todos", model.Todo, "on conflict do nothing"),
     model.TeamMember: _of_file("team_members", model.TeamMember),

@@ -2,6 +2,7 @@ CREATE INDEX agent_links_agent on agent_links (agent_key);
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
 CREATE INDEX documents_session on documents (session_id) where session_id is not null;
 CREATE INDEX documents_session_key on documents (session_key) where session_key is not null;
+CREATE UNIQUE INDEX file_snapshots_key on file_snapshots (file_id, path, coalesce(version, -1));
 CREATE INDEX file_snapshots_session on file_snapshots (session_id) where session_id is not null;
 CREATE INDEX files_kind on files (kind);
 CREATE INDEX files_project on files (project_id);
@@ -12,12 +13,16 @@ CREATE INDEX hook_events_session on hook_events (session_id) where session_id is
 CREATE INDEX hook_events_session_key on hook_events (session_key) where session_key is not null;
 CREATE INDEX hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
 CREATE INDEX inbox_items_copy on inbox_items (copy_of) where copy_of is not null;
+CREATE INDEX inbox_items_hash on inbox_items (text_hash);
 CREATE UNIQUE INDEX inbox_items_key on inbox_items (
     file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
 );
+CREATE INDEX inbox_items_message on inbox_items (message_key) where message_key is not null;
 CREATE INDEX inbox_items_session on inbox_items (session_id) where session_id is not null;
 CREATE INDEX inbox_items_team on inbox_items (team_id) where team_id is not null;
+CREATE UNIQUE INDEX inbox_items_use on inbox_items (file_id, tool_use_id) where tool_use_id is not null;
 CREATE INDEX issues_file on issues (file_id);
+CREATE UNIQUE INDEX links_key on links (file_id, kind, url, coalesce(session_key, ''));
 CREATE INDEX links_session on links (session_id) where session_id is not null;
 CREATE INDEX links_session_key on links (session_key) where session_key is not null;
 CREATE INDEX messages_copy on messages (copy_of) where copy_of is not null;
@@ -32,6 +37,7 @@ CREATE INDEX plans_session on plans (session_id) where session_id is not null;
 CREATE INDEX project_entries_project on project_entries (project_id);
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
 CREATE INDEX prompts_project on prompts (project_id) where project_id is not null;
+CREATE INDEX prompts_project_key on prompts (project_key) where project_key is not null;
 CREATE INDEX prompts_session on prompts (session_id) where session_id is not null;
 CREATE INDEX prompts_session_key on prompts (session_key) where session_key is not null;
 CREATE INDEX responses_file on responses (file_id);
@@ -47,14 +53,17 @@ CREATE INDEX sessions_forked on sessions (forked_from) where forked_from is not 
 CREATE INDEX sessions_key on sessions (session_key);
 CREATE INDEX sessions_linked on sessions (linked_session_id) where linked_session_id is not null;
 CREATE INDEX sessions_project on sessions (project_id, ended_at);
+CREATE INDEX sessions_slug on sessions (slug) where slug is not null;
 CREATE INDEX subagents_agent on subagents (agent_key);
 CREATE INDEX subagents_call on subagents (spawned_by) where spawned_by is not null;
 CREATE UNIQUE INDEX subagents_key on subagents (source_id, coalesce(session_key, ''), agent_key);
 CREATE INDEX subagents_parent on subagents (parent_id) where parent_id is not null;
 CREATE INDEX subagents_session on subagents (session_id);
 CREATE INDEX summaries_session on summaries (session_id);
+CREATE INDEX task_changes_file on task_changes (file_id) where file_id is not null;
 CREATE INDEX task_changes_task on task_changes (task_id);
 CREATE INDEX task_dependencies_blocker on task_dependencies (blocker_id) where blocker_id is not null;
+CREATE INDEX task_dependencies_file on task_dependencies (file_id);
 CREATE INDEX task_dependencies_task on task_dependencies (task_id) where task_id is not null;
 CREATE INDEX tasks_file on tasks (file_id) where file_id is not null;
 CREATE INDEX tasks_list on tasks (list_key);
@@ -133,8 +142,7 @@ CREATE TABLE file_snapshots (
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
-    unique (file_id, path, version)
+    byte_length integer not null
 ) strict;
 CREATE TABLE files (
     id integer primary key,
@@ -207,6 +215,7 @@ CREATE TABLE inbox_items (
     team_name text,
     message_key text,
     text_hash text,
+    tool_use_id text,
     ordinal integer not null default 0,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
@@ -240,8 +249,7 @@ CREATE TABLE links (
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
-    unique (file_id, kind, url)
+    byte_length integer not null
 ) strict;
 CREATE TABLE messages (
     id integer primary key,
@@ -351,6 +359,7 @@ CREATE TABLE prompts (
     project_path text,
     pasted text,
     paste_hashes text,
+    project_key text,
     session_key text,
     session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
@@ -453,6 +462,7 @@ CREATE TABLE sources (
     first_synced_at text not null,
     last_synced_at text not null,
     gone_at text,
+    cleanup_period_days integer,
     unique (kind, root)
 ) strict;
 CREATE TABLE subagents (
@@ -499,8 +509,13 @@ CREATE TABLE task_changes (
     field text not null,
     old_value text,
     new_value text,
-    seen_at text not null,
-    task_id integer not null references tasks (id) on delete cascade
+    timestamp text,
+    seen_at text,
+    task_key text,
+    list_key text,
+    task_id integer references tasks (id) on delete cascade,
+    file_id integer references files (id) on delete cascade,
+    byte_offset integer
 ) strict;
 CREATE TABLE task_dependencies (
     id integer primary key,
@@ -508,6 +523,15 @@ CREATE TABLE task_dependencies (
     blocker_key text not null,
     task_id integer references tasks (id) on delete set null,
     blocker_id integer references tasks (id) on delete set null,
+    list_key text not null,
+    source_id integer not null references sources (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade,
+    unique (source_id, list_key, task_key, blocker_key)
+) strict;
+CREATE TABLE task_links (
+    id integer primary key,
+    task_key text not null,
+    blocker_key text not null,
     list_key text not null,
     file_id integer not null references files (id) on delete cascade,
     unique (file_id, task_key, blocker_key)
@@ -776,6 +800,78 @@ CREATE TRIGGER tool_result_files_fts_update after update of text on tool_result_
     insert into tool_result_files_fts (tool_result_files_fts, rowid, text) values ('delete', old.id, old.text);
     insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
 end;
+CREATE VIEW active_sessions as
+with events as materialized (
+    select
+    f.source_id, h.session_key, h.session_id, h.event, h.agent_key, h.agent_type, h.cwd, h.model,
+    row_number() over (
+    partition by f.source_id, h.session_key
+    order by f.path, f.generation, h.byte_offset
+    ) as n
+    from hook_events h
+    join files f on f.id = h.file_id and f.gone_at is null
+    where h.session_key is not null
+    and (
+    h.event in ('SessionStart', 'Stop', 'SessionEnd')
+    or (h.event in ('SubagentStart', 'SubagentStop') and h.agent_key is not null)
+    )
+),
+known as materialized (
+    select
+    *,
+    min(iif(event in ('SessionStart', 'SubagentStart'), n, null))
+    over (partition by source_id, session_key) as since,
+    max(iif(event = 'SubagentStop', n, 0))
+    over (partition by source_id, session_key, agent_key) as stopped
+    from events
+),
+running as materialized (
+    select source_id, session_key, agent_key, agent_type, min(n) as n
+    from known
+    where event = 'SubagentStart' and n > stopped
+    group by source_id, session_key, agent_key
+),
+state as materialized (
+    select
+    source_id, session_key, max(session_id) as session_id, since,
+    max(iif(event in ('SessionStart', 'Stop', 'SessionEnd'), n, null)) as changed,
+    max(iif(event = 'SessionStart', n, null)) as started,
+    max(iif(event = 'SessionStart' and model is not null, n, null)) as named
+    from known
+    where n >= since
+    group by source_id, session_key
+)
+select
+    s.title as session,
+    case c.event
+    when 'Stop' then 'idle'
+    when 'SessionEnd' then 'completed'
+    else 'active'
+    end as status,
+    iif(c.event in ('Stop', 'SessionEnd'), 0, 1) as is_active,
+    w.cwd as cwd,
+    m.model as model,
+    (
+    select count(*)
+    from running r
+    where r.source_id = t.source_id and r.session_key = t.session_key
+    ) as running_subagents,
+    (
+    select json_group_array(json_object('agent_id', agent_key, 'agent_type', agent_type))
+    from (
+    select agent_key, agent_type
+    from running r
+    where r.source_id = t.source_id and r.session_key = t.session_key
+    order by r.n
+    )
+    ) as subagents,
+    t.session_key, t.session_id, t.source_id
+from state t
+left join sessions s on s.id = t.session_id
+left join known c on c.source_id = t.source_id and c.session_key = t.session_key and c.n = t.changed
+left join known w on w.source_id = t.source_id and w.session_key = t.session_key
+    and w.n = coalesce(t.started, t.since)
+left join known m on m.source_id = t.source_id and m.session_key = t.session_key and m.n = t.named;
 CREATE VIEW conversation as
 select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,

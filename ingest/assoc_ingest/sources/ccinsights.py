@@ -78,6 +78,8 @@ class CCInsights:
                 case ["projects.json" | "projects.json.bak"]:
                     if _has_projects(listing.content(path)):
                         return True
+                case ["projects", name] if name.startswith("-") or name[1:3] == "--":
+                    return False  # a home of Claude Code, which may be large
                 case ["projects", _, "chats", name] if name.endswith(_CHAT):
                     return True
         return False

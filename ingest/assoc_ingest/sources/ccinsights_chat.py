@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..model import Line, Record
+from .chat_reader import ChatReader
 from .claude_tools import result_text
 from .fields import json_text, mapping, obvious_text, placeholder, string
 from .jsonl import JSONObject
-from .reader import ChatReader
 
 _NOTICES = {
     "context_summary": ("compact_summary", "summary"),

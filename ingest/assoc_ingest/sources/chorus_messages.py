@@ -22,10 +22,10 @@ from collections.abc import Iterable
 import orjson
 
 from ..model import Line, Record, SessionEntry, Usage
+from .chat_reader import ChatReader
 from .claude_tools import result_text
 from .fields import json_text, mapping, obvious_text, placeholder, string
 from .jsonl import JSONObject
-from .reader import ChatReader
 
 _TYPES = frozenset(
     [

@@ -6,10 +6,10 @@
 ```
 
 `history.jsonl` is appended; the time is in milliseconds; lines before November 2025 have no
-`sessionId`. A pasted text stands in the line (`content`) up to 1,024 characters, else it is a file
-of its own, `paste-cache/<hash>.txt`, named by the first 16 hex digits of its SHA-256. Every fifth of
-these files is gone. Of a pasted image nothing is left but `[Image #1]`. Neighbouring repeats are
-normal. Other programs keep a `history.jsonl` too: ours has `display` in every line.
+`sessionId`. A pasted text stands in the line (`content`) up to 1,024 characters, else it is a
+file of its own, `paste-cache/<hash>.txt`, named by the first 16 hex digits of its SHA-256. Every
+fifth of these files is gone. Of a pasted image nothing is left but `[Image #1]`. Neighbouring
+repeats are normal. Other programs keep a `history.jsonl` too: ours has `display` in every line.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def is_prompt(line: JSONObject) -> bool:
 
 def believes(head: Sequence[bytes]) -> bool:
     """Is one of the first lines a prompt? An empty history is as good as none."""
-    found = (piece.object for data in head[:_HEAD_LINES] for piece in pieces(Line(0, data), is_prompt))
-    return any(value is not None and is_prompt(value) for value in found)
+    found = (piece for data in head[:_HEAD_LINES] for piece in pieces(Line(0, data), is_prompt))
+    return any(piece.object is not None and is_prompt(piece.object) for piece in found)
 
 
 def history(claim: Claim, lines: Iterable[Line]) -> list[Record]:

@@ -11,10 +11,10 @@ Everything but `sessionId` is optional, `customTitle`, `prUrl` and `prRepository
  "projectPath":"/srv/demo","isSidechain":false}]}
 ```
 
-**sessions/<pid>.json**: a session that is open now, `status` idle, busy, shell or waiting; deleted at
-exit, stale after a crash. **jobs/<8hex>/state.json**: a session in the background, `state` working,
-blocked or done. Both hold secrets (`bridgeSessionId`, `messagingSocketPath`; `providerEnv`), so
-only the keys named here are read of them, and their bytes are not kept.
+**sessions/<pid>.json**: a session that is open now, `status` idle, busy, shell or waiting; deleted
+at exit, stale after a crash. **jobs/<8hex>/state.json**: a session in the background, `state`
+working, blocked or done. Both hold secrets (`bridgeSessionId`, `messagingSocketPath`;
+`providerEnv`), so only the keys named here are read of them, and their bytes are not kept.
 
 ```json
 {"pid":4711,"sessionId":"0b7c","cwd":"/srv/demo","startedAt":1771500000000,"kind":"interactive",

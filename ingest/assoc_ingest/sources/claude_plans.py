@@ -1,7 +1,7 @@
 """Texts that Claude Code keeps as files: plans, and its memory of a project.
 
-**plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten whole. `<slug>` is the name
-of three words that the lines of its session carry. Its title is the first line that, trimmed,
+**plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten whole. `<slug>` is the
+name of three words that the lines of its session carry. Its title is the first line that, trimmed,
 starts with `# ` and says something after it; `(untitled)` if there is none. Each line is
 
 - `code_fence`: begins, after white space, with three backticks; opens or closes code;

@@ -55,6 +55,7 @@ from ..model import (
 from . import claude_history, claude_lists, claude_plans, claude_teams
 from .claude_paths import in_project, uuid
 from .fields import MAX_TEXT, json_text, string
+from .jsonl import JSONObject
 from .reader import Reader
 
 _todo_file = re.compile(rf"({uuid})-agent-(.+)\.json", re.DOTALL).fullmatch
@@ -140,7 +141,7 @@ def _in_project(parts: tuple[str, ...]) -> Claim | None:
     return None
 
 
-def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901, PLR0911
+def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901
     """Return the kind of a file: one line per place."""
     match parts:
         case ("history.jsonl",):
@@ -178,7 +179,6 @@ def _tasks(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     list_key = list_name(claim.parts[1])
     key = claim.parts[2].removesuffix(".json")
     for value in reader.document(lines):
-        metadata = reader.mapping(value, "metadata")
         reader.records.append(
             Task(
                 key,
@@ -188,15 +188,20 @@ def _tasks(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 reader.text(value, "status"),
                 reader.text(value, "owner"),
                 reader.text(value, "activeForm"),
-                json_text(metadata, lambda: reader.exact("metadata", metadata))
-                if metadata
-                else None,
+                _metadata(reader, value),
             )
         )
         edges = [(other, key) for other in reader.scalars(value, "blocks")]
         edges += [(key, other) for other in reader.scalars(value, "blockedBy")]
         reader.records.extend(TaskDependency(list_key, *edge) for edge in dict.fromkeys(edges))
     return reader.finish()
+
+
+def _metadata(reader: Reader, value: JSONObject) -> str | None:
+    metadata = reader.mapping(value, "metadata")
+    if not metadata:
+        return None
+    return json_text(metadata, lambda: reader.exact("metadata", metadata))
 
 
 def list_name(directory: str) -> str:

@@ -8,8 +8,8 @@ teams/<team>/inboxes/<agent>.json     [{"from","text","summary","timestamp","col
 
 **The configuration** may be missing, or vanish before the inboxes do. Its times are milliseconds,
 those of inboxes are ISO text; either is read in both. A member has `agentId` (opaque, mostly
-`name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`, `joinedAt`, `cwd`,
-`subscriptions`, `backendType`, `isActive`; all optional, the lead has no `prompt` and no `color`.
+`name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`, `joinedAt`,
+`cwd`, `subscriptions`, `backendType`, `isActive`; all optional, the lead has no `prompt`.
 For a team whose name has capitals or underscores, configuration and inboxes may lie in two
 directories, so a team is known by its directory's name in lower case with hyphens.
 

@@ -22,7 +22,6 @@ be read in stretches: the store merges them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 import orjson
@@ -61,7 +60,7 @@ from .fields import (
     sample,
     string,
 )
-from .jsonl import JSONObject, pieces
+from .jsonl import JSONObject, exact_object, pieces
 
 TRANSCRIPT_TYPES = frozenset(
     [
@@ -319,11 +318,10 @@ class TranscriptReader:
 
     def _exact_input(self, number: int, arguments: object) -> object:
         """Decode the line again with integers of any size; orjson made floats of the largest."""
-        try:
-            line = json.loads(self._data)
-            return line["message"]["content"][number]["input"]
-        except (ValueError, LookupError, TypeError, RecursionError):
-            return arguments
+        message = mapping(exact_object(self._data).get("message"))
+        content = message.get("content")
+        block = mapping(content[number]) if isinstance(content, list) else {}
+        return block.get("input", arguments)
 
     def _user(self, line: JSONObject) -> None:
         self._count_message()
@@ -465,20 +463,10 @@ class TranscriptReader:
             title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
             if title and leaf:
                 self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
-        elif kind == "pr-link":
-            self._url("pull_request", line.get("prUrl"), line.get("prRepository"))
-        elif kind == "frame-link":
-            self._url("frame", line.get("frameUrl"), line.get("title"))
-        elif kind == "worktree-state":
-            state = mapping(line.get("worktreeSession"))
-            self._url("worktree", state.get("worktreePath"), state.get("worktreeBranch"))
-        elif kind == "file-history-snapshot":
-            snapshot = mapping(line.get("snapshot"))
-            message = line.get("messageId") or snapshot.get("messageId")
-            for path, backup in mapping(snapshot.get("trackedFileBackups")).items():
-                self._snapshot(path, backup, message)
-        elif kind == "file-history-delta":
-            self._snapshot(line.get("trackingPath"), line.get("backup"), line.get("messageId"))
+        elif kind in ("pr-link", "frame-link", "worktree-state"):
+            self._link_line(kind, line)
+        elif kind in ("file-history-snapshot", "file-history-delta"):
+            self._snapshots_of(line)
         elif kind == "fork-context-ref":
             parent = string(line.get("parentSessionId"))
             if parent:
@@ -513,6 +501,15 @@ class TranscriptReader:
             return None
         return value if isinstance(value, dict) and "task_id" in value else None
 
+    def _link_line(self, kind: str, line: JSONObject) -> None:
+        if kind == "pr-link":
+            self._url("pull_request", line.get("prUrl"), line.get("prRepository"))
+        elif kind == "frame-link":
+            self._url("frame", line.get("frameUrl"), line.get("title"))
+        else:
+            state = mapping(line.get("worktreeSession"))
+            self._url("worktree", state.get("worktreePath"), state.get("worktreeBranch"))
+
     def _url(self, kind: str, url: object, title: object) -> None:
         if not isinstance(url, str) or not url:
             if url:  # none is stated when the session leaves its worktree
@@ -520,6 +517,15 @@ class TranscriptReader:
             return
         link = Link(kind, url, string(title), self._timestamp, self._start, self._length)
         self._urls.setdefault((kind, url), link)
+
+    def _snapshots_of(self, line: JSONObject) -> None:
+        """Read which files a snapshot tracks; a delta names the one that changed."""
+        if "trackingPath" in line:
+            self._snapshot(line["trackingPath"], line.get("backup"), line.get("messageId"))
+        snapshot = mapping(line.get("snapshot"))
+        message = line.get("messageId") or snapshot.get("messageId")
+        for path, backup in mapping(snapshot.get("trackedFileBackups")).items():
+            self._snapshot(path, backup, message)
 
     def _snapshot(self, path: object, backup: object, message: object) -> None:
         """Note a version of a tracked file; each snapshot repeats those before it."""
@@ -540,10 +546,15 @@ class TranscriptReader:
 
     def _item(self, item: InboxItem) -> None:
         """Add a message between agents, as this line shows it."""
-        place = {"ordinal": self._items, "byte_offset": self._start, "byte_length": self._length}
+        self._records.append(
+            item._replace(
+                team_name=string(self._line.get("teamName")),
+                ordinal=self._items,
+                byte_offset=self._start,
+                byte_length=self._length,
+            )
+        )
         self._items += 1
-        team = string(self._line.get("teamName"))
-        self._records.append(item._replace(team_name=team, **place))
 
     # -- rows ------------------------------------------------------------------------------------
 

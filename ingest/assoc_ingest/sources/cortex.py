@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..model import LOG, Claim, Line, Listing, Record
+from .chat_reader import ChatReader
 from .fields import name_text
 from .jsonl import JSONObject, complete_prefix
-from .reader import ChatReader
 
 _KINDS = {"user": "prompt", "assistant": "text"}
 

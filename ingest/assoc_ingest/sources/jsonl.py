@@ -95,6 +95,12 @@ def whole_value(data: bytes) -> tuple[object, str | None] | None:
     return found[0][""], found[1]
 
 
+def exact_object(data: bytes) -> JSONObject:
+    """Decode an object again with all digits of its integers, repaired as in `pieces`."""
+    found = _lenient(data.lstrip(_LEADING))
+    return found[0] if found else {}
+
+
 def _first(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) -> Piece:
     """Return the piece at the start of `data`, which is not blank."""
     whole = _whole_object(data)

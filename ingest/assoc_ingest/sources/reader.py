@@ -2,32 +2,19 @@
 
 A `Reader` hands out the objects of whole lines one by one, counts their types, and notes what is
 wrong with them: a stretch that is no object is quarantined, a field of the wrong type becomes None
-with an issue. A `ChatReader` gathers what a transcript is made of as well: one row per content
-block, the two halves of each tool call, and the facts of its session.
+with an issue. For a conversation, `ChatReader` gathers more.
 
 Whatever is gathered can be merged by the store with what the next stretch of the file gives.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-from ..model import Claim, Issue, Line, LineType, Message, Record, Transcript, Usage
+from ..model import Claim, Issue, Line, LineType, Record
 from ..when import Zone, is_without_zone, utc
-from . import claude_tools as tools
-from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, integer, is_count, sample
-from .jsonl import JSONObject, pieces, whole_value
-
-_MAX_PROMPT = 2000
-_SUMS = (
-    "line_count",
-    "all_input_tokens",
-    "all_output_tokens",
-    "all_cache_read_tokens",
-    "all_cache_write_tokens",
-)
+from .fields import integer, sample
+from .jsonl import JSONObject, exact_object, pieces, whole_value
 
 
 def _never(value: JSONObject) -> bool:
@@ -189,10 +176,7 @@ class Reader:
 
     def exact(self, key: str, value: object) -> object:
         """Decode a field of the present line again, with integers of any size."""
-        try:
-            return json.loads(self.data)[key]
-        except (ValueError, LookupError, RecursionError):
-            return value
+        return exact_object(self.data).get(key, value)
 
     def _expect(self, is_right: bool, key: str, value: object) -> None:
         if not is_right:
@@ -203,136 +187,3 @@ class Reader:
             return  # the thousandth item of a list that has the same fault says nothing new
         self._noted.add((self.start, reason))
         self.records.append(Issue(reason, quarantined, sample(self.data), self.start, self.length))
-
-
-class ChatReader(Reader):
-    """Reads the lines of a conversation."""
-
-    def __init__(self, claim: Claim, zone: Zone | None = None) -> None:
-        super().__init__(claim, zone)
-        self._calls: dict[str, tools.Call] = {}
-        self._results: dict[str, tools.Result] = {}
-        self._usage: dict[str, Usage] = {}
-        self._facts: dict[str, Any] = {}
-        self._message_count = 0
-        self._started: str | None = None
-        self._ended: str | None = None
-        self._block = 0
-        self._uuid: str | None = None
-        self._moment: str | None = None
-        self.model: str | None = None
-        """The model that the present line states."""
-
-    def begin(self, value: JSONObject, *, is_message: bool) -> None:
-        """Begin a line: its time, its id, and whether it counts as a message."""
-        moment = self._moment = self.time(value, "timestamp")
-        if moment is not None:
-            self._started = min(self._started or moment, moment)
-            self._ended = max(self._ended or moment, moment)
-        self._uuid = self.text(value, "uuid")
-        self._block = 0
-        self.model = None
-        self._message_count += is_message
-
-    def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
-        """Add the row of the next block of the line."""
-        is_cut = len(text) > MAX_TEXT
-        text = text[:MAX_TEXT] if is_cut else text
-        is_tool = kind in TOOL_KINDS
-        if kind == "prompt" and text.strip():
-            self._facts.setdefault("first_prompt", text[:_MAX_PROMPT])
-        self.records.append(
-            Message(
-                kind,
-                None if is_tool else text,
-                text if is_tool else None,
-                role,
-                self._moment,
-                self.model,
-                self._uuid,
-                None,
-                0,
-                0,
-                int(is_error),
-                int(is_cut),
-                has_cjk(text),
-                self.start,
-                self.length,
-                self._block,
-            )
-        )
-        self._block += 1
-
-    def call(
-        self, name: str | None, arguments: JSONObject, text: str, tool_use_id: str | None
-    ) -> None:
-        """Add a tool call: its row, and the half that a result completes."""
-        position = (self.start, self._block)
-        call = tools.Call(name, tools.target(arguments), self._moment, position, self.length)
-        self.say("tool_use", text, "assistant")
-        if tool_use_id is None:
-            self.records.append(tools.joined(None, call, None))
-        else:
-            self._calls.setdefault(tool_use_id, call)
-
-    def answer(
-        self, text: str, tool_use_id: str | None, *, is_error: bool, is_timed: bool = True
-    ) -> None:
-        """Add the result of a tool call: its row, and the half that belongs to the call.
-
-        A result on the line of its call is not timed: the line has the time of the call.
-        """
-        position = (self.start, self._block)
-        self.say("tool_result", text, "user", is_error=is_error)
-        if tool_use_id is not None:
-            answer = tools.Result(
-                is_error,
-                self._moment if is_timed else None,
-                None,
-                None,
-                None,
-                position,
-                self.length,
-            )
-            self._results.setdefault(tool_use_id, answer)
-
-    def spend(self, usage: Usage) -> None:
-        """Note token counts; of lines with the same key the last counts: they state the same."""
-        known = self._usage.get(usage.response_key)
-        if known is not None:
-            sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
-            usage = usage._replace(**sums)
-        self._usage[usage.response_key] = usage
-
-    def count(self, value: JSONObject, key: str) -> int:
-        """Return a number of tokens, 0 where none is stated."""
-        found = value.get(key)
-        self._expect(found is None or is_count(found), key, found)
-        return found if isinstance(found, int) and is_count(found) else 0
-
-    def fact(self, name: str, value: str | None) -> None:
-        """Note a fact of the session; the last one counts."""
-        if value is not None:
-            self._facts[name] = value
-
-    @property
-    def moment(self) -> str | None:
-        """The time of the present line."""
-        return self._moment
-
-    def finish(self) -> list[Record]:
-        """Return all that was gathered: messages in the order of the file first."""
-        if self.is_local:
-            self._facts["time_zone"] = "local"
-        for identity in self._calls.keys() | self._results.keys():
-            call, answer = self._calls.get(identity), self._results.get(identity)
-            self.records.append(tools.joined(identity, call, answer))
-        self.records.extend(self._usage.values())
-        if self._types:
-            facts = Transcript(
-                started_at=self._started,
-                ended_at=self._ended,
-                message_count=self._message_count,
-            )
-            self.records.append(facts._replace(**self._facts))
-        return super().finish()
