@@ -179,6 +179,10 @@ create table messages ( -- A content block of a line: what was said, thought, ca
     unique (file_id, byte_offset, block)
 ) strict;
 create index messages_session on messages (session_id, kind);
+-- These two make the counts of a session cost what it has of them, not what it has of messages.
+create index messages_prompts on messages (session_id, file_id, subagent_id, uuid, copy_of, byte_offset, kind)
+    where kind in ('prompt', 'command', 'bash_input', 'queued_prompt');
+create index messages_copied on messages (session_id, kind) where copy_of is not null;
 create index messages_subagent on messages (subagent_id) where subagent_id is not null;
 create index messages_uuid on messages (uuid, file_id) where uuid is not null;
 create index messages_copy on messages (copy_of) where copy_of is not null;
@@ -301,7 +305,11 @@ create table responses ( -- An API response, its tokens counted once however man
     byte_offset integer not null,
     byte_length integer not null
 ) strict;
-create index responses_session on responses (session_id);
+-- Holds all that a session sums up, so that the sums do not read the rows.
+create index responses_session on responses (
+    session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,
+    cache_write_1h_tokens, stated_cost_usd
+);
 create index responses_subagent on responses (subagent_id) where subagent_id is not null;
 create index responses_file on responses (file_id);
 create index responses_model on responses (model, timestamp);

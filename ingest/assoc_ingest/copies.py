@@ -21,7 +21,8 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
 
     A file is *affected* when it has a line that another file has as well and one of the two has
     just changed: then the time since when it went its own way may have changed, and with it which
-    of its lines are originals. Returns the affected files.
+    of its lines are originals. Returns the affected files, with those whose copies now point
+    elsewhere.
     """
     repeated, sharing = _new_lines_that_stand_twice(connection, touched)
     affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
@@ -57,6 +58,11 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " cross join messages m on m.uuid = u.uuid"
         " join files f on f.id = m.file_id)"
     )
+    rows = connection.execute(  # what hangs on originals must be looked at in other files, too
+        "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
+        " where m.copy_of is not c.copy_of"
+    )
+    affected.update(file_id for (file_id,) in rows)
     connection.execute(
         "update messages set copy_of = c.copy_of from canonical c"
         " where c.id = messages.id and messages.copy_of is not c.copy_of"
@@ -116,19 +122,23 @@ def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: s
     """
     for file_id in touched.files | affected:
         is_anew = file_id in affected
-        entries = connection.execute(
-            f"select id, byte_offset, text from messages"
-            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by byte_offset",
-            (file_id, is_anew),
-        ).fetchall()
-        if not entries:
+        if not connection.execute(
+            f"select 1 from messages where file_id = ? and {_QUEUED} limit 1", (file_id,)
+        ).fetchone():
             continue
         rows = connection.execute(
             "select id, byte_offset, text, copy_of from messages"
             f" where file_id = ? and id >= ? and role = 'user' and text <> '' and not ({_QUEUED})"
             " order by byte_offset, block",
             (file_id, 0 if is_anew else touched.first_message_id),
-        )
+        ).fetchall()
+        if not rows and not is_anew:
+            continue
+        entries = connection.execute(
+            f"select id, byte_offset, text from messages"
+            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by byte_offset",
+            (file_id, is_anew),
+        ).fetchall()
         open_entries: dict[str, list[tuple[int, int]]] = {}
         for entry_id, offset, text in reversed(entries):
             open_entries.setdefault(text, []).append((entry_id, offset))

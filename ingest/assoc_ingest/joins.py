@@ -186,7 +186,7 @@ def _refresh_results(connection: sqlite3.Connection) -> None:
     connection.execute(
         f"update tool_result_files set tool_use_id = ({target})"
         " where session_id in (select id from touched_sessions)"
-        " and substr(name, 1, length(tool_use_id)) is not tool_use_id"
+        " and (tool_use_id is null or substr(name, 1, length(tool_use_id)) <> tool_use_id)"
         f" and tool_use_id is not ({target})"
     )
 

@@ -131,9 +131,12 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 ) as prompt_count,
                 (select count(*) from tool_calls c
                     where c.session_id = m.session_id and c.name is not null
-                    and not exists ( -- side agents repeat the calls of their session
-                        select 1 from messages b join messages o on o.id = b.copy_of
-                        where b.id = c.call_id and o.session_id = c.session_id)
+                ) - ( -- side agents repeat the calls of their session
+                    select count(*) from messages b
+                    cross join tool_calls c on c.call_id = b.id
+                    cross join messages o on o.id = b.copy_of
+                    where b.session_id = m.session_id and b.kind = 'tool_use'
+                    and b.copy_of is not null and o.session_id = b.session_id
                 ) as tool_call_count,
                 nullif(x.custom_title, '') as custom_title,
                 coalesce(nullif(x.ai_title, ''), nullif(e.title, '')) as ai_title,

@@ -25,8 +25,11 @@ CREATE INDEX issues_file on issues (file_id);
 CREATE UNIQUE INDEX links_key on links (file_id, kind, url, coalesce(session_key, ''));
 CREATE INDEX links_session on links (session_id) where session_id is not null;
 CREATE INDEX links_session_key on links (session_key) where session_key is not null;
+CREATE INDEX messages_copied on messages (session_id, kind) where copy_of is not null;
 CREATE INDEX messages_copy on messages (copy_of) where copy_of is not null;
 CREATE INDEX messages_has_cjk on messages (id) where has_cjk = 1;
+CREATE INDEX messages_prompts on messages (session_id, file_id, subagent_id, uuid, copy_of, byte_offset, kind)
+    where kind in ('prompt', 'command', 'bash_input', 'queued_prompt');
 CREATE INDEX messages_queued on messages (file_id) where kind in ('queued_prompt', 'task_notification') and uuid is null;
 CREATE INDEX messages_session on messages (session_id, kind);
 CREATE INDEX messages_subagent on messages (subagent_id) where subagent_id is not null;
@@ -42,7 +45,10 @@ CREATE INDEX prompts_session on prompts (session_id) where session_id is not nul
 CREATE INDEX prompts_session_key on prompts (session_key) where session_key is not null;
 CREATE INDEX responses_file on responses (file_id);
 CREATE INDEX responses_model on responses (model, timestamp);
-CREATE INDEX responses_session on responses (session_id);
+CREATE INDEX responses_session on responses (
+    session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,
+    cache_write_1h_tokens, stated_cost_usd
+);
 CREATE INDEX responses_subagent on responses (subagent_id) where subagent_id is not null;
 CREATE INDEX session_entries_linked on session_entries (linked_session_key) where linked_session_key is not null;
 CREATE INDEX session_entries_linked_id on session_entries (linked_session_id) where linked_session_id is not null;

@@ -1,0 +1,565 @@
+"""The stores of Claude Code beside its transcripts: what changes, vanishes and returns between
+syncs, what is left alone, and what is never read.
+
+What each store looks like in the tables is shown by the golden cases; that it does not matter in
+which order files come, by the conformance tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dump import assert_same, check, connect, dump
+from tests.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
+
+from assoc_ingest import reading, store
+from assoc_ingest.discover import recognised
+from assoc_ingest.errors import UsageError
+from assoc_ingest.outcome import Report
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sync import sync
+
+SECRET = "sk-planted-4f2a9c"
+INBOX = "teams/crew/inboxes/alice.json"
+
+
+class Place:
+    """A home and its index."""
+
+    def __init__(self, home: Path, database: Path, template: Path) -> None:
+        self.home, self.database, self._template = home, database, template
+        self._clock = 1_768_900_000
+        write(home, f"{PROJECT}/{SESSION}.jsonl", user("plan the loader", slug="nimble-comet"))
+
+    def put(self, path: str, value: Any) -> Path:
+        """Write a document, later than all before."""
+        file = write_bytes(self.home, path, value if isinstance(value, bytes) else dumps(value))
+        self._clock += 1
+        os.utime(file, (self._clock, self._clock))
+        return file
+
+    def remove(self, path: str) -> None:
+        (self.home / path).unlink()
+
+    def sync(self) -> Report:
+        report = sync(self.database, [self.home])
+        check(self.database, self.home)
+        return report
+
+    def rows(self, question: str) -> list[tuple[Any, ...]]:
+        connection = connect(self.database)
+        try:
+            return [tuple(row) for row in connection.execute(question)]
+        finally:
+            connection.close()
+
+    def is_as_from_scratch(self) -> None:
+        """Assert that one sync of what lies there now gives the same rows."""
+        oracle = self.database.with_name("oracle.db")
+        shutil.copy(self._template, oracle)
+        sync(oracle, [self.home])
+        assert_same(dump(self.database), dump(oracle))
+
+
+@pytest.fixture
+def place(tmp_path: Path, fresh: Callable[[], Path], template: Path) -> Place:
+    return Place(tmp_path / "home", fresh(), template)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The paths of all files that a sync opens."""
+    paths = []
+    open_regular = reading.open_regular
+
+    def remembering(path: str) -> int:
+        paths.append(path)
+        return open_regular(path)
+
+    monkeypatch.setattr(reading, "open_regular", remembering)
+    yield paths
+
+
+def task(number: str, **more: Any) -> dict[str, Any]:
+    return {"id": number, "subject": f"Task {number}", "status": "pending", **more}
+
+
+def message(text: str, *, read: bool = False, second: int = 0) -> dict[str, Any]:
+    moment = f"2026-02-17T07:{second // 60:02d}:{second % 60:02d}.000Z"
+    return {"from": "bob", "text": text, "timestamp": moment, "read": read}
+
+
+# -- tasks ---------------------------------------------------------------------------------------
+
+
+def test_changes_of_a_task_are_kept(place: Place) -> None:
+    place.put(f"tasks/{SESSION}/1.json", task("1"))
+    place.sync()
+    place.put(f"tasks/{SESSION}/1.json", task("1", status="in_progress", owner="alice"))
+    place.sync()
+    place.put(f"tasks/{SESSION}/1.json", task("1", status="completed", owner="alice"))
+    place.sync()
+    assert place.rows("select field, old_value, new_value from task_changes order by id") == [
+        ("status", "pending", "in_progress"),
+        ("owner", None, "alice"),
+        ("status", "in_progress", "completed"),
+    ]
+    place.is_as_from_scratch()
+
+
+def test_a_finished_list_is_deleted_and_its_tasks_stay(place: Place) -> None:
+    place.put(f"tasks/{SESSION}/1.json", task("1"))
+    place.put(f"tasks/{SESSION}/2.json", task("2"))
+    place.sync()
+    before = place.rows("select id, task_key from tasks order by id")
+    place.remove(f"tasks/{SESSION}/1.json")
+    place.sync()
+    assert place.rows("select task_key from tasks where gone_at is not null") == [("1",)]
+    place.put(f"tasks/{SESSION}/1.json", task("1"))
+    place.sync()
+    assert place.rows("select task_key from tasks where gone_at is not null") == []
+    assert place.rows("select id, task_key from tasks order by id") == before
+    place.is_as_from_scratch()
+
+
+def test_a_task_with_the_content_of_a_vanished_one_is_another_task(place: Place) -> None:
+    place.put("tasks/a/1.json", {"subject": "the same"})
+    place.sync()
+    (place.home / "tasks/b").mkdir()
+    (place.home / "tasks/a/1.json").rename(place.home / "tasks/b/1.json")
+    place.sync()
+    assert place.rows("select list_key, gone_at is null from tasks order by 1") == [
+        ("a", 0),
+        ("b", 1),
+    ]
+
+
+def test_a_half_written_task_keeps_what_was_read_and_is_read_again(place: Place) -> None:
+    path = f"tasks/{SESSION}/1.json"
+    place.put(path, task("1", blockedBy=["2"]))
+    place.sync()
+    place.put(path, b'{"id":"1","subject":"Ta')
+    place.sync()
+    assert place.rows("select subject, gone_at from tasks") == [("Task 1", None)]
+    assert place.rows("select blocker_key from task_dependencies") == [("2",)]
+    assert place.rows("select quarantined from issues") == [(1,)]
+    place.put(path, task("1", status="completed"))
+    place.sync()
+    assert place.rows("select status from tasks") == [("completed",)]
+    assert place.rows("select count(*) from issues") == [(0,)]
+    place.is_as_from_scratch()
+
+
+def test_an_edge_stands_once_as_long_as_one_of_its_tasks_states_it(place: Place) -> None:
+    place.put("tasks/a/1.json", task("1", blocks=["2"]))
+    place.put("tasks/a/2.json", task("2", blockedBy=["1"]))
+    place.sync()
+    edges = "select task_key, blocker_key, task_id is not null from task_dependencies"
+    assert place.rows(edges) == [("2", "1", 1)]
+    place.put("tasks/a/1.json", task("1"))
+    place.sync()
+    assert place.rows(edges) == [("2", "1", 1)]
+    place.is_as_from_scratch()
+    place.put("tasks/a/2.json", task("2"))
+    place.sync()
+    assert place.rows(edges) == []
+    place.is_as_from_scratch()
+
+
+# -- inboxes and teams ---------------------------------------------------------------------------
+
+
+def test_one_of_a_thousand_messages_is_read_and_little_is_written(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [message(f"number {second}", second=second) for second in range(1000)]
+    place.put(INBOX, messages)
+    place.sync()
+    before = place.rows("select id, text from inbox_items order by id")
+    messages[500]["read"] = True
+    place.put(INBOX, messages)
+    changes = []
+    finish = store.Batch.finish
+
+    def counting(batch: store.Batch) -> store.Written:
+        changes.append(batch.connection.total_changes)
+        return finish(batch)
+
+    monkeypatch.setattr(store.Batch, "finish", counting)
+    place.sync()
+    assert len(changes) == 1, "one transaction"
+    assert changes[0] < 50
+    assert place.rows("select id, text from inbox_items order by id") == before
+    assert place.rows("select text from inbox_items where is_read = 1") == [("number 500",)]
+    place.is_as_from_scratch()
+
+
+def test_a_message_that_vanished_is_kept_and_may_return(place: Place) -> None:
+    place.put(INBOX, [message("one"), message("two"), message("two")])
+    place.sync()
+    place.put(INBOX, [message("two")])
+    place.sync()
+    gone = "select text, ordinal from inbox_items where gone_at is not null order by 1, 2"
+    assert place.rows(gone) == [("one", 0), ("two", 1)]
+    place.remove(INBOX)
+    place.sync()
+    assert place.rows(gone) == [("one", 0), ("two", 0), ("two", 1)]
+    place.put(INBOX, [message("one"), message("two"), message("two")])
+    place.sync()
+    assert place.rows(gone) == []
+    place.is_as_from_scratch()
+
+
+def test_a_team_outlives_its_directory(place: Place) -> None:
+    place.put("teams/crew/config.json", {"name": "crew", "members": [{"name": "alice"}]})
+    place.put(INBOX, [message("hello")])
+    place.sync()
+    assert place.rows("select name, gone_at from teams") == [("crew", None)]
+    place.remove("teams/crew/config.json")
+    place.sync()
+    assert place.rows("select name, gone_at from teams") == [("crew", None)]
+    place.remove(INBOX)
+    place.sync()
+    assert place.rows("select name, gone_at is null from teams") == [("crew", 0)]
+    assert place.rows("select name from team_members") == [("alice",)]
+    place.put(INBOX, [message("hello")])
+    place.sync()
+    assert place.rows("select gone_at from teams") == [(None,)]
+
+
+def test_a_new_lead_of_a_team_is_found(place: Place) -> None:
+    write(place.home, f"{PROJECT}/{OTHER}.jsonl", user("lead", sessionId=OTHER))
+    for lead in (SESSION, OTHER, "1c8d3a5f-0000-4333-9444-555566667777"):
+        place.put("teams/crew/config.json", {"leadSessionId": lead})
+        place.sync()
+        place.is_as_from_scratch()
+    assert place.rows("select lead_session_id from teams") == [(None,)]
+
+
+def test_messages_in_a_transcript_find_their_inbox_whichever_comes_first(place: Place) -> None:
+    line = '<teammate-message teammate_id="bob" color="blue">\nhello\n</teammate-message>'
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", user(line, teamName="Crew"))
+    place.sync()
+    repeated = "select count(*), count(copy_of) from inbox_items where channel = 'transcript'"
+    assert place.rows(repeated) == [(1, 0)]
+    place.put(INBOX, [message("hello")])
+    place.sync()
+    assert place.rows(repeated) == [(1, 1)]
+    place.is_as_from_scratch()
+    place.put(INBOX, [message("goodbye")])
+    place.sync()
+    assert place.rows(repeated) == [(1, 1)], "the inbox row is kept as gone"
+
+
+def test_the_halves_of_a_sent_message_meet_across_syncs(place: Place) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "SendMessage"}
+    call["input"] = {"recipient": "alice", "content": "hello", "summary": "hi"}  # type: ignore[assignment]
+    lines = [
+        {**user("x", "a1"), "type": "assistant", "message": {"content": [call]}},
+        user(
+            [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sent"}],
+            "u2",
+            toolUseResult={"msg_id": "m1", "routing": {"sender": "lead", "target": "@alice"}},
+        ),
+    ]
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", lines[0])
+    place.sync()
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", *lines)
+    place.sync()
+    assert place.rows("select sender, recipient, text, summary, message_key from inbox_items") == [
+        ("lead", "alice", "hello", "hi", "m1")
+    ]
+    place.is_as_from_scratch()
+
+
+# -- other stores --------------------------------------------------------------------------------
+
+
+def test_todo_lists_that_say_nothing_are_opened_once(place: Place, opened: list[str]) -> None:
+    for number in range(200):
+        content = b"[]" if number % 2 else b""
+        place.put(f"todos/{SESSION}-agent-{number:07x}.json", content)
+    place.sync()
+    assert place.rows("select count(*) from todos") == [(0,)]
+    assert place.rows("select count(*) from issues") == [(0,)]
+    opened.clear()
+    assert place.sync().files_read == 0
+    assert opened == []
+
+
+def test_todos_replace_those_before(place: Place) -> None:
+    path = f"todos/{SESSION}-agent-{SESSION}.json"
+    place.put(path, [{"content": "one"}, {"content": "two"}])
+    place.sync()
+    place.put(path, [{"content": "two", "status": "completed"}])
+    place.sync()
+    assert place.rows("select content, status from todos") == [("two", "completed")]
+    place.put(path, [])
+    place.sync()
+    assert place.rows("select content from todos") == []
+
+
+def test_a_paste_is_put_into_its_prompt_when_it_comes(place: Place) -> None:
+    pasted = {"1": {"content": "inline"}, "2": {"contentHash": "00112233445566aa"}}
+    prompt = {"display": "look", "timestamp": 1768900000000, "project": "/srv/demo"}
+    place.put("history.jsonl", dumps({**prompt, "pastedContents": pasted}) + b"\n")
+    place.sync()
+    assert place.rows("select pasted from prompts") == [("inline",)]
+    place.put("paste-cache/00112233445566aa.txt", b"from a file")
+    place.sync()
+    assert place.rows("select pasted from prompts") == [("inline\nfrom a file",)]
+    place.is_as_from_scratch()
+
+
+def test_a_prompt_titles_a_session_without_one_whichever_comes_first(place: Place) -> None:
+    write(place.home, f"{PROJECT}/{OTHER}.jsonl", {"type": "mode", "mode": "plan", "sessionId": OTHER})
+    place.sync()
+    prompt = {"display": "first", "timestamp": 1768900000000, "sessionId": OTHER}
+    later = {"display": "second", "timestamp": 1768900001000, "sessionId": OTHER}
+    title = f"select title, title_source from sessions where session_key = '{OTHER}'"
+    place.put("history.jsonl", dumps(prompt) + b"\n")
+    place.sync()
+    assert place.rows(title) == [("first", "history")]
+    place.put("history.jsonl", dumps(prompt) + b"\n" + dumps(later) + b"\n")
+    place.sync()
+    assert place.rows(title) == [("first", "history")]
+    place.is_as_from_scratch()
+
+
+def test_a_plan_finds_its_session_whichever_comes_first(place: Place) -> None:
+    place.put("plans/brisk-maple.md", b"# Later\n")
+    place.put("plans/nimble-comet-agent-a1b2c3d.md", b"# Now\n")
+    place.sync()
+    found = "select title, session_id is not null from plans order by title"
+    assert place.rows(found) == [("Later", 0), ("Now", 1)]
+    line = user("build", sessionId=OTHER, slug="brisk-maple")
+    write(place.home, f"{PROJECT}/{OTHER}.jsonl", line)
+    place.sync()
+    assert place.rows(found) == [("Later", 1), ("Now", 1)]
+    place.is_as_from_scratch()
+
+
+def test_a_plan_that_is_rewritten_replaces_its_lines(place: Place) -> None:
+    place.put("plans/nimble-comet.md", b"# One\n\ntext\n")
+    place.sync()
+    place.put("plans/nimble-comet.md", b"# Two\n")
+    place.sync()
+    assert place.rows("select title from plans") == [("Two",)]
+    assert place.rows("select number, kind, text from plan_lines") == [(1, "heading", "# Two")]
+    place.remove("plans/nimble-comet.md")
+    place.sync()
+    assert place.rows("select title from plans") == [("Two",)], "a file that vanishes keeps rows"
+
+
+def test_an_open_session_is_busy_until_its_file_is_gone(place: Place) -> None:
+    entry = {"sessionId": SESSION, "status": "busy", "cwd": "/srv/demo"}
+    place.put("sessions/4711.json", entry)
+    place.sync()
+    status = "select status from sessions"
+    assert place.rows(status) == [("busy",)]
+    place.put("sessions/4711.json", {**entry, "status": "idle"})
+    place.sync()
+    assert place.rows(status) == [("idle",)]
+    place.remove("sessions/4711.json")
+    place.sync()
+    assert place.rows(status) == [(None,)]
+
+
+def test_how_long_transcripts_are_kept_is_known(place: Place) -> None:
+    place.sync()
+    assert place.rows("select cleanup_period_days from sources") == [(None,)]
+    place.put("settings.json", {"cleanupPeriodDays": 365, "model": "opus"})
+    place.sync()
+    assert place.rows("select cleanup_period_days from sources") == [(365,)]
+
+
+def test_a_document_that_is_replaced_while_it_is_read_is_read_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.put(INBOX, [message("before")])
+    place.sync()
+    place.put(INBOX, [message("meanwhile")])
+    open_regular, replaced = reading.open_regular, []
+
+    def replacing(path: str) -> int:
+        descriptor = open_regular(path)
+        if path.endswith("alice.json") and not replaced:
+            other = place.put(f"{INBOX}.tmp.77", [message("at last")])
+            other.replace(path)
+            replaced.append(path)
+        return descriptor
+
+    monkeypatch.setattr(reading, "open_regular", replacing)
+    sync(place.database, [place.home])
+    present = "select text from inbox_items where gone_at is null"
+    assert replaced
+    assert place.rows(present) == [("meanwhile",)]
+    place.sync()
+    assert place.rows(present) == [("at last",)]
+
+
+# -- what is left alone --------------------------------------------------------------------------
+
+IGNORED = (
+    f"tasks/{SESSION}/.lock",
+    f"tasks/{SESSION}/.highwatermark",
+    f"tasks/{SESSION}/1.json.tmp.4711.1768900000000",
+    f"tasks/{SESSION}/1.json.lock",
+    f"todos/{SESSION}-agent-{SESSION}.json.bak",
+    "todos/notes.json",
+    f"{INBOX}.tmp",
+    f"{INBOX}.tmp.77.1768900000000.ab12",
+    "teams/crew/inboxes/alice.json.lock",
+    "teams/crew/notes.json",
+    "plans/draft.bak.md",
+    "plans/notes.txt",
+    ".last-cleanup",
+    "stats-cache.json",
+    f"backups/home/{PROJECT}/{OTHER}.jsonl",
+    f"backup/{PROJECT}/{OTHER}.jsonl",
+    f"projects.bak-1/-srv-demo/{OTHER}.jsonl",
+    f"{PROJECT}/{OTHER}.jsonl.bak",
+    f"{PROJECT}/{OTHER}.tmp.jsonl",
+    "home.zip",
+    "plugins/cache/listing.jsonl",
+    "skills/tidy/SKILL.md",
+    "commands/tidy.md",
+    "agents/tidy.md",
+    "output-styles/terse.md",
+    "cache/changelog.md",
+    "downloads/a.jsonl",
+    "uploads/a.txt",
+    "statsig/statsig.cached.json",
+    "chrome/a.json",
+    "homunculus/observations.jsonl",
+    "transcripts/ses_0001.jsonl",
+    "jobs/0b7c2f4e/timeline.jsonl",
+    "ide/4711.lock",
+    f"{PROJECT}/{SESSION}/workflows/scripts/survey.js",
+    f"file-history/{SESSION}/notes",
+)
+
+
+def test_what_is_no_store_is_left_alone(place: Place, opened: list[str]) -> None:
+    place.sync()
+    before = dump(place.database)
+    for path in IGNORED:
+        place.put(path, dumps(user("foreign", sessionId="ses_0001")) + b"\n")
+    opened.clear()
+    place.sync()
+    assert opened == []
+    assert_same(dump(place.database), before)
+
+
+NEVER_OPENED = (
+    ".credentials.json",
+    ".claude.json",
+    "oauth.json",
+    "my-auth-token.json",
+    "settings.local.json",
+    ".mcp.json",
+    f"session-env/{SESSION}/hook-0.sh",
+    "shell-snapshots/snapshot-zsh-1.sh",
+    "debug/latest.txt",
+    "security/findings.json",
+    "daemon/state.json",
+    "daemon.json",
+    "telemetry/1p_failed_events.json",
+    f"file-history/{SESSION}/0123456789abcdef@v1",
+)
+
+
+def test_secrets_are_in_no_table_and_never_opened_files_are_not_opened(
+    place: Place, opened: list[str]
+) -> None:
+    for path in NEVER_OPENED:
+        place.put(path, {"token": SECRET})
+    place.put("settings.json", {"cleanupPeriodDays": 30, "env": {"KEY": SECRET}})
+    registry = {"sessionId": SESSION, "bridgeSessionId": SECRET, "messagingSocketPath": SECRET}
+    place.put("sessions/4711.json", registry)
+    place.put("sessions/4712.json", f'{{"bridgeSessionId":"{SECRET}"'.encode())
+    place.put("jobs/0b7c2f4e/state.json", {"sessionId": SESSION, "providerEnv": {"KEY": SECRET}})
+    bridge = dict.fromkeys(["bridgeSessionId", "ownerAccountUuid", "ownerOrganizationUuid"], SECRET)
+    signed = {"type": "thinking", "thinking": "hm", "signature": SECRET}
+    image = {"type": "image", "source": {"type": "base64", "data": SECRET}}
+    error = {"status": 529, "headers": {"authorization": SECRET}, "message": "overloaded"}
+    status = {"subtype": "bridge_status", "url": SECRET, "content": "connected"}
+    write(
+        place.home,
+        f"{PROJECT}/{SESSION}.jsonl",
+        user([{"type": "text", "text": "hello"}, image]),
+        {"type": "bridge-session", "sessionId": SESSION, **bridge},
+        f'{{"type":"bridge-session","ownerAccountUuid":"{SECRET}"'.encode(),
+        {**user("x", "a1"), "type": "assistant", "message": {"content": [signed]}},
+        {**user("x", "s1"), "type": "system", **status},
+        {**user("x", "s2"), "type": "system", "subtype": "api_error", "error": error},
+    )
+    place.sync()
+    assert [path for path in opened if path.endswith(NEVER_OPENED)] == []
+    assert _tables_with(place.database, SECRET) == {"archive"}
+    assert place.rows(
+        "select path from files join archive a on a.file_id = files.id"
+        " where path in ('settings.json', 'sessions/4711.json', 'jobs/0b7c2f4e/state.json')"
+    ) == []  # fmt: skip
+
+
+def _tables_with(database: Path, needle: str) -> set[str]:
+    """Return the tables in which a text stands; the archive's are its decompressed bytes."""
+    from assoc_ingest import archive
+
+    connection = connect(database)
+    tables = connection.execute(
+        "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'"
+    ).fetchall()
+    found = {"archive"} if _is_archived(connection, archive, needle) else set()
+    for (table,) in tables:
+        for row in connection.execute(f'select * from "{table}"'):
+            if any(needle in _text(value) for value in row):
+                found.add(table)
+    connection.close()
+    return found
+
+
+def _is_archived(connection: sqlite3.Connection, archive: Any, needle: str) -> bool:
+    ids = connection.execute("select distinct file_id from archive").fetchall()
+    return any(needle.encode() in b"".join(archive.read(connection, id_)) for (id_,) in ids)
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+# -- which directories are homes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "is_home"),
+    [
+        ("history.jsonl", {"display": "hello", "timestamp": 1768900000000}, True),
+        ("history.jsonl", {"session_id": "x", "ts": 1768900000, "text": "another agent's"}, False),
+        (f"todos/{SESSION}-agent-{SESSION}.json", [], True),
+        ("todos/shopping.json", [], False),
+        (f"tasks/{SESSION}/1.json", {}, True),
+        ("tasks/build.json", {}, False),
+        ("teams/crew/config.json", {}, True),
+        ("plans/brisk-maple.md", {}, False),
+        ("settings.json", {}, False),
+    ],
+)
+def test_a_home_is_recognised_by_any_of_its_stores(
+    tmp_path: Path, path: str, content: Any, is_home: bool
+) -> None:
+    write_bytes(tmp_path, path, json.dumps(content).encode() + b"\n")
+    if is_home:
+        (root,) = recognised(tmp_path, SOURCES, "claude")
+        assert root.path == tmp_path.resolve()
+    else:
+        with pytest.raises(UsageError):
+            recognised(tmp_path, SOURCES, "claude")
