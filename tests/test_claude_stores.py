@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
 
-from assoc_ingest import reading, store
+from assoc_ingest import archive, reading, store
 from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
 from assoc_ingest.outcome import Report
@@ -74,7 +74,7 @@ def place(tmp_path: Path, fresh: Callable[[], Path], template: Path) -> Place:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of all files that a sync opens."""
     paths = []
     open_regular = reading.open_regular
@@ -84,7 +84,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return open_regular(path)
 
     monkeypatch.setattr(reading, "open_regular", remembering)
-    yield paths
+    return paths
 
 
 def task(number: str, **more: Any) -> dict[str, Any]:
@@ -319,7 +319,8 @@ def test_a_paste_is_put_into_its_prompt_when_it_comes(place: Place) -> None:
 
 
 def test_a_prompt_titles_a_session_without_one_whichever_comes_first(place: Place) -> None:
-    write(place.home, f"{PROJECT}/{OTHER}.jsonl", {"type": "mode", "mode": "plan", "sessionId": OTHER})
+    mode = {"type": "mode", "mode": "plan", "sessionId": OTHER}
+    write(place.home, f"{PROJECT}/{OTHER}.jsonl", mode)
     place.sync()
     prompt = {"display": "first", "timestamp": 1768900000000, "sessionId": OTHER}
     later = {"display": "second", "timestamp": 1768900001000, "sessionId": OTHER}
@@ -512,13 +513,11 @@ def test_secrets_are_in_no_table_and_never_opened_files_are_not_opened(
 
 def _tables_with(database: Path, needle: str) -> set[str]:
     """Return the tables in which a text stands; the archive's are its decompressed bytes."""
-    from assoc_ingest import archive
-
     connection = connect(database)
     tables = connection.execute(
         "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'"
     ).fetchall()
-    found = {"archive"} if _is_archived(connection, archive, needle) else set()
+    found = {"archive"} if _is_archived(connection, needle) else set()
     for (table,) in tables:
         for row in connection.execute(f'select * from "{table}"'):
             if any(needle in _text(value) for value in row):
@@ -527,7 +526,7 @@ def _tables_with(database: Path, needle: str) -> set[str]:
     return found
 
 
-def _is_archived(connection: sqlite3.Connection, archive: Any, needle: str) -> bool:
+def _is_archived(connection: sqlite3.Connection, needle: str) -> bool:
     ids = connection.execute("select distinct file_id from archive").fetchall()
     return any(needle.encode() in b"".join(archive.read(connection, id_)) for (id_,) in ids)
 

@@ -26,6 +26,8 @@ insert or ignore into affected_mail
 select i.id from inbox_items i
 where i.channel = 'transcript' and (
     i.copy_of is null
+    or i.team_id is null
+    or i.team_name is null -- its team depends on who leads it
     or i.file_id in (select id from touched_files)
     or i.text_hash in (
         select t.text_hash from inbox_items t where t.file_id in (select id from touched_files)
