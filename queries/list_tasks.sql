@@ -7,9 +7,13 @@ select
     t.status,
     t.owner,
     (
-        -- Both tasks of an edge state it.
         select group_concat(d.blocker_key, ', ')
-        from (select distinct blocker_key from task_dependencies where task_id = t.id) d
+        from (
+            select blocker_key
+            from task_dependencies
+            where task_id = t.id
+            order by blocker_key glob '*[^0-9]*', cast(blocker_key as integer), blocker_key
+        ) d
     ) as waits_for,
     s.title as session,
     p.name as project,
@@ -27,5 +31,10 @@ where (coalesce(:all, '') <> '' or (t.gone_at is null and coalesce(t.status, '')
     or lower(p.name) = lower(:project)
     or instr(lower(p.path), lower(:project))
   )
-order by s.ended_at desc, t.list_key, cast(t.task_key as integer), t.task_key
+order by
+    s.ended_at desc,
+    t.list_key,
+    t.task_key glob '*[^0-9]*',
+    cast(t.task_key as integer),
+    t.task_key
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

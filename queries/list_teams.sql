@@ -1,5 +1,6 @@
 -- Teams
--- Newest first. Without :all those are left out whose directory is gone.
+-- Newest first. Without :all those are left out whose directory is gone. With :cwd those that have
+-- a member working in this directory; all, if there is none.
 select
     t.name,
     t.description,
@@ -23,6 +24,19 @@ where (coalesce(:all, '') <> '' or t.gone_at is null)
     or p.key = lower(:project)
     or lower(p.name) = lower(:project)
     or instr(lower(p.path), lower(:project))
+  )
+  and (
+    coalesce(:cwd, '') = ''
+    or t.id in (
+        select team_id
+        from team_members
+        where lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
+    )
+    or not exists (
+        select 1
+        from team_members
+        where lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
+    )
   )
 order by t.created_at desc, t.name
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

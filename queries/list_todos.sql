@@ -9,6 +9,7 @@ select
     i.session_key,
     i.agent_key
 from todos i
+join files f on f.id = i.file_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
 where (coalesce(:all, '') <> '' or coalesce(i.status, '') <> 'completed')
@@ -18,5 +19,5 @@ where (coalesce(:all, '') <> '' or coalesce(i.status, '') <> 'completed')
     or lower(p.name) = lower(:project)
     or instr(lower(p.path), lower(:project))
   )
-order by s.ended_at desc, i.file_id, i.position
+order by s.ended_at desc, f.path, i.position
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -323,7 +323,6 @@ create table transcripts ( -- What one transcript states about its session or su
     sidechain_count integer not null,   -- those of them that say isSidechain
     first_prompt text,                  -- first text that a person typed
     first_cwd text,                     -- first working directory
-    first_project_cwd text,             -- first working directory whose encoding is the project directory
     custom_title text,                  -- last value, as for all below
     ai_title text,                      -- title that the agent made
     agent_name text,                    -- name of the agent, which titles what it does
@@ -392,6 +391,15 @@ create table project_entries ( -- A project or worktree that a program's own lis
     unique (file_id, key)
 ) strict;
 create index project_entries_project on project_entries (project_id);
+
+create table working_directories ( -- A directory in which the session of a transcript worked
+    id integer primary key,
+    path text not null,                 -- the directory
+    encoded text not null,              -- name that the project directory of this path has, folded; ends after 201 characters
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,       -- first byte of the first line that states it
+    unique (file_id, path)
+) strict;
 
 create table summaries ( -- A title line; the conversation it is for often lies in another file
     id integer primary key,

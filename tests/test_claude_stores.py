@@ -19,7 +19,7 @@ import pytest
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
 
-from assoc_ingest import archive, reading, store
+from assoc_ingest import archive, reading, sql, store
 from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
 from assoc_ingest.outcome import Report
@@ -562,3 +562,51 @@ def test_a_home_is_recognised_by_any_of_its_stores(
     else:
         with pytest.raises(UsageError):
             recognised(tmp_path, SOURCES, "claude")
+
+
+# -- lists ---------------------------------------------------------------------------------------
+
+
+def _listed(place: Place, what: str, **given: Any) -> list[dict[str, Any]]:
+    query = sql.query(f"list_{what}")
+    connection = connect(place.database)
+    rows = connection.execute(query.sql, {name: given.get(name) for name in query.parameters})
+    found = [dict(row) for row in rows]
+    connection.close()
+    return found
+
+
+def test_tasks_are_listed_by_number_and_deleted_ones_only_when_asked_for(place: Place) -> None:
+    for number in ("10", "9", "b"):
+        place.put(f"tasks/{SESSION}/{number}.json", task(number))
+    place.put(f"tasks/{SESSION}/11.json", task("11", blockedBy=["b", "10", "9"]))
+    place.put(f"tasks/{SESSION}/1.json", task("1", status="deleted"))
+    place.put(f"tasks/{SESSION}/2.json", task("2"))
+    place.sync()
+    place.remove(f"tasks/{SESSION}/2.json")
+    place.sync()
+    assert [row["task"] for row in _listed(place, "tasks")] == ["9", "10", "11", "b"]
+    assert [row["task"] for row in _listed(place, "tasks", all=1)] == [
+        *("1", "2", "9", "10", "11", "b")
+    ]
+    assert _listed(place, "tasks")[2]["waits_for"] == "9, 10, b"
+
+
+def test_teams_are_listed_by_where_their_members_work_or_all(place: Place) -> None:
+    for name, cwd in (("one", "D:\\Work\\Demo"), ("two", "/srv/demo/"), ("three", None)):
+        place.put(f"teams/{name}/config.json", {"name": name, "members": [{"cwd": cwd}]})
+    place.sync()
+
+    def names(cwd: str | None) -> set[str]:
+        return {row["name"] for row in _listed(place, "teams", cwd=cwd)}
+
+    assert names("/srv/demo") == {"two"}
+    assert names("d:/work/demo/") == {"one"}
+    assert names("/srv/elsewhere") == names(None) == {"one", "two", "three"}
+
+
+def test_prompts_that_repeat_are_listed_once(place: Place) -> None:
+    line = dumps({"display": "go on", "timestamp": 1768900000000, "project": "/srv/demo"}) + b"\n"
+    place.put("history.jsonl", line * 3)
+    place.sync()
+    assert [row["text"] for row in _listed(place, "prompts")] == ["go on"]

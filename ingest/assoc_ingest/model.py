@@ -168,7 +168,6 @@ class Transcript(NamedTuple):
     sidechain_count: int = 0
     first_prompt: str | None = None
     first_cwd: str | None = None
-    first_project_cwd: str | None = None
     custom_title: str | None = None
     ai_title: str | None = None
     agent_name: str | None = None
@@ -184,6 +183,18 @@ class Transcript(NamedTuple):
     last_prompt: str | None = None
     forked_from_key: str | None = None
     time_zone: str | None = None
+
+
+class WorkingDirectory(NamedTuple):
+    """A directory in which a transcript's session worked, where it is first stated.
+
+    `encoded` is the name that the project directory of this path has, which tells whether it is
+    the project's own.
+    """
+
+    path: str
+    encoded: str
+    byte_offset: int
 
 
 class AgentMeta(NamedTuple):
@@ -527,6 +538,7 @@ Record = (
     | ToolCall
     | Usage
     | Transcript
+    | WorkingDirectory
     | AgentMeta
     | AgentLink
     | WorkflowLink

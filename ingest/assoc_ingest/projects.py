@@ -81,10 +81,15 @@ def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | No
 def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | None:
     """Return the working directory that the project's directory is named after, or the first."""
     row = connection.execute(
-        "select coalesce(x.first_project_cwd, x.first_cwd) from files f"
-        " join transcripts x on x.file_id = f.id where f.project_id = ?"
-        " order by x.first_project_cwd is null, x.first_cwd is null,"
-        " f.kind <> 'transcript', x.started_at, f.path limit 1",
+        "select d.path from projects p"
+        " join files f on f.project_id = p.id"
+        " join working_directories d on d.file_id = f.id"
+        " join transcripts x on x.file_id = f.id"
+        " where p.id = ?"
+        # Of a long path the directory's name ends in a hash, and `encoded` before it.
+        " order by not (p.key = d.encoded"
+        "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
+        " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
         (project_id,),
     ).fetchone()
     path: str | None = row[0] if row else None

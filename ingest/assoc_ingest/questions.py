@@ -24,17 +24,24 @@ def write_list(
     form: Format,
     *,
     project: str | None = None,
+    cwd: str | None = None,
     everything: bool = False,
     limit: int = 30,
 ) -> None:
-    """Print the rows of `list WHAT`; say on standard error if there are more."""
+    """Print the rows of `list WHAT`; say on standard error if there are more.
+
+    Raises UsageError if there is no such list, or if it does not go by working directory.
+    """
     query = sql.queries().get(_LIST + what)
     if query is None:
         known = [name.removeprefix(_LIST) for name in sql.queries() if name.startswith(_LIST)]
         raise UsageError(
             f"There is nothing called {what!r} to list. There are: {', '.join(known)}."
         )
+    if cwd is not None and "cwd" not in query.parameters:
+        raise UsageError(f"--cwd is for teams; list {what} has --project.")
     given: dict[str, object] = {
+        "cwd": cwd,
         "project": find_project(connection, project) if project else None,
         "all": 1 if everything else None,
         "limit": limit + 1 if limit else -1,

@@ -137,6 +137,9 @@ INSERTS: dict[type, str] = {
     model.ToolCall: _tool_call_insert(),
     model.Usage: _of_file("usage", model.Usage, _usage_merge()),
     model.Transcript: _of_file("transcripts", model.Transcript, _transcript_merge()),
+    model.WorkingDirectory: _of_file(
+        "working_directories", model.WorkingDirectory, "on conflict do nothing"
+    ),
     model.AgentMeta: _of_file("agent_metas", model.AgentMeta),
     model.AgentLink: _of_file("agent_links", model.AgentLink, "on conflict do nothing"),
     model.WorkflowLink: _of_file("workflow_links", model.WorkflowLink, "on conflict do nothing"),
@@ -177,6 +180,7 @@ CLEARED = (
     "messages",
     "usage",
     "transcripts",
+    "working_directories",
     "agent_metas",
     "agent_links",
     "workflow_links",

@@ -648,7 +648,6 @@ CREATE TABLE transcripts (
     sidechain_count integer not null,
     first_prompt text,
     first_cwd text,
-    first_project_cwd text,
     custom_title text,
     ai_title text,
     agent_name text,
@@ -710,6 +709,14 @@ CREATE TABLE workflow_links (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     unique (file_id, byte_offset)
+) strict;
+CREATE TABLE working_directories (
+    id integer primary key,
+    path text not null,
+    encoded text not null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, path)
 ) strict;
 CREATE TRIGGER documents_fts_delete after delete on documents begin
     insert into documents_fts (documents_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);

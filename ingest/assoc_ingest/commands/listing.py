@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("what")
 @click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
+@click.option("--cwd", help="Teams with a member in this directory; all, if there is none.")
 @click.option("--all", "everything", is_flag=True, help="Also what is usually left out.")
 @click.option(
     "-n",
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 @format_options
 @database_option
 def listing(
-    what: str, database: Path, project: str | None, everything: bool, limit: int, form: Format
+    what: str,
+    database: Path,
+    project: str | None,
+    cwd: str | None,
+    everything: bool,
+    limit: int,
+    form: Format,
 ) -> None:
     """List sessions, projects, tasks and all the rest.
 
@@ -43,4 +50,6 @@ def listing(
     from ..questions import write_list
 
     connection = reading(database)
-    write_list(connection, what, form, project=project, everything=everything, limit=limit)
+    if cwd is not None and Path(cwd).is_dir():
+        cwd = str(Path(cwd).resolve())
+    write_list(connection, what, form, project=project, cwd=cwd, everything=everything, limit=limit)

@@ -41,12 +41,13 @@ from ..model import (
     ToolCall,
     Transcript,
     Usage,
+    WorkingDirectory,
 )
 from ..when import utc
 from . import claude_teams as teams
 from . import claude_tools as tools
 from . import claude_user as people
-from .claude_paths import folded, is_encoded
+from .claude_paths import encoded, folded
 from .claude_usage import merged, usage_of_line
 from .fields import (
     MAX_TEXT,
@@ -140,6 +141,7 @@ class TranscriptReader:
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
         self._facts: dict[str, str] = {}
         self._cwd: object = None
+        self._directories: dict[str, WorkingDirectory] = {}
         self._started: str | None = None
         self._ended: str | None = None
         self._message_count = 0
@@ -241,8 +243,9 @@ class TranscriptReader:
         if cwd.__class__ is str and cwd and cwd != self._cwd:
             self._cwd = cwd
             facts.setdefault("first_cwd", cwd)
-            if is_encoded(cwd, self._claim.project_key):
-                facts.setdefault("first_project_cwd", cwd)
+            if cwd not in self._directories:
+                name = encoded(cwd)
+                self._directories[cwd] = WorkingDirectory(cwd, name, self._start)
 
     # -- user and assistant lines ----------------------------------------------------------------
 
@@ -636,6 +639,7 @@ class TranscriptReader:
         records.extend(self._links.values())
         records.extend(self._urls.values())
         records.extend(self._snapshots.values())
+        records.extend(self._directories.values())
         records.extend(LineType(*key, count) for key, count in self._types.items())
         if self._types:
             records.append(self._transcript())
@@ -658,7 +662,6 @@ class TranscriptReader:
             self._sidechain_count,
             fact("first_prompt"),
             fact("first_cwd"),
-            fact("first_project_cwd"),
             fact("custom_title"),
             fact("ai_title"),
             fact("agent_name"),

@@ -1,0 +1,146 @@
+"""The archive of a file is its bytes, whatever the frames are; growth does not shatter it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dump import connect
+from tests.reading import Rows, index
+from tests.writing import SESSION, user, write
+
+from assoc_ingest import archive
+from assoc_ingest.archive import Compressor, append, clear, merge, read
+from assoc_ingest.errors import DatabaseError
+from assoc_ingest.sync import sync
+
+KIB = 1024
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[Rows]:
+    with index(tmp_path / "index.db") as rows:
+        yield rows
+
+
+@pytest.fixture
+def file(rows: Rows) -> int:
+    return rows.file("projects/-srv-demo/x.jsonl")
+
+
+def borders(connection: sqlite3.Connection, file: int) -> list[tuple[int, int]]:
+    return connection.execute(
+        'select start, "end" from archive where file_id = ? order by start', (file,)
+    ).fetchall()
+
+
+def whole(rows: Rows, file: int, start: int = 0, end: int | None = None) -> bytes:
+    return b"".join(read(rows.connection, file, start, end))
+
+
+def lines(count: int, size: int) -> bytes:
+    return b"".join(b"%06d" % number + b"x" * (size - 7) + b"\n" for number in range(count))
+
+
+def test_what_was_appended_can_be_read(rows: Rows, file: int) -> None:
+    data = lines(20, 100 * KIB)
+    append(rows.connection, file, Compressor().frames(0, data))
+    assert whole(rows, file) == data
+
+
+def test_frames_end_at_line_ends_and_are_about_256_kib(rows: Rows, file: int) -> None:
+    data = lines(30_000, 100)
+    append(rows.connection, file, Compressor().frames(0, data))
+    found = borders(rows.connection, file)
+    assert len(found) > 5
+    assert all(data[end - 1 : end] == b"\n" for _, end in found)
+    assert all(end - start <= 384 * KIB for start, end in found)
+    assert found[0][0] == 0
+    assert found[-1][1] == len(data)
+
+
+def test_a_line_longer_than_a_frame_is_kept_too(rows: Rows, file: int) -> None:
+    data = b"x" * (3 * 1024 * KIB) + b"\nshort\n"
+    append(rows.connection, file, Compressor().frames(0, data))
+    assert whole(rows, file) == data
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 1), (0, None), (255, 700_000), (300_000, 300_001), (10**6, None)]
+)
+def test_any_part_can_be_read(rows: Rows, file: int, start: int, end: int | None) -> None:
+    data = lines(20_000, 50)
+    append(rows.connection, file, Compressor().frames(0, data))
+    assert whole(rows, file, start, end) == data[start:end]
+
+
+@given(data=st.data())
+def test_parts_are_those_of_the_bytes(template: Path, data: st.DataObject) -> None:
+    content = lines(9_000, 100)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.none() | st.integers(start, len(content)))
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        'create table archive (id integer primary key, file_id, start, "end", codec, data)'
+    )
+    append(connection, 1, Compressor().frames(0, content))
+    assert b"".join(read(connection, 1, start, end)) == content[start:end]
+    connection.close()
+
+
+def test_small_last_frames_are_merged(rows: Rows, file: int) -> None:
+    data = lines(1000, 300)
+    step = 1500
+    for start in range(0, len(data), step):
+        append(rows.connection, file, Compressor().frames(start, data[start : start + step]))
+        if start:
+            merge(rows.connection, file, start)
+    assert whole(rows, file) == data
+    assert len(borders(rows.connection, file)) < 6
+
+
+def test_a_large_last_frame_is_left_alone(rows: Rows, file: int) -> None:
+    data = lines(2000, 100)
+    append(rows.connection, file, Compressor().frames(0, data))
+    before = borders(rows.connection, file)
+    append(rows.connection, file, Compressor().frames(len(data), b"more\n"))
+    merge(rows.connection, file, len(data))
+    assert borders(rows.connection, file)[: len(before)] == before
+    assert whole(rows, file) == data + b"more\n"
+
+
+def test_clearing_removes_one_file_only(rows: Rows, file: int) -> None:
+    other = rows.file("projects/-srv-demo/y.jsonl")
+    for each in (file, other):
+        append(rows.connection, each, Compressor().frames(0, b"kept\n"))
+    clear(rows.connection, file)
+    assert whole(rows, file) == b""
+    assert whole(rows, other) == b"kept\n"
+
+
+def test_a_damaged_frame_is_told(rows: Rows, file: int) -> None:
+    append(rows.connection, file, Compressor().frames(0, b"hello\n"))
+    rows.connection.execute('update archive set "end" = "end" + 1')
+    with pytest.raises(DatabaseError, match="damaged at byte 0"):
+        whole(rows, file)
+
+
+def test_a_file_that_grows_line_by_line_stays_in_few_frames(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database = place / "home", fresh()
+    path = f"projects/-srv-demo/{SESSION}.jsonl"
+    told = [user(f"line {number} " + "x" * 500, f"u{number}") for number in range(60)]
+    for count in range(1, len(told) + 1):
+        write(home, path, *told[:count])
+        sync(database, [home])
+    connection = connect(database)
+    (frames,) = connection.execute("select count(*) from archive").fetchone()
+    kept = b"".join(archive.read(connection, 1))
+    connection.close()
+    assert kept == (home / path).read_bytes()
+    assert frames == 1
