@@ -987,3 +987,29 @@ left join known c on c.source_id = t.source_id and c.session_key = t.session_key
 left join known w on w.source_id = t.source_id and w.session_key = t.session_key
     and w.n = coalesce(t.started, t.since)
 left join known m on m.source_id = t.source_id and m.session_key = t.session_key and m.n = t.named;
+
+-- Claude Code deletes what is older than cleanupPeriodDays when it starts.
+create view retention as -- What the agent will delete, and when; what only this database still holds
+select
+    f.path,
+    f.kind,
+    s.title as session,                 -- title of its session
+    p.name as project,                  -- name of its project
+    f.size,
+    f.mtime,
+    case when f.gone_at is null then strftime(
+        '%Y-%m-%dT%H:%M:%fZ', f.mtime, coalesce(r.cleanup_period_days, 30) || ' days'
+    ) end as due_at,                    -- when the agent may delete it; null: it has
+    case when f.gone_at is null then cast(
+        julianday(f.mtime) + coalesce(r.cleanup_period_days, 30) - julianday('now') as integer
+    ) end as days_left,                 -- days until then; negative: at its next start
+    f.gone_at is not null as is_gone,   -- 1: only this database still holds it
+    f.gone_at,
+    f.session_id,
+    f.project_id,
+    f.id
+from files f
+join sources r on r.id = f.source_id and r.kind = 'claude'
+left join sessions s on s.id = f.session_id
+left join projects p on p.id = f.project_id
+where f.kind <> 'file_history';

@@ -114,6 +114,18 @@ def test_changes_of_a_task_are_kept(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+def test_a_transcript_states_how_a_task_went_on(place: Place) -> None:
+    place.put(f"tasks/{SESSION}/1.json", task("1", status="completed"))
+    result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]
+    done = {"taskId": "1", "statusChange": {"from": "in_progress", "to": "completed"}}
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", user(result, toolUseResult=done))
+    place.sync()
+    assert place.rows(
+        "select t.subject, c.field, c.old_value, c.new_value, c.timestamp is not null"
+        " from task_changes c join tasks t on t.id = c.task_id"
+    ) == [("Task 1", "status", "in_progress", "completed", 1)]
+
+
 def test_a_finished_list_is_deleted_and_its_tasks_stay(place: Place) -> None:
     place.put(f"tasks/{SESSION}/1.json", task("1"))
     place.put(f"tasks/{SESSION}/2.json", task("2"))
@@ -215,6 +227,19 @@ def test_a_message_that_vanished_is_kept_and_may_return(place: Place) -> None:
     place.sync()
     assert place.rows(gone) == []
     place.is_as_from_scratch()
+
+
+def test_an_inbox_with_the_content_of_a_vanished_one_is_another_inbox(place: Place) -> None:
+    place.put(INBOX, [message("hello")])
+    place.sync()
+    target = place.home / "teams/other/inboxes/carol.json"
+    target.parent.mkdir(parents=True)
+    (place.home / INBOX).rename(target)
+    place.sync()
+    assert place.rows(
+        "select t.name, i.recipient, i.gone_at is null from inbox_items i"
+        " join teams t on t.id = i.team_id order by 1"
+    ) == [("crew", "alice", 0), ("other", "carol", 1)]
 
 
 def test_a_team_outlives_its_directory(place: Place) -> None:

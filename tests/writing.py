@@ -69,6 +69,11 @@ def assistant(
     return chain("assistant", uuid, parent, second, message=message, **more)
 
 
+def agent(key: str, line: Object) -> Object:
+    """Return the line as one of a subagent."""
+    return {**line, "isSidechain": True, "agentId": key}
+
+
 def call(id: str, name: str = "Bash", **arguments: Any) -> Object:
     return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 

@@ -19,7 +19,7 @@ from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .reading import Work
 from .sources import SOURCES
-from .store import known_files
+from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
 
 
@@ -178,7 +178,9 @@ def match_moved(plan: Plan) -> set[int]:
 
 
 def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
-    return root.path, claim.kind, claim.session_key, claim.agent_key
+    # Rows that are kept by key say whose they are: the same list of another agent is another list.
+    place = claim.parts if claim.kind in KEYED_KINDS else None
+    return root.path, claim.kind, claim.session_key, claim.agent_key, place
 
 
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:

@@ -951,6 +951,30 @@ from responses r
 left join sessions s on s.id = r.session_id
 where s.linked_session_id is null
     or not exists (select 1 from responses o where o.session_id = s.linked_session_id);
+CREATE VIEW retention as
+select
+    f.path,
+    f.kind,
+    s.title as session,
+    p.name as project,
+    f.size,
+    f.mtime,
+    case when f.gone_at is null then strftime(
+    '%Y-%m-%dT%H:%M:%fZ', f.mtime, coalesce(r.cleanup_period_days, 30) || ' days'
+    ) end as due_at,
+    case when f.gone_at is null then cast(
+    julianday(f.mtime) + coalesce(r.cleanup_period_days, 30) - julianday('now') as integer
+    ) end as days_left,
+    f.gone_at is not null as is_gone,
+    f.gone_at,
+    f.session_id,
+    f.project_id,
+    f.id
+from files f
+join sources r on r.id = f.source_id and r.kind = 'claude'
+left join sessions s on s.id = f.session_id
+left join projects p on p.id = f.project_id
+where f.kind <> 'file_history';
 CREATE VIEW tool_calls_full as
 select
     t.name, t.target, t.status, t.started_at, t.duration_ms,

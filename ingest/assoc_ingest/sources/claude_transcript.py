@@ -38,6 +38,7 @@ from ..model import (
     Message,
     Record,
     Summary,
+    TaskChange,
     ToolCall,
     Transcript,
     Usage,
@@ -389,14 +390,27 @@ class TranscriptReader:
         self._results.setdefault(identity, answer)
         for link in tools.agent_links(identity, text, extra, self._start):
             self._link(link)
-        if "routing" in extra or "msg_id" in extra:
-            sent = teams.delivered(extra, identity, self._timestamp)
-            if sent is not None:
-                self._item(sent)
+        self._effects(identity, extra)
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
                 self._records.append(run)
+
+    def _effects(self, tool_use_id: str, extra: JSONObject) -> None:
+        """Read what a result says of a message that was sent, and of a task that changed."""
+        if "routing" in extra or "msg_id" in extra:
+            sent = teams.delivered(extra, tool_use_id, self._timestamp)
+            if sent is not None:
+                self._item(sent)
+        if "statusChange" in extra:
+            change, task = mapping(extra["statusChange"]), string(extra.get("taskId"))
+            session, team = (string(self._line.get(key)) for key in ("sessionId", "teamName"))
+            tasks = team or (folded(session) if session else None)
+            if task and tasks:
+                before, after = string(change.get("from")), string(change.get("to"))
+                self._records.append(
+                    TaskChange(tasks, task, "status", before, after, self._timestamp, self._start)
+                )
 
     def _count_message(self) -> None:
         self._message_count += 1

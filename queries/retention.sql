@@ -1,0 +1,16 @@
+-- What the agent will delete, and what it has deleted
+-- Files of Claude Code that are due for deletion within :days (default 7), the most urgent first,
+-- then those that only this database still holds.
+select
+    path,
+    due_at,
+    days_left,
+    is_gone,
+    session,
+    project,
+    size,
+    gone_at
+from retention
+where is_gone = 1
+   or days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)
+order by is_gone, due_at, gone_at desc, path

@@ -1,0 +1,240 @@
+"""What lies in the way of a walk stops nothing, leads nowhere, and makes nothing vanish."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.child import as_nobody
+from tests.dump import check, connect, dump
+from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
+
+from assoc_ingest.discover import Root, Walk, default_roots, recognised, walk
+from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sync import sync
+
+Fresh = Callable[[], Path]
+posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    write(place / "home", TRANSCRIPT, user("here", "u1"))
+    return place / "home"
+
+
+def walked(home: Path) -> tuple[list[str], Walk]:
+    seen = Walk(unreadable=[])
+    return [found.path for found in walk(Root(SOURCES["claude"], home), seen)], seen
+
+
+def gone(database: Path) -> list[str]:
+    connection = connect(database)
+    rows = connection.execute("select path from files where gone_at is not null order by path")
+    found = [path for (path,) in rows]
+    connection.close()
+    return found
+
+
+# -- the walk ------------------------------------------------------------------------------------
+
+
+def test_files_come_in_byte_order(home: Path) -> None:
+    for name in (OTHER, THIRD, "\u00e9", "a", "Z"):
+        write(home, f"{PROJECT}/{name}.jsonl", user("x", name))
+    found, _ = walked(home)
+    assert found == sorted(found, key=os.fsencode)
+    assert len(found) == 6
+
+
+def test_directories_that_hold_nothing_of_ours_are_not_entered(home: Path) -> None:
+    for directory in ("cache", "backups", "plugins", "shell-snapshots", ".git", "node_modules"):
+        write(home, f"{directory}/{TRANSCRIPT}", user("x", "x"))
+    found, _ = walked(home)
+    assert [path for path in found if "/" in path] == [TRANSCRIPT]
+
+
+def test_a_loop_of_links_ends(home: Path) -> None:
+    (home / PROJECT / SESSION).symlink_to(home, target_is_directory=True)
+    (home / "projects" / "-srv-loop").symlink_to(home / "projects", target_is_directory=True)
+    found, seen = walked(home)
+    assert found == [TRANSCRIPT]
+    assert seen.symlinks == 2
+
+
+def test_links_are_counted_and_not_followed(home: Path, fresh: Fresh, place: Path) -> None:
+    secret = place / "outside"
+    secret.write_bytes((home / TRANSCRIPT).read_bytes())
+    (home / PROJECT / f"{OTHER}.jsonl").symlink_to(secret)
+    (home / PROJECT / f"{THIRD}.jsonl").symlink_to("/etc/passwd")
+    report = sync(fresh(), [home])
+    assert (report.files_read, report.symlinks) == (1, 2)
+    assert not report.unreadable
+
+
+def test_the_root_itself_may_be_a_link(home: Path, fresh: Fresh, place: Path) -> None:
+    (place / "link").symlink_to(home, target_is_directory=True)
+    database = fresh()
+    assert sync(database, [place / "link"]).files_read == 1
+    assert sync(database, [home]).files_read == 0
+    assert [row["root"] for row in dump(database)["sources"]] == ["home"]
+
+
+@posix
+def test_a_pipe_named_like_a_transcript_blocks_nothing(home: Path, fresh: Fresh) -> None:
+    os.mkfifo(home / PROJECT / f"{OTHER}.jsonl")
+    assert sync(fresh(), [home]).files_read == 1
+
+
+@posix
+def test_a_directory_named_like_a_transcript_is_no_file(home: Path, fresh: Fresh) -> None:
+    (home / PROJECT / f"{OTHER}.jsonl").mkdir()
+    assert sync(fresh(), [home]).files_read == 1
+
+
+def test_of_hard_links_the_first_path_counts(home: Path, fresh: Fresh) -> None:
+    (home / PROJECT / "aaa.jsonl").hardlink_to(home / TRANSCRIPT)
+    found, seen = walked(home)
+    assert found == [TRANSCRIPT]  # "0b7c..." stands before "aaa"
+    assert seen.hard_links == 1
+    database = fresh()
+    sync(database, [home])
+    assert len(dump(database)["messages"]) == 1
+
+
+@posix
+def test_a_name_that_is_not_utf8_is_kept_in_an_escaped_form(home: Path, fresh: Fresh) -> None:
+    name = os.path.join(os.fsencode(home / PROJECT), b"caf\xe9-\xff.jsonl")
+    with open(name, "wb") as file:
+        file.write((home / TRANSCRIPT).read_bytes().replace(b"u1", b"u2"))
+    directory = os.path.join(os.fsencode(home / "projects"), b"-srv-\xe9")
+    os.mkdir(directory)
+    with open(os.path.join(directory, SESSION.encode() + b".jsonl"), "wb") as file:
+        file.write((home / TRANSCRIPT).read_bytes().replace(b"u1", b"u3"))
+    database = fresh()
+    sync(database, [home])
+    check(database)
+    paths = [row["path"] for row in dump(database)["files"]]
+    assert rf"{PROJECT}/caf\xe9-\xff.jsonl" in paths
+    assert rf"projects/-srv-\xe9/{SESSION}.jsonl" in paths
+    assert sync(database, [home]).files_read == 0
+    assert not gone(database)
+
+
+# -- what cannot be read -------------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.parametrize(
+    "place_of", [f"{PROJECT}/{OTHER}.jsonl", PROJECT, "projects"], ids=["file", "project", "all"]
+)
+def test_what_cannot_be_read_is_named_and_nothing_is_gone(
+    place_of: str, home: Path, fresh: Fresh, place: Path
+) -> None:
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("also here", "u2"))
+    write(home, f"projects/-srv-other/{THIRD}.jsonl", user("and there", "u3"))
+    database = fresh()
+    sync(database, [home])
+    before = dump(database)
+    forbidden = home / place_of
+    if forbidden.is_file():
+        write(home, place_of, user("also here", "u2"), user("more", "u4"))
+    for path in (place, database, *place.rglob("*")):
+        path.chmod(0o777)
+    forbidden.chmod(0)
+    try:
+        unreadable = as_nobody(lambda: sync(database, [home]).unreadable)
+    finally:
+        forbidden.chmod(0o700)
+    if place_of == "projects":  # then it has no shape
+        assert "does not look like a home" in unreadable
+    else:
+        assert [Path(path) for path, _ in unreadable] == [forbidden]
+        assert unreadable[0][1] == "Permission denied"
+    assert not gone(database)
+    assert dump(database)["messages"] == before["messages"]
+
+
+@posix
+def test_one_unreadable_file_stops_no_other(home: Path, fresh: Fresh, place: Path) -> None:
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("also here", "u2"))
+    database = fresh()
+    for path in (place, database, *place.rglob("*")):
+        path.chmod(0o777)
+    (home / TRANSCRIPT).chmod(0)
+    try:
+        read = as_nobody(lambda: sync(database, [home]).files_read)
+    finally:
+        (home / TRANSCRIPT).chmod(0o600)
+    assert read == 1
+    assert [row["text"] for row in dump(database)["messages"]] == ["also here"]
+
+
+# -- roots ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"projects/-srv-demo/{SESSION}.jsonl",
+        f"projects/C--work/{SESSION}.jsonl",
+        f"projects/odd-name/{SESSION.upper()}.jsonl",
+        "projects/odd-name/agent-a1b2c3d.jsonl",
+        "projects/-srv-empty/.keep",
+    ],
+)
+def test_a_home_of_claude_is_known_by_its_shape(path: str, tmp_path: Path) -> None:
+    write(tmp_path / "any name", path, user("x", "x"))
+    assert [root.source.name for root in recognised(tmp_path / "any name", SOURCES)] == ["claude"]
+
+
+@pytest.mark.parametrize(
+    "path", ["settings.json", "commands/x.md", "projects/notes.md", "projects/a/b.md", "x.jsonl"]
+)
+def test_any_other_directory_is_refused_with_what_to_do(path: str, tmp_path: Path) -> None:
+    write(tmp_path / ".claude", path, user("x", "x"))
+    with pytest.raises(UsageError, match="name the directory that holds projects/"):
+        recognised(tmp_path / ".claude", SOURCES)
+
+
+def test_a_file_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"file is a file\. Name the home directory"):
+        recognised(tmp_path / "file", SOURCES)
+    with pytest.raises(UsageError, match=r"gone does not exist\. Name the home directory"):
+        recognised(tmp_path / "gone", SOURCES)
+
+
+def test_a_refused_path_changes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        sync(tmp_path / "index.db", [tmp_path / "gone"])
+    with pytest.raises(NotFoundError, match="looked at"):
+        sync(tmp_path / "index.db", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_configured_directories_stand_in_place_of_the_defaults(tmp_path: Path) -> None:
+    roots = default_roots({"CLAUDE_CONFIG_DIR": f"{tmp_path}/a, {tmp_path}/b"}, [])
+    assert roots[:2] == [tmp_path / "a", tmp_path / "b"]
+    assert Path.home() / ".claude" not in roots
+    assert default_roots({}, [])[:2] == [Path.home() / ".claude", Path.home() / ".config/claude"]
+
+
+def test_a_default_home_is_found_and_a_named_one_remembered(place: Path, fresh: Fresh) -> None:
+    database = fresh()
+    write(Path.home() / ".claude", TRANSCRIPT, user("at home", "u1"))
+    write(place / "other", f"{PROJECT}/{OTHER}.jsonl", user("elsewhere", "u2"))
+    assert sync(database, [place / "other"]).files_read == 1
+    assert sync(database, []).files_read == 1
+    write(place / "other", f"{PROJECT}/{THIRD}.jsonl", user("remembered", "u3"))
+    assert sync(database, []).files_read == 1
+    assert len(dump(database)["sources"]) == 2
+
+
+def test_only_the_sources_asked_for_are_read(home: Path) -> None:
+    assert recognised(home, SOURCES, "claude")
+    with pytest.raises(UsageError, match=r"known agent \(cortex\)"):
+        recognised(home, SOURCES, "cortex")

@@ -1,0 +1,246 @@
+"""One writer, a private database that is ours, and migrations that happen or do not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.child import Child
+from tests.dump import check, connect, dump
+from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write
+
+from assoc_ingest import sql
+from assoc_ingest.__main__ import main
+from assoc_ingest.database import APPLICATION_ID, open_reader, writing
+from assoc_ingest.errors import BusyError, DatabaseError
+from assoc_ingest.sync import sync
+
+posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    write(place / "home", TRANSCRIPT, user("hello", "u1"))
+    return place / "home"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# -- one writer ----------------------------------------------------------------------------------
+
+
+@posix
+def test_a_second_writer_is_told_who_writes(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    with writing(database), pytest.raises(BusyError, match=rf"\(process {os.getpid()}\)"):
+        Child(lambda: sync(database, [home])).result()
+        with writing(database):
+            pass
+    sync(database, [home])
+    check(database, home)
+
+
+@posix
+def test_another_process_that_writes_ends_a_sync_with_code_3(
+    home: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = place / "index.db"
+    with writing(database):
+        code = Child(lambda: main(["sync", str(home), "--db", str(database)])).result()
+        assert code == 3
+        assert (place / "index.db.lock").read_text() == f"{os.getpid()}\n"
+    assert main(["sync", str(home), "--db", str(database)]) == 0
+
+
+@posix
+def test_a_killed_writer_leaves_no_lock_behind(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    reading, writing_end = os.pipe()
+
+    def hold() -> None:
+        with writing(database):
+            os.write(writing_end, b"x")
+            os.read(os.pipe()[0], 1)  # for ever
+
+    child = Child(hold)
+    assert os.read(reading, 1) == b"x"
+    child.kill()
+    sync(database, [home])
+    check(database, home)
+
+
+def test_readers_see_the_last_commit_while_a_sync_writes(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    sync(database, [home])
+    reader = open_reader(database)
+    with writing(database) as connection:
+        connection.execute("begin immediate")
+        connection.execute("delete from messages")
+        assert reader.execute("select count(*) from messages").fetchone()[0] == 1
+        connection.execute("rollback")
+    reader.close()
+
+
+def test_a_reader_cannot_write(home: Path, place: Path) -> None:
+    sync(place / "index.db", [home])
+    reader = open_reader(place / "index.db")
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.execute("delete from messages")
+    reader.close()
+
+
+# -- ours, and private ---------------------------------------------------------------------------
+
+
+@posix
+def test_everything_is_private_whatever_the_umask(home: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with writing(tmp_path / "new" / "data" / "index.db") as connection:
+            connection.execute("insert into sync_runs (started_at, files_read, bytes_read, rows,"
+                               " issues) values ('x', 0, 0, 0, 0)")  # fmt: skip
+            made = {path.name: mode(path) for path in (tmp_path / "new/data").iterdir()}
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert made == dict.fromkeys(
+        ["index.db", "index.db-wal", "index.db-shm", "index.db.lock"], 0o600
+    )
+    assert mode(tmp_path / "new" / "data") == 0o700
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"a text that somebody wants to keep\n" * 100, id="text"),
+        pytest.param(b"SQLite format 3\x00" + b"\x01" * 2000, id="damaged"),
+        pytest.param(None, id="another program's"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_untouched(
+    content: bytes | None, home: Path, place: Path
+) -> None:
+    database = place / "theirs.db"
+    if content is None:
+        connection = sqlite3.connect(database)
+        connection.execute("create table messages (id integer primary key, text)")
+        connection.close()
+    else:
+        database.write_bytes(content)
+    before = database.read_bytes(), database.stat().st_mtime_ns
+    for opens in (lambda: sync(database, [home]), lambda: open_reader(database)):
+        with pytest.raises(DatabaseError, match="not an assoc-ingest database"):
+            opens()
+    assert (database.read_bytes(), database.stat().st_mtime_ns) == before
+    assert {path.name for path in place.iterdir()} == {"home", "theirs.db"}
+
+
+def test_a_newer_database_is_refused_untouched(
+    home: Path, fresh: Callable[[], Path], place: Path
+) -> None:
+    database = fresh()
+    connection = connect(database)
+    connection.execute(
+        "insert into _sqlite_migrations (migration_set, name, applied_at) values (?, ?, 'then')",
+        (sql.MIGRATION_SET, "9999_from_the_future"),
+    )
+    connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    connection.close()
+    before = database.read_bytes()
+    for opens in (lambda: sync(database, [home]), lambda: open_reader(database)):
+        with pytest.raises(DatabaseError, match=r"newer version.*pip install --upgrade"):
+            opens()
+    assert database.read_bytes() == before
+
+
+def test_an_empty_file_becomes_an_index(home: Path, place: Path) -> None:
+    (place / "index.db").touch()
+    sync(place / "index.db", [home])
+    check(place / "index.db", home)
+
+
+def test_a_directory_is_no_database(home: Path, place: Path) -> None:
+    with pytest.raises(DatabaseError, match="is a directory"):
+        sync(home, [home])
+
+
+def test_reading_what_is_not_there_says_what_to_do(place: Path) -> None:
+    with pytest.raises(DatabaseError, match="run: assoc-ingest sync"):
+        open_reader(place / "index.db")
+    assert list(place.iterdir()) == []
+
+
+# -- migrations ----------------------------------------------------------------------------------
+
+
+def test_a_failing_migration_leaves_the_database_as_it_was(
+    home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first migrations run in the same transaction as the one that fails."""
+    database = place / "index.db"
+    original = sql.migrations
+
+    def with_a_broken_last() -> object:
+        known = original()
+
+        @known(name="9999_broken")
+        def apply(db: object) -> None:
+            db.executescript("create table half (id integer); select no_such_function();")
+
+        return known
+
+    monkeypatch.setattr(sql, "migrations", with_a_broken_last)
+    monkeypatch.setattr(sql, "migration_names", lambda: ["0001_initial", "9999_broken"])
+    with pytest.raises(sqlite3.OperationalError, match="no_such_function"):
+        sync(database, [home])
+    connection = connect(database)
+    assert connection.execute("select * from sqlite_master").fetchall() == []
+    assert connection.execute("pragma application_id").fetchone()[0] == 0
+    connection.close()
+    monkeypatch.undo()
+    sync(database, [home])
+    check(database, home)
+
+
+def test_a_migrated_database_says_whose_it_is(fresh: Callable[[], Path]) -> None:
+    connection = connect(fresh())
+    assert connection.execute("pragma application_id").fetchone()[0] == APPLICATION_ID
+    assert connection.execute("pragma journal_mode").fetchone()[0] == "wal"
+    connection.close()
+
+
+# -- batches -------------------------------------------------------------------------------------
+
+
+def test_an_error_ends_the_run_and_leaves_the_last_commit(
+    home: Path, fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row is caught and passed over: the rest of its batch would be committed without it."""
+    database = fresh()
+    sync(database, [home])
+    before = dump(database)
+    connection = connect(database)
+    connection.execute(
+        "create trigger fails before insert on messages when new.uuid = 'u5'"
+        " begin select raise(abort, 'disk I/O error'); end"
+    )
+    connection.close()
+    write(home, f"{PROJECT}/{SESSION}.jsonl", *(user(f"line {n}", f"u{n}") for n in range(9)))
+    with pytest.raises(sqlite3.Error, match="disk I/O error"):
+        sync(database, [home])
+    check(database)
+    assert dump(database) == before
+    connection = connect(database)
+    runs = connection.execute("select error from sync_runs order by id").fetchall()
+    connection.execute("drop trigger fails")
+    connection.close()
+    assert [tuple(run) for run in runs] == [(None,), ("disk I/O error",)]
+    sync(database, [home])
+    check(database, home)
+    assert len(dump(database)["messages"]) == 9
