@@ -15,7 +15,7 @@ with recursive tree (id, depth, path) as (
     where t.depth < 50
 )
 select
-    printf('%.*c', 2 * t.depth, ' ') || coalesce(a.description, a.agent_key) as subagent,
+    substr(printf('%100s', ''), 1, 2 * t.depth) || coalesce(a.description, a.agent_key) as subagent,
     a.agent_type,
     a.kind,
     a.link_method,
