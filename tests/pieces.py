@@ -1,10 +1,17 @@
-"""Reading and committing in tiny pieces, so that small files meet every border of large ones."""
+"""Reading and committing in tiny pieces, and dying in between.
+
+Small files meet every border between reads and transactions that large ones meet.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
+
+from assoc_ingest import database
 
 
 @contextmanager
@@ -16,3 +23,39 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
         patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
     ):
         yield
+
+
+class Killed(BaseException):
+    """Stands for the death of the process: nothing catches it."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[None]:
+    """Let the writer's connection die at its `step`-th statement, and stay dead."""
+    connect_immortal = sqlite3.connect
+    opened = []
+
+    class Mortal(sqlite3.Connection):
+        def _step(self) -> None:
+            opened.append(self)
+            if len(opened) > step:
+                raise Killed
+
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            self._step()
+            return super().execute(*arguments)
+
+        def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+            self._step()
+            return super().executemany(*arguments)
+
+    def connect_mortal(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        is_reader = more.get("uri", False)
+        return connect_immortal(*arguments, **more, **({} if is_reader else {"factory": Mortal}))
+
+    try:
+        with patch.object(database.sqlite3, "connect", connect_mortal):
+            yield
+    finally:
+        if opened:
+            opened[0].close()

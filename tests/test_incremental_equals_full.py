@@ -11,13 +11,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 from hypothesis import event
 from hypothesis import strategies as st
@@ -29,11 +24,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.dump import Dump, assert_same, check, connect, dump
-from tests.pieces import read_in_pieces
+from tests.pieces import Killed, killed_at, read_in_pieces
 from tests.strategies import lines
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, in_memory, wait_for_clock, write_bytes
 
-from assoc_ingest import archive, database
+from assoc_ingest import archive
 from assoc_ingest.outcome import Report
 from assoc_ingest.sync import SyncOptions, sync
 
@@ -67,42 +62,6 @@ BROKEN = [b"", b"{", b"[]", b"\xff"]
 
 logs = st.sampled_from(LOGS)
 some_lines = st.lists(lines, min_size=1, max_size=6)
-
-
-class Killed(BaseException):
-    """Stands for the death of the process: nothing catches it."""
-
-
-@contextmanager
-def killed_at(step: int) -> Iterator[None]:
-    """Let the writer's connection die at its `step`-th statement, and stay dead."""
-    connect_immortal = sqlite3.connect
-    opened = []
-
-    class Mortal(sqlite3.Connection):
-        def _step(self) -> None:
-            opened.append(self)
-            if len(opened) > step:
-                raise Killed
-
-        def execute(self, *arguments: Any) -> sqlite3.Cursor:
-            self._step()
-            return super().execute(*arguments)
-
-        def executemany(self, *arguments: Any) -> sqlite3.Cursor:
-            self._step()
-            return super().executemany(*arguments)
-
-    def connect_mortal(*arguments: Any, **more: Any) -> sqlite3.Connection:
-        is_reader = more.get("uri", False)
-        return connect_immortal(*arguments, **more, **({} if is_reader else {"factory": Mortal}))
-
-    try:
-        with patch.object(database.sqlite3, "connect", connect_mortal):
-            yield
-    finally:
-        if opened:
-            opened[0].close()
 
 
 class Homes(RuleBasedStateMachine):
@@ -296,16 +255,18 @@ class Homes(RuleBasedStateMachine):
             self._sync()
         check(self.database, self.home)
 
-    @rule(step=st.integers(1, 150), batch=st.sampled_from([1, 500, 10**9]))
-    def sync_that_is_killed(self, step: int, batch: int) -> None:
+    @rule(step=st.integers(1, 400), chunk=st.integers(100, 900), is_compared=st.booleans())
+    def sync_that_is_killed(self, step: int, chunk: int, is_compared: bool) -> None:
         """After a kill the database is as after some commit; nothing is half."""
         try:
-            with killed_at(step), read_in_pieces(700, batch):
+            with killed_at(step), read_in_pieces(chunk, batch=1):
                 self._sync()
             event("survived")
         except Killed:
             event("killed")
         check(self.database)
+        if is_compared:
+            self.sync_and_compare(full=False)
 
     @rule(full=st.booleans())
     def sync_and_compare(self, full: bool) -> None:

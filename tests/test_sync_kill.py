@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.child import Child
 from tests.dump import assert_same, check, dump
-from tests.pieces import read_in_pieces
+from tests.pieces import Killed, killed_at, read_in_pieces
 from tests.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
 
 from assoc_ingest.sync import sync
@@ -73,7 +74,7 @@ class Home:
                 self._random.choice(
                     [
                         user(f"text {number} " + "x" * 300, uuid),
-                        assistant(f"answer {number}", uuid, id=f"msg_{number}", usage={"output_tokens": number}),
+                        assistant("answer", uuid, id=f"msg_{number}", usage={"output_tokens": 1}),
                         assistant([call(tool, "Task", prompt=f"text {number}")], uuid),
                         user([result(tool, "agentId: a3")], uuid),
                         agent("a3", user(f"text {number}", uuid)),
@@ -81,8 +82,34 @@ class Home:
                         {"type": "summary", "summary": "A title", "leafUuid": uuid},
                     ]
                 )
-            )  # fmt: skip
+            )
         return jsonl(*lines, *([b"garbage"] if self._random.random() < 0.2 else []))
+
+
+def test_a_sync_may_be_killed_at_any_step(fresh: Callable[[], Path], place: Path) -> None:
+    """Every statement in turn is the last one, of syncs that append, rewrite and begin anew."""
+    home = Home(place / "home", 5)
+    grown, oracle = fresh(), fresh()
+    sync(grown, [home.root])
+    home.change()
+    sync(oracle, [home.root])
+    expected = dump(oracle)
+    survived = False
+    step = 0
+    while not survived:
+        step += 7
+        database = Path(shutil.copy(grown, place / "killed.db"))
+        try:
+            with killed_at(step), read_in_pieces(chunk=1500, batch=2000):
+                sync(database, [home.root])
+            survived = True
+        except Killed:
+            check(database)
+        sync(database, [home.root])
+        check(database, home.root)
+        assert_same(dump(database), expected)
+        database.unlink()
+    assert step > 300
 
 
 @pytest.mark.parametrize("seed", [1, 2])

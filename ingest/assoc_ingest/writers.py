@@ -62,9 +62,10 @@ def _milliseconds(start: str, end: str) -> str:
 
 def _tool_call_insert() -> str:
     """Merge the halves of a call: the first call in the file and the first result, in any order."""
-    of_call = ("name", "target", "started_at", "byte_offset", "byte_length", "block", "call_id")
+    place = ("byte_offset", "byte_length", "block", "call_id", "subagent_id")
+    of_call = ("name", "target", "started_at", *place)
     of_result = ("ended_at", "exit_code", "output_file", "result_id")
-    references = ("tool_use_id", "file_id", "session_id", "subagent_id")
+    references = ("tool_use_id", "file_id", "session_id")
     columns = (*of_call, *of_result, "status", "duration_ms", *references)
     is_new_call = "call_id is null and excluded.call_id is not null"
     is_new_result = "result_id is null and excluded.result_id is not null"

@@ -1,0 +1,147 @@
+"""A line of any length is archived; one too long to be decoded is quarantined, and costs no memory.
+
+Everything around it is read as ever, however the file came to be.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.child import Child
+from tests.dump import assert_same, check, connect, dump
+from tests.pieces import read_in_pieces
+from tests.writing import SESSION, TRANSCRIPT, assistant, jsonl, user, write, write_bytes
+
+from assoc_ingest import archive, reading, tail
+from assoc_ingest.sync import sync
+
+META = f"projects/-srv-demo/{SESSION}/subagents/agent-a1b2c3d.meta.json"
+REASON = "line is longer than 64 MiB"
+
+
+@pytest.fixture
+def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "MAX_LINE", 20_000)
+    monkeypatch.setattr(reading, "MAX_LINE", 20_000)
+    monkeypatch.setattr(tail, "CHUNK", 5_000)
+
+
+BEFORE = jsonl(user("before", "u1"))
+LONG = jsonl(user("x" * 50_000, "u2"))
+AFTER = jsonl(assistant("after", "a1"))
+
+
+def issues(database: Path) -> list[tuple[object, ...]]:
+    connection = connect(database)
+    rows = connection.execute(
+        "select reason, quarantined, sample, byte_offset, byte_length from issues"
+    ).fetchall()
+    connection.close()
+    return [tuple(row) for row in rows]
+
+
+def texts(database: Path) -> list[str]:
+    connection = connect(database)
+    rows = connection.execute("select text from messages order by byte_offset").fetchall()
+    connection.close()
+    return [text for (text,) in rows]
+
+
+@pytest.mark.usefixtures("_short_limit")
+def test_a_line_that_is_too_long_is_one_issue_between_its_neighbours(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database = place / "home", fresh()
+    file = write_bytes(home, TRANSCRIPT, BEFORE + LONG + AFTER)
+    sync(database, [home])
+    assert issues(database) == [(REASON, 1, None, len(BEFORE), len(LONG) - 1)]
+    assert texts(database) == ["before", "after"]
+    connection = connect(database)
+    (offset,) = connection.execute("select offset from files").fetchone()
+    assert b"".join(archive.read(connection, 1)) == file.read_bytes()
+    connection.close()
+    assert offset == file.stat().st_size
+    assert sync(database, [home]).files_read == 0
+
+
+@pytest.mark.usefixtures("_short_limit")
+@pytest.mark.parametrize(
+    "cut",
+    [100, len(BEFORE) + 100, len(BEFORE) + 30_000, len(BEFORE + LONG) - 1, len(BEFORE + LONG)],
+)
+def test_it_may_be_written_in_parts(cut: int, fresh: Callable[[], Path], place: Path) -> None:
+    home, database, other = place / "home", fresh(), fresh()
+    whole = BEFORE + LONG + AFTER
+    write_bytes(home, TRANSCRIPT, whole[:cut])
+    sync(database, [home])
+    write_bytes(home, TRANSCRIPT, whole)
+    sync(database, [home])
+    sync(other, [home])
+    assert_same(dump(database), dump(other))
+
+
+@pytest.mark.usefixtures("_short_limit")
+def test_small_batches_do_not_part_it_from_its_offset(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database, other = place / "home", fresh(), fresh()
+    write_bytes(home, TRANSCRIPT, BEFORE + LONG + AFTER)
+    with read_in_pieces(chunk=700, batch=1):
+        sync(database, [home])
+    sync(other, [home])
+    assert_same(dump(database), dump(other))
+
+
+@pytest.mark.usefixtures("_short_limit")
+def test_a_document_that_is_too_long_is_an_issue_until_it_is_shorter(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database = place / "home", fresh()
+    write(home, TRANSCRIPT, user("hello", "u1"))
+    write_bytes(home, META, b'{"agentType":"' + b"x" * 30_000 + b'"}')
+    sync(database, [home])
+    assert issues(database) == [(REASON, 1, None, 0, 30_016)]
+    write_bytes(home, META, b'{"agentType":"Explore"}')
+    sync(database, [home])
+    assert issues(database) == []
+
+
+def test_a_line_of_megabytes_is_read_and_its_text_is_cut(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database = place / "home", fresh()
+    write(home, TRANSCRIPT, user("y" * 3_000_000, "u1"), user("z" * (256 * 1024), "u2"))
+    sync(database, [home])
+    check(database, home)
+    rows = {row["uuid"]: row for row in dump(database)["messages"]}
+    assert (len(rows["u1"]["text"]), rows["u1"]["is_cut"]) == (256 * 1024, 1)
+    assert (len(rows["u2"]["text"]), rows["u2"]["is_cut"]) == (256 * 1024, 0)
+    assert issues(database) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux does")
+def test_a_line_of_a_hundred_megabytes_takes_no_hundred_megabytes(
+    fresh: Callable[[], Path], tmp_path: Path, place: Path
+) -> None:
+    home, database = tmp_path / "home", fresh()
+    file = write_bytes(home, TRANSCRIPT, BEFORE)
+    with file.open("ab") as stream:
+        for _ in range(100):
+            stream.write(b"x" * 1_000_000)
+        stream.write(b"\n" + AFTER)
+
+    def run() -> tuple[int, int]:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sync(database, [home])
+        return before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before, after = Child(run).result()
+    assert issues(database) == [(REASON, 1, None, len(BEFORE), 100_000_000)]
+    assert texts(database) == ["before", "after"]
+    assert os.path.getsize(file) > 100_000_000
+    assert after - before < 180 * 1024, "kilobytes"

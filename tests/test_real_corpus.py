@@ -1,0 +1,233 @@
+"""Real homes are read to the last byte, and their tokens counted as the format says.
+
+Needs transcripts of real people: ASSOC_REAL_CORPUS names a directory with `homes/*`, each as
+`~/.claude` would be, and `growth/<session>/NN.jsonl`, versions of a file as it grew. What is
+expected is calculated here from the bytes, sharing no code with the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dump import assert_same, check, connect, dump
+
+from assoc_ingest.sync import SyncOptions, sync
+
+CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
+HOMES = sorted(CORPUS.glob("homes/*"))
+GROWTH = sorted(CORPUS.glob("growth/*"))
+
+pytestmark = pytest.mark.skipif(not HOMES, reason="ASSOC_REAL_CORPUS names no transcripts")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All homes in one database."""
+    path = tmp_path_factory.mktemp("real") / "index.db"
+    sync(path, HOMES)
+    return path
+
+
+def objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a log, glued ones too; what does not decode is passed over."""
+    for line in path.read_bytes().split(b"\n"):
+        text = line.decode("utf-8", "replace").strip()
+        while text:
+            try:
+                value, end = json.JSONDecoder().raw_decode(text)
+            except ValueError:
+                break
+            if isinstance(value, dict):
+                yield value
+            text = text[end:].strip()
+
+
+def transcripts() -> Iterator[tuple[Path, str]]:
+    """Yield the transcripts of all homes: (home, path in it)."""
+    for home in HOMES:
+        for path in sorted(home.glob("projects/**/*.jsonl")):
+            if path.stem != "journal":
+                yield home, str(path.relative_to(home))
+
+
+def rows(database: Path, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
+    connection = connect(database)
+    found = [tuple(row) for row in connection.execute(sql, arguments)]
+    connection.close()
+    return found
+
+
+def test_every_byte_is_accounted_for(database: Path) -> None:
+    """`check` compares, file by file, the archive with the bytes and the pieces with the lines."""
+    check(database, *HOMES)
+    assert rows(database, "select count(*) from files where kind = 'transcript'")[0][0] > 30
+
+
+def test_every_line_is_a_counted_type_or_quarantined(database: Path) -> None:
+    counted = {
+        (root, path): (types, quarantined)
+        for root, path, types, quarantined in rows(
+            database,
+            "select s.root, f.path,"
+            " (select coalesce(sum(count), 0) from line_types t where t.file_id = f.id),"
+            " (select count(*) from issues i where i.file_id = f.id and i.quarantined)"
+            " from files f join sources s on s.id = f.source_id",
+        )
+    }
+    for home, path in transcripts():
+        data = (home / path).read_bytes()
+        types, quarantined = counted[str(home.resolve()), path]
+        lines = sum(1 for line in data.split(b"\n") if line.strip())
+        assert types == sum(1 for _ in objects(home / path)), path
+        assert types + quarantined >= lines, path
+
+
+def test_every_message_of_people_and_agents_is_there(database: Path) -> None:
+    known = {
+        (root, path, uuid)
+        for root, path, uuid in rows(
+            database,
+            "select s.root, f.path, m.uuid from messages m join files f on f.id = m.file_id"
+            " join sources s on s.id = f.source_id where m.uuid is not null",
+        )
+    }
+    expected = {
+        (str(home.resolve()), path, line["uuid"])
+        for home, path in transcripts()
+        for line in objects(home / path)
+        if line.get("type") in ("user", "assistant") and isinstance(line.get("uuid"), str)
+    }
+    assert len(expected) > 1000
+    assert expected <= known
+
+
+def test_a_second_sync_reads_nothing(database: Path) -> None:
+    before = dump(database)
+    report = sync(database, HOMES)
+    assert (report.files_read, report.bytes_read) == (0, 0)
+    assert sync(database, HOMES, SyncOptions(full=True)).rows == 0
+    assert_same(dump(database), before)
+
+
+@pytest.mark.parametrize("versions", GROWTH, ids=lambda path: path.name)
+def test_versions_synced_one_after_the_other_equal_the_last(
+    versions: Path, fresh: Callable[[], Path], place: Path
+) -> None:
+    grown, once = fresh(), fresh()
+    path = place / "home" / "projects" / "-srv-demo" / f"{versions.name}.jsonl"
+    path.parent.mkdir(parents=True)
+    for version in sorted(versions.glob("*.jsonl")):
+        shutil.copyfile(version, path)
+        sync(grown, [place / "home"])
+        check(grown, place / "home")
+    sync(once, [place / "home"])
+    assert_same(dump(grown), dump(once))
+
+
+# -- tokens, calculated once more ----------------------------------------------------------------
+
+FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def stated_usage(line: dict[str, Any]) -> tuple[int, int, int, int] | None:
+    """Return what an assistant line states, None if it is to be left out."""
+    message = line.get("message")
+    if line.get("type") != "assistant" or not isinstance(message, dict):
+        return None
+    usage = message.get("usage")
+    if not isinstance(usage, dict) or message.get("model") == "<synthetic>":
+        return None
+    split = usage.get("cache_creation")
+    split = split if isinstance(split, dict) else {}
+    written = sum(count(split.get(f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h"))
+    return (
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(usage.get("cache_read_input_tokens")),
+        written or count(usage.get("cache_creation_input_tokens")),
+    )
+
+
+def responses() -> dict[object, list[tuple[int, int, int, int]]]:
+    """Return the usage that the lines of each response state, over all homes."""
+    lines = [line for home, path in transcripts() for line in objects(home / path)]
+    stated = [(line, usage) for line in lines if (usage := stated_usage(line)) is not None]
+    with_request = {line["message"].get("id") for line, _ in stated if line.get("requestId")}
+    found: dict[object, list[tuple[int, int, int, int]]] = {}
+    for line, usage in stated:
+        identity = line["message"].get("id")
+        key: object = identity or line.get("uuid")
+        if identity and not identity.startswith("msg_") and identity not in with_request:
+            key = (line.get("sessionId"), identity)
+        found.setdefault(key, []).append(usage)
+    return found
+
+
+def test_every_response_is_one_row(database: Path) -> None:
+    expected = responses()
+    assert len(expected) > 400
+    assert rows(database, "select count(*) from responses") == [(len(expected),)]
+
+
+def test_tokens_are_those_of_one_line_of_each_response(database: Path) -> None:
+    """The line with the most output; where several have as many they agree on the output."""
+    expected = responses()
+    chosen = {
+        key: (output, tuple(rest))
+        for key, output, *rest in rows(
+            database,
+            "select coalesce(nullif(substr(response_key, 1, instr(response_key, ' in ') - 1), ''),"
+            " response_key), output_tokens, input_tokens, output_tokens, cache_read_tokens,"
+            " cache_write_5m_tokens + cache_write_1h_tokens from responses",
+        )
+    }
+    for key, lines in expected.items():
+        output, whole = chosen[key[1] if isinstance(key, tuple) else key]
+        assert output == max(line[1] for line in lines), key
+        assert whole in lines, key
+
+
+def test_the_totals_of_sessions_are_the_sums_of_their_responses(database: Path) -> None:
+    sums = ", ".join(f"sum({field})" for field in FIELDS)
+    split = sums.replace("cache_write_tokens", "cache_write_5m_tokens + cache_write_1h_tokens")
+    expected = responses()
+    totals = rows(database, f"select {sums} from sessions")
+    assert totals == rows(database, f"select {split} from responses")
+    best = [max(lines, key=lambda line: line[1]) for lines in expected.values()]
+    assert totals[0][1] == sum(line[1] for line in best)
+    is_certain = all(len({line for line in lines if line[1] == max(each[1] for each in lines)}) == 1
+                     for lines in expected.values())  # fmt: skip
+    if is_certain:
+        assert totals == [tuple(sum(column) for column in zip(*best, strict=True))]
+
+
+# -- agents --------------------------------------------------------------------------------------
+
+
+def version(text: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in (text or "0").split(".") if part.isdigit())
+
+
+def test_every_task_agent_of_newer_versions_is_linked(database: Path) -> None:
+    agents = rows(
+        database,
+        "select x.agent_version, a.agent_key, a.link_method from subagents a"
+        " join files f on f.subagent_id = a.id and f.kind = 'agent'"
+        " join transcripts x on x.file_id = f.id"
+        " join files m on m.session_id = a.session_id and m.kind = 'transcript'"
+        " where a.kind = 'task'"
+        " and exists (select 1 from tool_calls t where t.subagent_id = a.id)",
+    )
+    newer = [agent for agent in agents if version(agent[0]) >= (2, 1, 82)]
+    assert newer
+    assert [agent for agent in newer if agent[2] is None] == []
