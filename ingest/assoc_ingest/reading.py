@@ -6,7 +6,7 @@ committed. For each file that the directory shows as changed, these are the step
 - it is compared with what was read of it (`tail.resume`): it continues, it was rewritten, it came
   back with other content after it was gone (a new generation), or nothing but its stat changed;
 - an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
-  with the records that its source made of it;
+  with the records that its source made of it, and a `Closed` step at the end;
 - a document is one `Part`. One that does not parse keeps what was read before: half-written
   documents are normal, and the next sync sees them whole.
 """
@@ -75,6 +75,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """The opened file was read to its end.
+
+    Only now may its stat be taken for that of a file that was read: a sync that dies between two
+    batches of a large file would else leave it half read, and looking unchanged for ever.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Unchanged:
     """The directory shows the file differently, but its content is as it was read."""
 
@@ -91,7 +100,7 @@ class Unreadable:
     reason: str
 
 
-Step = Opened | Part | Unchanged | Unreadable
+Step = Opened | Part | Closed | Unchanged | Unreadable
 
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
@@ -137,6 +146,7 @@ def _read_file(work: Work, thorough: bool, compression: _Compression) -> Iterato
     shape = work.root.source.shape(work.claim)
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+        yield Closed()
         return
     try:
         descriptor = open_regular(work.found.location)
@@ -191,6 +201,7 @@ def _read_log(
             records.append(Issue(_LONG_LINE, 1, None, stretch.start, stretch.long_line))
         is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
         yield Part(records, frames, prefix, len(stretch.data), is_open)
+    yield Closed()
 
 
 def _read_document(
@@ -199,6 +210,7 @@ def _read_document(
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
         yield Part([Issue(_LONG_LINE, 1, None, 0, size)], _nothing, None, 0)
+        yield Closed()
         return
     data = _read_all(descriptor, size)
     known, prefix = work.known, Prefix().extended(data)
@@ -215,10 +227,12 @@ def _read_document(
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
         yield Part(issues, _nothing, None, 0)
+        yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
     frames = _nothing if is_private else compression.frames(0, data)
     yield Part(records, frames, prefix, len(data))
+    yield Closed()
 
 
 def _is_binary(descriptor: int, size: int) -> bool:
@@ -229,6 +243,7 @@ def _note_binary(work: Work) -> Iterator[Step]:
     """Record that a binary file is there; its bytes are left where they are."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
     yield Part(work.root.source.parse(work.claim, []), _nothing, Prefix(), 0)
+    yield Closed()
 
 
 def _judged(work: Work, descriptor: int, size: int) -> Claim:

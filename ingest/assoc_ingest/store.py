@@ -56,6 +56,8 @@ class OpenFile:
     prefix: Prefix | None
     project_id: int | None = None
     team_id: int | None = None
+    is_read: bool = False
+    """The file was read to its end: its stat may be believed."""
 
 
 @dataclass(slots=True)
@@ -122,6 +124,11 @@ class Batch:
             self._touched.moved.add(file.id)
         self._take_in(file)
         return file
+
+    def close_file(self, file: OpenFile) -> None:
+        """Note that a file was read to its end; the batch before this one may have its last part."""
+        file.is_read = True
+        self._take_in(file)
 
     def _take_in(self, file: OpenFile) -> None:
         self._files[file.id] = file
@@ -466,7 +473,8 @@ class Batch:
             "prefix_crc": mark.prefix_crc if mark else None,
             "now": self.now,
             "mtime": from_milliseconds(found.mtime_ns // 1_000_000),
-            "mtime_ns": found.mtime_ns,
+            # Zero is the time of no file: one that was read in part looks changed to the next sync.
+            "mtime_ns": found.mtime_ns if file.is_read else 0,
             "ctime_ns": found.ctime_ns,
             "inode": found.inode,
             "device": found.device,

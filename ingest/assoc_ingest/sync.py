@@ -23,7 +23,7 @@ from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Report
 from .plan import find_roots, make_plan, match_moved
-from .reading import Opened, Part, Step, Unchanged, Unreadable, read
+from .reading import Closed, Opened, Part, Step, Unchanged, Unreadable, read
 from .sources import SOURCES
 from .store import Batch, OpenFile, Written
 from .when import from_milliseconds
@@ -246,6 +246,8 @@ class _Writer:
                 generation=step.generation,
                 is_rewritten=step.is_rewritten,
             )
+        elif isinstance(step, Closed):
+            self._open_batch().close_file(self._file)
         else:
             self._apply_part(step)
 
