@@ -20,13 +20,14 @@ import sqlite3
 from collections.abc import Iterable
 
 from . import copies, joins, links, lists, projects, responses, sessions
-from .touched import TEMPORARY, Touched, fill
+from .touched import TEMPORARY, Touched, fill, id_list
 
 
 def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive again all that the batch can have changed. Runs inside the batch's transaction."""
     for statement in TEMPORARY.split(";"):
         connection.execute(statement)
+    touched.sidechains.update(_files_with_sidechains(connection, touched.files))
     _assign_sidechains(connection, touched.sidechains)
     affected = copies.refresh_copies(connection, touched)
     copies.refresh_queued(connection, touched, affected)
@@ -51,6 +52,16 @@ def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected
         " union select e.session_id from touched_files t"
         " join session_entries e on e.file_id = t.id where e.session_id is not null"
     )
+
+
+def _files_with_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> list[int]:
+    """Return the grown main files that hold sidechains: notes on one may come in any stretch."""
+    rows = connection.execute(
+        "select x.file_id from transcripts x join files f on f.id = x.file_id"
+        f" where x.file_id in ({id_list(files)}) and x.sidechain_count > 0"
+        " and f.kind = 'transcript'"
+    )
+    return [file_id for (file_id,) in rows]
 
 
 def _assign_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> None:

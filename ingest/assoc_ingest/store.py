@@ -126,7 +126,7 @@ class Batch:
         return file
 
     def close_file(self, file: OpenFile) -> None:
-        """Note that a file was read to its end; the batch before this one may have its last part."""
+        """Note that a file was read to its end; an earlier batch may have its last part."""
         file.is_read = True
         self._take_in(file)
 
