@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -146,19 +146,24 @@ def _floor(step: str, home: Path) -> Cost:
         return measure(sys.executable, "-m", "benchmarks.floors", step, home, place / "floor.db")
 
 
-def first_sync(home: Path, size: int, repeat: int) -> Line:
+def first_sync(home: Path, repeat: int) -> Line:
     """Return the cost of a sync into a new database, and its size."""
-    database_size = 0
+    files = read = stored = 0
 
     def run() -> Cost:
-        nonlocal database_size
+        nonlocal files, read, stored
         with scratch() as place:
-            cost = program("sync", home, "--db", place / "assoc.db")
-            database_size = (place / "assoc.db").stat().st_size
+            database = place / "assoc.db"
+            cost = program("sync", home, "--db", database)
+            stored = database.stat().st_size
+            with closing(sqlite3.connect(database)) as connection:
+                files, read = connection.execute(
+                    "select files_read, bytes_read from sync_runs"
+                ).fetchone()
             return cost
 
     cost = best(repeat, run)
-    return Line("first sync", cost, size, f"database {database_size / size:.2f} x source")
+    return Line("first sync", cost, read, f"{files:,} files, database {stored / read:.2f} x source")
 
 
 def later_syncs(home: Path, repeat: int) -> Iterator[Line]:
@@ -213,16 +218,18 @@ def facts() -> str:
 
 
 def table(title: str, lines: Iterator[Line]) -> str:
-    """Return a Markdown table; the last column compares with the floor that does the most."""
+    """Return a Markdown table; the first sync is compared with the floor above it."""
     rows = [f"{title}\n", "| | wall | CPU | MB/s | CPU s/GB | peak | x floor | |"]
     rows.append("|---|--:|--:|--:|--:|--:|--:|---|")
-    floor: Cost | None = None
+    floor = 0.0
     for what, cost, size, note in lines:
         speed = per_gb = ratio = ""
         if size is not None:
-            speed, per_gb = f"{size / 1e6 / cost.wall:.1f}", f"{cost.cpu / size * 1e9:.1f}"
-            ratio = f"{cost.cpu / floor.cpu:.2f}" if floor and what == "first sync" else ""
-            floor = cost
+            each = cost.cpu / size * 1e9
+            speed, per_gb = f"{size / 1e6 / cost.wall:.1f}", f"{each:.1f}"
+            if floor and what == "first sync":
+                ratio = f"{each / floor:.2f}"
+            floor = each
         cells = [what, f"{cost.wall:.2f} s", f"{cost.cpu:.2f} s", speed, per_gb]
         cells += [f"{cost.memory / 1e6:.0f} MB", ratio, note]
         rows.append(f"| {' | '.join(cells)} |")
@@ -234,7 +241,7 @@ def report(home: Path, repeat: int, *, is_one_file: bool) -> Iterator[Line]:
     """Yield all lines about one home."""
     size = size_of(home)
     yield from floors(home, size, repeat)
-    yield first_sync(home, size, repeat)
+    yield first_sync(home, repeat)
     if not is_one_file:
         yield from later_syncs(home, repeat)
 

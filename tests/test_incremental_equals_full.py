@@ -228,7 +228,7 @@ class Homes(RuleBasedStateMachine):
     def delete_project(self) -> None:
         shutil.rmtree(self.home / PROJECT, ignore_errors=True)
 
-    @precondition(lambda self: self._files() and os.geteuid())
+    @precondition(lambda self: hasattr(os, "geteuid") and os.geteuid() and self._files())
     @rule(data=st.data())
     def forbid_and_sync(self, data: st.DataObject) -> None:
         """What cannot be read is named, and keeps what was read of it."""

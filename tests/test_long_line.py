@@ -6,7 +6,6 @@ Everything around it is read as ever, however the file came to be.
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +127,8 @@ def test_a_line_of_megabytes_is_read_and_its_text_is_cut(
 def test_a_line_of_a_hundred_megabytes_takes_no_hundred_megabytes(
     fresh: Callable[[], Path], tmp_path: Path, place: Path
 ) -> None:
+    import resource
+
     home, database = tmp_path / "home", fresh()
     file = write_bytes(home, TRANSCRIPT, BEFORE)
     with file.open("ab") as stream:
