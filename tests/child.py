@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from assoc_ingest.prices import library_prices, origin
+
 NOBODY = 65534
 
 
@@ -59,4 +61,5 @@ class Child:
 
 def as_nobody(function: Callable[[], Any]) -> Any:
     """Run a function as a user without rights, and return what it returns."""
+    list(library_prices(origin()))  # that user may not read the environment that we run in
     return Child(function, user=NOBODY if os.geteuid() == 0 else None).result()

@@ -235,7 +235,7 @@ class Homes(RuleBasedStateMachine):
         file = self._some_file(data)
         before = dump(self.database)
         file.chmod(0)
-        report = sync(self.database, [])
+        report = self._sync()
         file.chmod(0o600)
         self._changed(file)
         assert [place for place, _ in report.unreadable] in ([], [str(file)])

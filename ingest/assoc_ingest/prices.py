@@ -11,11 +11,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-_MICRO = 1_000_000
 _LIBRARY = "genai-prices"
+_MICRO = 1_000_000
 # Columns of `prices` and the library's names, in its unit: dollars for a million tokens.
 _UNITS = (
     ("input", "input_mtok"),
@@ -42,13 +43,12 @@ class Price(NamedTuple):
 
 def refresh_prices(connection: sqlite3.Connection) -> None:
     """Take in the prices of models that have none, or have them from another library version."""
-    origin = f"{_LIBRARY} {version(_LIBRARY)}"
     models = [
         model
         for (model,) in connection.execute(
             "select distinct model from responses where model is not null"
             " except select model from prices where origin in (?, 'user')",
-            (origin,),
+            (origin(),),
         )
     ]
     known = {model: list(library_prices(model)) for model in models}
@@ -62,9 +62,15 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
         connection.execute("delete from prices where model = ?", (model,))
         connection.executemany(
             f"insert into prices ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
-            ((model, *price, origin) for price in prices),
+            ((model, *price, origin()) for price in prices),
         )
     connection.execute("commit")
+
+
+@cache
+def origin() -> str:
+    """Return what `prices.origin` says of prices from the library that is installed."""
+    return f"{_LIBRARY} {version(_LIBRARY)}"
 
 
 def library_prices(model: str) -> Iterator[Price]:
