@@ -14,8 +14,7 @@ committed. For each file that the directory shows as changed, these are the step
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from .archive import Compressor, Frame
@@ -27,7 +26,6 @@ FOREIGN = "foreign"
 """Kind of a file in a transcript's place that another program left: counted, not believed."""
 
 _HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
-_ASIDE_FROM = 64 * 1024  # bytes; compressing fewer takes less time than waiting for a thread
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LONG_LINE = "line is longer than 64 MiB"
 _STEPS_AHEAD = 64
@@ -68,7 +66,7 @@ class Part:
     """
 
     records: list[Record]
-    frames: Callable[[], list[Frame]]
+    frames: list[Frame]
     prefix: Prefix | None
     size: int
     is_open: bool = False
@@ -105,44 +103,15 @@ Step = Opened | Part | Closed | Unchanged | Unreadable
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
-    compression = _Compression()
-    try:
-        for item in work:
-            yield from _read_file(item, thorough, compression)
-    finally:
-        compression.close()
-
-
-class _Compression:
-    """Compresses what is read: a little at once, more in a thread, while it is parsed."""
-
-    def __init__(self) -> None:
-        self._here = Compressor()
-        self._there = Compressor()
-        self._thread: ThreadPoolExecutor | None = None
-
-    def frames(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
-        """Return a function that waits for the frames of `data`, and returns them."""
-        if len(data) < _ASIDE_FROM:
-            frames = self._here.frames(start, data)
-            return lambda: frames
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "compress")
-        return self._thread.submit(self._there.frames, start, data).result
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown()
-
-
-def _nothing() -> list[Frame]:
-    return []
+    compressor = Compressor()
+    for item in work:
+        yield from _read_file(item, thorough, compressor)
 
 
 # -- one file ------------------------------------------------------------------------------------
 
 
-def _read_file(work: Work, thorough: bool, compression: _Compression) -> Iterator[Step]:
+def _read_file(work: Work, thorough: bool, compressor: Compressor) -> Iterator[Step]:
     shape = work.root.source.shape(work.claim)
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
@@ -158,12 +127,12 @@ def _read_file(work: Work, thorough: bool, compression: _Compression) -> Iterato
     try:
         size = min(work.found.size, os.fstat(descriptor).st_size)
         if shape == LOG:
-            yield from _read_log(work, descriptor, size, thorough, compression)
+            yield from _read_log(work, descriptor, size, thorough, compressor)
         elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
             yield from _note_binary(work)
         else:
             yield from _read_document(
-                work, descriptor, size, compression, is_private=shape == PRIVATE
+                work, descriptor, size, compressor, is_private=shape == PRIVATE
             )
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
@@ -172,7 +141,7 @@ def _read_file(work: Work, thorough: bool, compression: _Compression) -> Iterato
 
 
 def _read_log(
-    work: Work, descriptor: int, size: int, thorough: bool, compression: _Compression
+    work: Work, descriptor: int, size: int, thorough: bool, compressor: Compressor
 ) -> Iterator[Step]:
     claim = _judged(work, descriptor, size)
     known, generation, prefix = work.known, 0, None
@@ -195,7 +164,7 @@ def _read_log(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
     ):
         prefix = prefix.extended(stretch.data)
-        frames = compression.frames(stretch.start, stretch.data)
+        frames = compressor.frames(stretch.start, stretch.data)
         records = source.parse(claim, stretch.lines) if stretch.lines else []
         if stretch.long_line:
             records.append(Issue(_LONG_LINE, 1, None, stretch.start, stretch.long_line))
@@ -205,11 +174,11 @@ def _read_log(
 
 
 def _read_document(
-    work: Work, descriptor: int, size: int, compression: _Compression, *, is_private: bool
+    work: Work, descriptor: int, size: int, compressor: Compressor, *, is_private: bool
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
-        yield Part([Issue(_LONG_LINE, 1, None, 0, size)], _nothing, None, 0)
+        yield Part([Issue(_LONG_LINE, 1, None, 0, size)], [], None, 0)
         yield Closed()
         return
     data = _read_all(descriptor, size)
@@ -226,11 +195,11 @@ def _read_document(
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
-        yield Part(issues, _nothing, None, 0)
+        yield Part(issues, [], None, 0)
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
-    frames = _nothing if is_private else compression.frames(0, data)
+    frames = [] if is_private else compressor.frames(0, data)
     yield Part(records, frames, prefix, len(data))
     yield Closed()
 
@@ -242,7 +211,7 @@ def _is_binary(descriptor: int, size: int) -> bool:
 def _note_binary(work: Work) -> Iterator[Step]:
     """Record that a binary file is there; its bytes are left where they are."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
-    yield Part(work.root.source.parse(work.claim, []), _nothing, Prefix(), 0)
+    yield Part(work.root.source.parse(work.claim, []), [], Prefix(), 0)
     yield Closed()
 
 

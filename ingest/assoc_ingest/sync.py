@@ -253,7 +253,7 @@ class _Writer:
 
     def _apply_part(self, part: Part) -> None:
         batch = self._open_batch()
-        batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
+        batch.add(self._file, part.records, part.frames, part.prefix, part.size)
         self._report.bytes_read += part.size
         self._progress(self._report.bytes_read)
         if batch.is_full and not part.is_open:
