@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,10 +71,22 @@ def sync(
     else:
         if not database.exists():
             find_roots(None, given, options.source, Report(""))  # raises before one is made
-        with writing(database) as connection:
+        with writing(database) as connection, _uncollected():
             _run(connection, given, options, progress or (lambda done, total: None), report)
     report.seconds = time.monotonic() - started
     return report
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from looking for cycles: among a million records are none, and it takes long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _dry_run(database: Path, given: list[Root], options: SyncOptions, report: Report) -> None:
