@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sqlite3
 import time
 from collections import deque
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import git
+from . import directories
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Report
@@ -126,9 +125,9 @@ def _run(
             from .prices import refresh_prices
 
             refresh_prices(connection)
-        _look_at_projects(connection)
+        directories.look_at_projects(connection)
         if options.git:
-            _ask_git(connection)
+            directories.ask_git(connection)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
@@ -291,41 +290,6 @@ class _Writer:
 
 def _size(step: Step) -> int:
     return step.size if isinstance(step, Part) else 0
-
-
-def _look_at_projects(connection: sqlite3.Connection) -> None:
-    """Note which projects are on this disk, and which of them are worktrees."""
-    changes = []
-    rows = connection.execute(
-        "select id, path, on_disk, is_worktree from projects where path is not null"
-    )
-    for project_id, path, *before in rows:
-        is_there = path.startswith("/") and os.path.isdir(path)  # noqa: PTH112
-        is_worktree = int(os.path.isfile(f"{path}/.git")) if is_there else None  # noqa: PTH113
-        if before != [int(is_there), is_worktree]:
-            changes.append((int(is_there), is_worktree, project_id))
-    if changes:
-        connection.execute("begin immediate")
-        connection.executemany(
-            "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
-        )
-        connection.execute("commit")
-
-
-def _ask_git(connection: sqlite3.Connection) -> None:
-    """Note which branch each project on this disk is on, and whether it is clean."""
-    rows = connection.execute("select id, path from projects where on_disk = 1").fetchall()
-    facts = [(git.look_at(path), project_id) for project_id, path in rows if git.is_installed()]
-    connection.execute("begin immediate")
-    connection.executemany(
-        "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1, is_dirty = ?2"
-        " where id = ?3",
-        (
-            (fact.branch if fact else None, fact.is_dirty if fact else None, project_id)
-            for fact, project_id in facts
-        ),
-    )
-    connection.execute("commit")
 
 
 def _now() -> str:
