@@ -123,6 +123,11 @@ def test_plain_objects_are_decoded_as_they_are(data: bytes) -> None:
             b'{"a":"\xff"}', [(0, 9, {"a": "\ufffd"}, "invalid UTF-8 was replaced")], id="bad UTF-8"
         ),
         pytest.param(b'{"a":1,"a":2}', [(0, 13, {"a": 2}, None)], id="a key twice"),
+        pytest.param(
+            b'{"a":18446744073709551616}{}',
+            [(0, 26, {"a": 2.0**64}, None), (26, 2, {}, None)],
+            id="a wide integer is the same alone and in company",
+        ),
         pytest.param(b"{}", [(0, 2, {}, None)], id="empty object"),
         pytest.param(b"", [], id="nothing"),
         pytest.param(b" \t\r", [], id="blanks"),

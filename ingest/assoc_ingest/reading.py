@@ -19,7 +19,18 @@ from dataclasses import dataclass, replace
 
 from .archive import Compressor, Frame
 from .discover import Found, Root
-from .model import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Issue, KnownFile, Line, Record
+from .model import (
+    LOG,
+    PRIVATE,
+    UNKNOWN_CONTENT,
+    UNREAD,
+    Claim,
+    Issue,
+    KnownFile,
+    Line,
+    LineType,
+    Record,
+)
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 
 FOREIGN = "foreign"
@@ -28,8 +39,6 @@ FOREIGN = "foreign"
 _HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LONG_LINE = "line is longer than 64 MiB"
-_STEPS_AHEAD = 64
-_BYTES_AHEAD = 24 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +200,7 @@ def _read_document(
         return
     records = work.root.source.parse(work.claim, [Line(0, data)])
     if is_private:
-        records = [r._replace(sample=None) if isinstance(r, Issue) else r for r in records]
+        records = [_without_values(record) for record in records]
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
@@ -202,6 +211,13 @@ def _read_document(
     frames = [] if is_private else compressor.frames(0, data)
     yield Part(records, frames, prefix, len(data))
     yield Closed()
+
+
+def _without_values(record: Record) -> Record:
+    """Return a record of a private document without what it quotes from it unasked."""
+    if isinstance(record, Issue):
+        return record._replace(sample=None)
+    return record._replace(type="") if isinstance(record, LineType) else record
 
 
 def _is_binary(descriptor: int, size: int) -> bool:

@@ -82,17 +82,6 @@ def milliseconds(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
-def milliseconds_between(start: str, end: str) -> int:
-    """Return the milliseconds from `start` to `end`, both in the stored form."""
-    if start[:14] == end[:14]:  # the same hour: most tool calls; no calendar is needed
-        return (
-            (int(end[14:16]) - int(start[14:16])) * 60_000
-            + (int(end[17:19]) - int(start[17:19])) * 1000
-            + (int(end[20:23]) - int(start[20:23]))
-        )
-    return milliseconds(end) - milliseconds(start)
-
-
 def _from_iso(text: str, zone: tzinfo) -> str | None:
     try:
         moment = datetime.fromisoformat(text)

@@ -148,12 +148,13 @@ def _prefix_object(data: bytes) -> tuple[int, JSONObject, str | None] | None:
         return None
     text = body.decode("utf-8", "replace")
     try:
-        value, end = _decoder.raw_decode(text)
+        _, end = _decoder.raw_decode(text)
     except (ValueError, RecursionError):
         return None
     length = len(data) - len(body) + _byte_length(body, text, end)
-    repaired, reason = _repaired(value, text[:end], body)
-    return length, repaired, reason
+    # Decoded again, alone: the two decoders differ in what they make of integers beyond 64 bit.
+    whole = _whole_object(data[:length])
+    return (length, *whole) if whole is not None else None
 
 
 def _byte_length(body: bytes, text: str, end: int) -> int:
