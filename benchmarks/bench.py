@@ -163,7 +163,8 @@ def first_sync(home: Path, repeat: int) -> Line:
             return cost
 
     cost = best(repeat, run)
-    return Line("first sync", cost, read, f"{files:,} files, database {stored / read:.2f} x source")
+    note = f"{files:,} file{'' if files == 1 else 's'}, database {stored / read:.2f} x source"
+    return Line("first sync", cost, read, note)
 
 
 def later_syncs(home: Path, repeat: int) -> Iterator[Line]:

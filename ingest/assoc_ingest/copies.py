@@ -58,9 +58,11 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " cross join messages m on m.uuid = u.uuid"
         " join files f on f.id = m.file_id)"
     )
-    rows = connection.execute(  # what hangs on originals must be looked at in other files, too
+    rows = connection.execute(  # what hangs on originals must be looked at in other files, too;
+        # new rows are looked at anyway: for them alone no file is gone through from its beginning
         "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
-        " where m.copy_of is not c.copy_of"
+        " where m.id < ? and m.copy_of is not c.copy_of",
+        (touched.first_message_id,),
     )
     affected.update(file_id for (file_id,) in rows)
     connection.execute(

@@ -8,6 +8,7 @@ and 2100 becomes None, never "now": a wrong time is worse than none.
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 Zone = tzinfo
@@ -75,6 +76,11 @@ def from_milliseconds(milliseconds: int) -> str | None:
         return None
     moment = _EPOCH + timedelta(milliseconds=milliseconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def now() -> str:
+    """Return the present moment as UTC text."""
+    return from_milliseconds(time.time_ns() // 1_000_000) or ""
 
 
 def milliseconds(text: str) -> int:
