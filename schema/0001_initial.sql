@@ -258,7 +258,7 @@ create index tool_calls_result on tool_calls (result_id) where result_id is not 
 
 create table usage ( -- Token counts of an API response as one file states them; responses has each once
     id integer primary key,
-    response_key text not null,         -- message.id, else the line's uuid
+    response_key text not null,         -- message.id, else the line's uuid, else its place
     api_message_id text,                -- message.id
     request_id text,                    -- requestId of any of its lines
     stated_session_key text,            -- sessionId on the line
@@ -648,6 +648,7 @@ create table documents ( -- A note, memory, summary or ticket
     ordinal integer not null default 0, -- among the documents of one file
     unique (file_id, ordinal)
 ) strict;
+create index documents_project_key on documents (project_key) where project_key is not null;
 create index documents_session_key on documents (session_key) where session_key is not null;
 create index documents_session on documents (session_id) where session_id is not null;
 create index documents_project on documents (project_id) where project_id is not null;
@@ -746,6 +747,7 @@ create table tool_result_files ( -- A tool output that was too large for its tra
     session_id integer references sessions (id) on delete set null,
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
+create index tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 create index tool_result_files_session on tool_result_files (session_id) where session_id is not null;
 create index tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -218,16 +219,52 @@ def version(text: str | None) -> tuple[int, ...]:
     return tuple(int(part) for part in (text or "0").split(".") if part.isdigit())
 
 
-def test_every_task_agent_of_newer_versions_is_linked(database: Path) -> None:
+def task_agents(database: Path) -> list[tuple[tuple[int, ...], str, str | None]]:
+    """Return version, key and link of the task agents whose session has its main transcript."""
     agents = rows(
         database,
-        "select x.agent_version, a.agent_key, a.link_method from subagents a"
+        "select distinct x.agent_version, a.agent_key, a.link_method from subagents a"
         " join files f on f.subagent_id = a.id and f.kind = 'agent'"
         " join transcripts x on x.file_id = f.id"
         " join files m on m.session_id = a.session_id and m.kind = 'transcript'"
-        " where a.kind = 'task'"
-        " and exists (select 1 from tool_calls t where t.subagent_id = a.id)",
+        " where a.kind = 'task'",
     )
-    newer = [agent for agent in agents if version(agent[0]) >= (2, 1, 82)]
+    return [(version(stated), key, method) for stated, key, method in agents]
+
+
+def test_every_task_agent_of_newer_versions_is_linked(database: Path) -> None:
+    newer = [agent for agent in task_agents(database) if agent[0] >= (2, 1, 82)]
     assert newer
     assert [agent for agent in newer if agent[2] is None] == []
+
+
+def test_task_agents_of_2_1_are_linked_but_for_one_in_twenty(database: Path) -> None:
+    older = [agent for agent in task_agents(database) if (2, 1) <= agent[0] < (2, 1, 82)]
+    assert older
+    assert len([agent for agent in older if agent[2]]) >= 0.95 * len(older)
+
+
+# -- order ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_order_of_files_changes_a_row(
+    seed: int, database: Path, fresh: Callable[[], Path], place: Path
+) -> None:
+    """The files of all homes appear in a random order, with a sync after every few."""
+    files = [
+        path.relative_to(CORPUS) for home in HOMES for path in home.rglob("*") if path.is_file()
+    ]
+    random.Random(seed).shuffle(files)
+    grown = fresh()
+    for start in range(0, len(files), 8):
+        for path in files[start : start + 8]:
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CORPUS / path, place / path)
+        sync(grown, [home for home in (place / "homes").iterdir() if _is_home(home)])
+    check(grown, *(place / "homes").iterdir())
+    assert_same(dump(grown), dump(database))
+
+
+def _is_home(path: Path) -> bool:
+    return any((path / name).is_dir() for name in ("projects", "todos", "tasks", "plans"))

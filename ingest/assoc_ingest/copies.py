@@ -65,9 +65,10 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         (touched.first_message_id,),
     )
     affected.update(file_id for (file_id,) in rows)
-    connection.execute(
-        "update messages set copy_of = c.copy_of from canonical c"
-        " where c.id = messages.id and messages.copy_of is not c.copy_of"
+    connection.execute(  # not `update ... from`: the planner would go through all messages
+        "update messages set copy_of = (select c.copy_of from canonical c where c.id = messages.id)"
+        " where id in (select c.id from canonical c cross join messages m on m.id = c.id"
+        "  where m.copy_of is not c.copy_of)"
     )
     return affected
 

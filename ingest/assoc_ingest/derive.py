@@ -6,7 +6,7 @@ that bear on it, so each step first finds what a change can reach, and then deri
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
 3. queued prompts: one that was delivered is a copy of the row that delivered it;
-4. subagents: their kind, times and counts, and the call that spawned them (`links`);
+4. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
 5. responses: one row per API response, from the best of its lines in all files;
 6. references between stores: text keys become ids (`joins`);
 7. sessions and projects: titles, times, counts, paths.
@@ -19,7 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import copies, joins, links, lists, projects, responses, sessions
+from . import copies, joins, lists, projects, responses, sessions, subagents
 from .touched import TEMPORARY, Touched, fill, id_list
 
 
@@ -34,13 +34,13 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     _collect_sessions(connection, touched, affected)
     lists.refresh_lists(connection, touched)
     sessions.refresh_summaries(connection)
-    links.refresh_subagents(connection)
+    subagents.refresh_subagents(connection)
     responses.refresh_responses(connection, touched, affected)
     responses.refresh_tokens(connection)
     joins.refresh_references(connection)
     sessions.refresh_sessions(connection, touched)
     projects.refresh_projects(connection, touched)
-    joins.refresh_places(connection)
+    joins.refresh_places(connection, touched)
 
 
 def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
@@ -48,9 +48,9 @@ def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected
     fill(connection, "touched_sessions", touched.sessions)
     connection.execute(
         "insert or ignore into touched_sessions select f.session_id from touched_files t"
-        " join files f on f.id = t.id where f.session_id is not null"
+        " cross join files f on f.id = t.id where f.session_id is not null"
         " union select e.session_id from touched_files t"
-        " join session_entries e on e.file_id = t.id where e.session_id is not null"
+        " cross join session_entries e on e.file_id = t.id where e.session_id is not null"
     )
 
 

@@ -12,6 +12,7 @@ import sqlite3
 
 from .edges import refresh_edges
 from .mail import FOLDED, refresh_mail
+from .touched import Touched, id_list
 
 # (table, key column, id column) of every reference to a session.
 _SESSION_REFERENCES = (
@@ -39,7 +40,7 @@ def refresh_references(connection: sqlite3.Connection) -> None:
     )
     connection.execute(  # the conversations that stand for one that has just come
         "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
-        " join sessions s on s.id = t.id join session_entries e"
+        " cross join sessions s on s.id = t.id cross join session_entries e"
         " on e.linked_session_key = s.session_key where e.session_id is not null"
     )
     _refer(
@@ -59,10 +60,10 @@ def refresh_references(connection: sqlite3.Connection) -> None:
     _refresh_results(connection)
 
 
-def refresh_places(connection: sqlite3.Connection) -> None:
+def refresh_places(connection: sqlite3.Connection, touched: Touched) -> None:
     """Fill the references that go by what sessions and projects have just been found to be."""
     _refresh_plans(connection)
-    _refresh_documents(connection)
+    _refresh_documents(connection, touched)
     _refresh_tasks(connection)
 
 
@@ -89,7 +90,8 @@ def _refer(
     """
     for condition in (
         "file_id in (select id from touched_files)" + (f" and {column} is null" * is_fixed),
-        f"{key} in (select s.session_key from touched_sessions t join sessions s on s.id = t.id)",
+        f"{key} in (select s.session_key from touched_sessions t"
+        "  cross join sessions s on s.id = t.id)",
     ):
         connection.execute(
             f"update {table} set {column} = ({target}) where {condition}"
@@ -122,6 +124,9 @@ def _refresh_teams(connection: sqlite3.Connection) -> None:
     )
     connection.execute(
         f"update tasks set team_id = ({target}) where team_id is null and team_id is not ({target})"
+        " and (file_id in (select id from touched_files) or exists ("
+        "  select 1 from touched_files x cross join files f on f.id = x.id"
+        "  where f.team_id is not null))"
     )
     connection.execute(
         "update teams set gone_at = (select max(f.gone_at) from files f where f.team_id = teams.id"
@@ -209,7 +214,7 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
     )
 
 
-def _refresh_documents(connection: sqlite3.Connection) -> None:
+def _refresh_documents(connection: sqlite3.Connection, touched: Touched) -> None:
     """Refer notes and summaries to the projects of Claude Code that their directory names.
 
     Of several homes, the one in which TheAssociate keeps its own is meant.
@@ -220,10 +225,18 @@ def _refresh_documents(connection: sqlite3.Connection) -> None:
         " where rtrim(p.key, '-') = documents.project_key"
         " order by o.root = x.root desc, o.root like x.root || '/%' desc, x.root, p.key limit 1"
     )
-    connection.execute(
-        f"update documents set project_id = ({target})"
-        f" where project_key is not null and project_id is not ({target})"
-    )
+    conditions = [
+        "file_id in (select id from touched_files)",
+        "project_key in (select rtrim(key, '-') from projects"
+        f" where id in ({id_list(touched.projects)}))",
+    ]
+    if touched.is_project_removed:
+        conditions.append("project_id is null")
+    for condition in conditions:
+        connection.execute(
+            f"update documents set project_id = ({target})"
+            f" where project_key is not null and {condition} and project_id is not ({target})"
+        )
 
 
 def _refresh_tasks(connection: sqlite3.Connection) -> None:

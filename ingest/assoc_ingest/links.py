@@ -1,4 +1,4 @@
-"""Subagents: what they are, and which call spawned them.
+"""Which call spawned a subagent.
 
 Evidence for a link stands in many places, differently in every version; the first that hits wins,
 and the method is recorded:
@@ -21,38 +21,12 @@ import re
 import sqlite3
 
 _METHODS = {1: "meta", 2: "result", 3: "progress", 4: "result-text", 5: "notification"}
-_SIDE_KINDS = {
-    "acompact-": "compact",
-    "aprompt_suggestion-": "prompt_suggestion",
-    "aside_question-": "side_question",
-}
+# Side agents begin with the prompt of the agent whose context they have: they are not spawned.
+_SPAWNED = ("task", "sidechain")
 _WRAPPER = re.compile(r"\s*<teammate-message\b[^>]*>(.*)</teammate-message>\s*", re.DOTALL)
-_WARMUP = "Warmup"
 
 
-def refresh_subagents(connection: sqlite3.Connection) -> None:
-    """Derive the subagents of the sessions in `touched_sessions`, links included."""
-    sessions = "(select id from touched_sessions)"
-    _add_workflow_agents(connection, sessions)
-    connection.execute(
-        "update subagents set session_id = (select s.id from sessions s"
-        " where s.source_id = subagents.source_id and s.session_key = subagents.session_key)"
-        " where session_key in (select session_key from sessions"
-        f" where id in {sessions}) and session_id is null"
-    )
-    _drop_unnamed(connection, sessions)
-    _describe(connection, sessions)
-    by_session: dict[int, list[_Agent]] = {}
-    for row in connection.execute(
-        "select a.id, a.agent_key, a.kind, a.session_id, a.workflow from subagents a"
-        f" where a.session_id in {sessions} order by a.agent_key"
-    ).fetchall():
-        by_session.setdefault(row[3], []).append(_Agent(*row))
-    for session_id, agents in by_session.items():
-        _link(connection, session_id, agents)
-
-
-class _Agent:
+class Agent:
     """A subagent on its way to a link."""
 
     def __init__(
@@ -68,107 +42,13 @@ class _Agent:
         self.method: str | None = None
 
     def link(self, call: tuple[int, int | None], method: str) -> None:
+        """Note the call, with the agent in whose file it stands, and how it was found."""
         self.call, self.parent = call
         self.method = method
 
 
-def _add_workflow_agents(connection: sqlite3.Connection, sessions: str) -> None:
-    """A run's journal names agents whose own file may be missing."""
-    connection.execute(
-        "insert into subagents (source_id, session_id, session_key, agent_key, kind, workflow)"
-        " select distinct f.source_id, f.session_id, f.session_key, w.agent_key, 'workflow',"
-        " f.workflow"
-        " from files f join workflow_agents w on w.file_id = f.id"
-        f" where f.session_id in {sessions} and w.agent_key <> '' on conflict do nothing"
-    )
-
-
-def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
-    """Remove subagents that no file, no journal and no sidechain speaks of any more."""
-    connection.execute(
-        "delete from subagents where (session_id is null or session_id in"
-        f" {sessions})"
-        " and not exists (select 1 from files f where f.subagent_id = subagents.id)"
-        " and not exists (select 1 from messages m where m.subagent_id = subagents.id)"
-        " and not exists (select 1 from workflow_agents w join files f on f.id = w.file_id"
-        "  where w.agent_key = subagents.agent_key and f.session_id = subagents.session_id)"
-    )
-
-
-def _describe(connection: sqlite3.Connection, sessions: str) -> None:
-    """Fill kind, times and counts from the agents' files, or from their lines in a main file."""
-    prefixes = " ".join(
-        f"when agent_key like '{prefix.replace('_', '!_')}%' escape '!' then '{kind}'"
-        for prefix, kind in _SIDE_KINDS.items()
-    )
-    connection.execute(f"""
-        with own as (
-            select f.subagent_id, min(x.started_at) as started_at, max(x.ended_at) as ended_at,
-                max(x.message_count) as message_count -- one agent can lie under two projects
-            from files f join transcripts x on x.file_id = f.id
-            where f.session_id in {sessions} and f.subagent_id is not null
-            group by f.subagent_id
-        ),
-        chain as (
-            select m.subagent_id, min(m.timestamp) as started_at, max(m.timestamp) as ended_at,
-                count(distinct m.byte_offset) filter (where m.role <> 'system') as message_count
-            from subagents a
-            join messages m on m.subagent_id = a.id
-            where a.session_id in {sessions}
-            and not exists (select 1 from files f where f.subagent_id = a.id)
-            group by m.subagent_id
-        ),
-        about as (
-            select a.id, coalesce(own.started_at, chain.started_at) as started_at,
-                coalesce(own.ended_at, chain.ended_at) as ended_at,
-                coalesce(own.message_count, chain.message_count, 0) as message_count,
-                chain.subagent_id is not null as is_chain,
-                (select m.text from files f join messages m on m.file_id = f.id
-                    where f.subagent_id = a.id and f.kind in ('agent', 'side_agent')
-                    and m.role = 'user'
-                    order by f.path, m.byte_offset, m.block limit 1) as first_text,
-                (select y.id from files f join agent_metas y on y.file_id = f.id
-                    where f.subagent_id = a.id order by f.gone_at is not null, f.path limit 1
-                ) as meta_id,
-                (select coalesce(w.label, '') from workflow_agents w
-                    join files f on f.id = w.file_id
-                    where w.agent_key = a.agent_key and f.session_id = a.session_id
-                    order by w.label is null, f.path limit 1) as label,
-                coalesce(
-                    (select f.workflow from files f
-                        where f.subagent_id = a.id and f.workflow is not null
-                        order by f.path limit 1),
-                    (select f.workflow from workflow_agents w join files f on f.id = w.file_id
-                        where w.agent_key = a.agent_key and f.session_id = a.session_id
-                        order by f.path limit 1)
-                ) as workflow
-            from subagents a
-            left join own on own.subagent_id = a.id
-            left join chain on chain.subagent_id = a.id
-            where a.session_id in {sessions}
-        )
-        update subagents set
-            started_at = about.started_at,
-            ended_at = about.ended_at,
-            message_count = about.message_count,
-            agent_type = y.agent_type,
-            description = coalesce(y.description, nullif(about.label, '')),
-            name = y.name,
-            model = y.model,
-            workflow = about.workflow,
-            kind = case
-                when about.is_chain then 'sidechain'
-                when about.first_text = '{_WARMUP}' then 'warmup'
-                {prefixes}
-                when about.workflow is not null then 'workflow'
-                else 'task'
-            end
-        from about left join agent_metas y on y.id = about.meta_id
-        where about.id = subagents.id
-    """)
-
-
-def _link(connection: sqlite3.Connection, session_id: int, agents: list[_Agent]) -> None:
+def link(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -> None:
+    """Link the agents of a session to their calls, and name them as their calls do."""
     evidence = _evidence(connection, session_id)
     runs = _workflow_calls(connection, session_id)
     for agent in agents:
@@ -178,9 +58,10 @@ def _link(connection: sqlite3.Connection, session_id: int, agents: list[_Agent])
                 break
         if agent.call is None and agent.workflow in runs:
             agent.link(runs[agent.workflow], "workflow")
-    unlinked = [agent for agent in agents if agent.call is None and agent.kind != "workflow"]
+    unlinked = [agent for agent in agents if agent.call is None and agent.kind in _SPAWNED]
     if unlinked:
-        _link_by_prompt(connection, session_id, unlinked)
+        taken = {agent.call for agent in agents if agent.call is not None}
+        _link_by_prompt(connection, session_id, unlinked, taken)
     _cut_cycles(agents)
     connection.executemany(
         "update subagents set spawned_by = ?1, parent_id = ?2, link_method = ?3"
@@ -243,8 +124,14 @@ def _workflow_calls(
     return {run: (call, parent) for run, call, parent in rows if run}
 
 
-def _link_by_prompt(connection: sqlite3.Connection, session_id: int, agents: list[_Agent]) -> None:
-    """Link an agent whose first text is the prompt of exactly one call that has no other agent."""
+def _link_by_prompt(
+    connection: sqlite3.Connection, session_id: int, agents: list[Agent], taken: set[int]
+) -> None:
+    """Link an agent whose first text is the prompt of exactly one call.
+
+    A call in `taken` has an agent by better evidence. Several agents with the prompt of one call
+    are all linked to it: it was tried again, and nothing tells which of them was the last.
+    """
     calls: dict[str, list[tuple[int, int | None]]] = {}
     for prompt, call, parent in connection.execute(
         f"select json_extract(m.tool_text, '$.prompt'), {_CALL}"
@@ -255,7 +142,7 @@ def _link_by_prompt(connection: sqlite3.Connection, session_id: int, agents: lis
         if isinstance(prompt, str):
             entry = (call, parent)
             known = calls.setdefault(prompt.strip(), [])
-            if entry not in known:
+            if call not in taken and entry not in known:
                 known.append(entry)
     for agent in agents if calls else ():
         text = _first_text(connection, agent.id)
@@ -278,7 +165,7 @@ def _first_text(connection: sqlite3.Connection, subagent_id: int) -> str | None:
     return row[0] if row else None
 
 
-def _cut_cycles(agents: list[_Agent]) -> None:
+def _cut_cycles(agents: list[Agent]) -> None:
     """Unlink agents that would be their own ancestor: every one on the cycle."""
     by_id = {agent.id: agent for agent in agents}
     on_cycle = []

@@ -21,6 +21,14 @@ import sqlite3
 FOLDED = "replace(replace(replace(replace(lower({}), '_', '-'), ' ', '-'), '.', '-'), '/', '-')"
 """SQL for the key of a team from its name: lower case, hyphens."""
 
+_IS_TOUCHED = """
+select 1 from touched_files t cross join inbox_items i on i.file_id = t.id
+union all select 1 from touched_files t cross join files f on f.id = t.id
+    where f.team_id is not null
+union all select 1 from touched_sessions t cross join teams x on x.lead_session_id = t.id
+limit 1
+"""
+
 _AFFECTED = """
 insert or ignore into affected_mail
 select i.id from inbox_items i
@@ -86,6 +94,8 @@ where m.file_id = inbox_items.file_id and m.byte_offset = inbox_items.byte_offse
 
 def refresh_mail(connection: sqlite3.Connection) -> None:
     """Refer messages in transcripts to their teams, and to the rows that they repeat."""
+    if connection.execute(_IS_TOUCHED).fetchone() is None:
+        return
     connection.execute("create temp table if not exists affected_mail (id integer primary key)")
     connection.execute("delete from affected_mail")
     connection.execute(_AFFECTED)

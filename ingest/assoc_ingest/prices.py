@@ -46,7 +46,12 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
     models = [
         model
         for (model,) in connection.execute(
-            "select distinct model from responses where model is not null"
+            # From one model to the next in the index: `distinct` would go through all responses.
+            "with recursive used (model) as ("
+            " select min(model) from responses"
+            " union all select (select min(r.model) from responses r where r.model > used.model)"
+            " from used where used.model is not null)"
+            " select model from used where model is not null"
             " except select model from prices where origin in (?, 'user')",
             (origin(),),
         )

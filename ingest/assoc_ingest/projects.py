@@ -16,13 +16,15 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
         " union select p.id from projects p where p.path is null"
         "  and exists (select 1 from prompts i where i.project_id = p.id)"
     )
-    ids = {row[0] for row in rows if row[0] is not None} | touched.projects
-    connection.execute(  # a moved directory leaves the name that it had
+    touched.projects.update(row[0] for row in rows if row[0] is not None)
+    ids = set(touched.projects)
+    removed = connection.execute(  # a moved directory leaves the name that it had
         f"delete from projects where id in ({id_list(ids)})"
         " and not exists (select 1 from files f where f.project_id = projects.id)"
         " and not exists (select 1 from session_entries e where e.project_id = projects.id)"
         " and not exists (select 1 from project_entries e where e.project_id = projects.id)"
     )
+    touched.is_project_removed = removed.rowcount > 0
     ids.intersection_update(
         id_ for (id_,) in connection.execute("select id from projects").fetchall()
     )

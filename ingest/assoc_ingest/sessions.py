@@ -30,8 +30,10 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
             f" where u.session_id is not o.session_id and {column} is not null"
         )
     connection.execute(
-        "update summaries set session_id = o.session_id from owners o"
-        " where o.id = summaries.id and summaries.session_id is not o.session_id"
+        "update summaries"
+        " set session_id = (select o.session_id from owners o where o.id = summaries.id)"
+        " where id in (select o.id from owners o cross join summaries u on u.id = o.id"
+        "  where u.session_id is not o.session_id)"
     )
 
 
@@ -42,7 +44,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     the gaps: a title, times and totals of a conversation that has no transcript here.
     """
     rows = connection.execute(  # one may be left for another
-        "select distinct s.project_id from touched_sessions t join sessions s on s.id = t.id"
+        "select distinct s.project_id from touched_sessions t cross join sessions s on s.id = t.id"
         " where s.project_id is not null"
     )
     touched.projects.update(project for (project,) in rows)
@@ -57,7 +59,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
         " row_number() over ("
         "  partition by e.session_id order by e.kind, f.gone_at is not null, f.path, e.byte_offset"
         " ) as place"
-        " from touched_sessions t join session_entries e on e.session_id = t.id"
+        " from touched_sessions t cross join session_entries e on e.session_id = t.id"
         " join files f on f.id = e.file_id"
         " where e.file_id not in (select file_id from stale_lists)"
     )
@@ -80,14 +82,14 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 order by place limit 1) as listed_project_id,
             (select x.kind in ('chorus', 'ccinsights') from sources x where x.id = s.source_id)
                 as has_list
-            from touched_sessions t join sessions s on s.id = t.id
+            from touched_sessions t cross join sessions s on s.id = t.id
         ),
         tokens as (
             select r.session_id, sum(input_tokens) as input, sum(output_tokens) as output,
                 sum(cache_read_tokens) as cache_read,
                 sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write,
                 sum(stated_cost_usd) as cost
-            from touched_sessions t join responses r on r.session_id = t.id
+            from touched_sessions t cross join responses r on r.session_id = t.id
             group by r.session_id
         ),
         stated as (

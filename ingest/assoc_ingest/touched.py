@@ -37,6 +37,7 @@ class Touched:
     sidechains: set[int] = field(default_factory=set)
     moved: set[int] = field(default_factory=set)
     projects: set[int] = field(default_factory=set)
+    is_project_removed: bool = False
     shared: set[int] = field(default_factory=set)
     """Files that lost a partner: a rewritten file had lines that they have too."""
     first_message_id: int = 0

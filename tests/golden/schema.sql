@@ -1,5 +1,6 @@
 CREATE INDEX agent_links_agent on agent_links (agent_key);
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
+CREATE INDEX documents_project_key on documents (project_key) where project_key is not null;
 CREATE INDEX documents_session on documents (session_id) where session_id is not null;
 CREATE INDEX documents_session_key on documents (session_key) where session_key is not null;
 CREATE UNIQUE INDEX file_snapshots_key on file_snapshots (file_id, path, coalesce(version, -1));
@@ -90,6 +91,7 @@ CREATE INDEX tool_calls_session on tool_calls (session_id, name);
 CREATE INDEX tool_calls_subagent on tool_calls (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not null;
 CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
+CREATE INDEX tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 CREATE INDEX tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
 CREATE INDEX usage_response on usage (response_key);
 CREATE TABLE agent_links (

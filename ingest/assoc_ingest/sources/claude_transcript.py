@@ -270,8 +270,9 @@ class TranscriptReader:
 
     def _add_usage(self, line: JSONObject) -> None:
         position = (self._start, self._length)
+        place = f"{self._claim.session_key}/{self._claim.agent_key or 'main'}"
         stated = usage_of_line(
-            line, self._model, self._uuid, self._timestamp, position, self._wrong
+            line, self._model, self._uuid, self._timestamp, position, place, self._wrong
         )
         if stated is not None:
             known = self._usage.get(stated.response_key)

@@ -27,11 +27,13 @@ def usage_of_line(
     uuid: str | None,
     timestamp: str | None,
     position: tuple[int, int],
+    place: str,
     complain: Complain,
 ) -> Usage | None:
     """Return what one assistant line states of its response, None if it states nothing.
 
-    `position` is the offset and the length of the line.
+    `position` is the offset and the length of the line, `place` names its transcript: a response
+    without any id is the one that stands there.
     """
     message = mapping(line.get("message"))
     usage = message.get("usage")
@@ -40,9 +42,9 @@ def usage_of_line(
             complain("usage", usage)
         return None
     api_id = string(message.get("id"))
-    key = api_id or uuid
-    if key is None or model == _SYNTHETIC:
+    if model == _SYNTHETIC:
         return None
+    key = api_id or uuid or f"{place}@{position[0]}"
     counts = mapping(usage)
     five, hour = _cache_writes(counts, complain)
     fresh = _tokens(counts, "input_tokens", complain)

@@ -1,0 +1,268 @@
+"""Numbers that can be trusted: what is counted of transcripts that repeat, contradict and lie."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dump import assert_same, check, connect, dump
+from tests.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    Object,
+    agent,
+    assistant,
+    call,
+    result,
+    user,
+    write,
+)
+
+from assoc_ingest.sync import sync
+
+AGENTS = f"{PROJECT}/{SESSION}/subagents"
+
+Count = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def ask(fresh: Callable[[], Path], place: Path) -> Count:
+    """Syncs the home and returns the rows of a query."""
+    database = fresh()
+
+    def run(query: str) -> list[tuple[Any, ...]]:
+        sync(database, [place / "home"])
+        check(database, place / "home")
+        connection = connect(database)
+        rows = [tuple(row) for row in connection.execute(query)]
+        connection.close()
+        return rows
+
+    return run
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return place / "home"
+
+
+# -- responses -----------------------------------------------------------------------------------
+
+TOKENS = (
+    "select input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens from responses"
+)
+
+
+def test_the_line_with_the_most_output_counts_as_a_whole(home: Path, ask: Count) -> None:
+    """A gateway moves tokens from the input to the cache: the best of each field is no answer."""
+    early = {"input_tokens": 900, "output_tokens": 1}
+    late = {"input_tokens": 10, "output_tokens": 50, "cache_read_input_tokens": 890}
+    write(home, TRANSCRIPT, assistant("a", "a1", usage=early), assistant("b", "a2", usage=late))
+    assert ask(TOKENS) == [(10, 50, 890, 0)]
+
+
+def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Count) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 7}
+    for session, uuid in ((SESSION, "a1"), (OTHER, "a2")):
+        line = assistant("hi", uuid, id="chatcmpl-1", usage=usage, sessionId=session)
+        write(home, f"{PROJECT}/{session}.jsonl", line)
+    assert ask(TOKENS) == [(5, 7, 0, 0), (5, 7, 0, 0)]
+
+
+def test_an_id_of_a_gateway_with_a_request_is_one_response(home: Path, ask: Count) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 7}
+    for session, more in ((SESSION, {"requestId": "req_1"}), (OTHER, {})):
+        line = assistant("hi", "a1", id="gen-1", usage=usage, sessionId=session, **more)
+        write(home, f"{PROJECT}/{session}.jsonl", line)
+    assert ask(TOKENS) == [(5, 7, 0, 0)]
+
+
+def test_a_response_without_any_id_counts_where_it_stands(home: Path, ask: Count) -> None:
+    line = assistant("hi", None, id=None, usage={"input_tokens": 2, "output_tokens": 3})  # type: ignore[arg-type]
+    by_uuid = assistant("hi", "a9", id=None, usage={"input_tokens": 1, "output_tokens": 1})
+    write(home, TRANSCRIPT, line, line, by_uuid, by_uuid)
+    assert sorted(ask(TOKENS)) == [(1, 1, 0, 0), (2, 3, 0, 0), (2, 3, 0, 0)]
+
+
+@pytest.mark.parametrize("value", [-1, 2**53 + 1, 2**64, 1.5, "12", True, [3], {"n": 1}])
+def test_a_count_that_is_none_is_nothing_and_an_issue(
+    home: Path, ask: Count, value: object
+) -> None:
+    usage = {"input_tokens": value, "output_tokens": 4, "cache_read_input_tokens": 6}
+    write(home, TRANSCRIPT, assistant("hi", usage=usage))
+    assert ask(TOKENS) == [(0, 4, 6, 0)]
+    ((reason, quarantined, offset),) = ask("select reason, quarantined, byte_offset from issues")
+    assert "input_tokens" in reason
+    assert (quarantined, offset) == (0, 0)
+
+
+@pytest.mark.parametrize("usage", [None, [], "none", 7])
+def test_usage_that_is_no_object_is_no_response(home: Path, ask: Count, usage: object) -> None:
+    line = assistant("hi")
+    line["message"]["usage"] = usage
+    write(home, TRANSCRIPT, line)
+    assert ask(TOKENS) == []
+    assert len(ask("select 1 from issues")) == (usage is not None)
+
+
+def test_what_the_client_made_up_and_progress_do_not_count(home: Path, ask: Count) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 7}
+    told = user([result("toolu_1")], "u2", toolUseResult={"usage": usage, "totalTokens": 12})
+    progress = {"type": "progress", "data": {"message": assistant("x", usage=usage)}, "uuid": "p"}
+    made_up = assistant("Sorry", "a3", id="msg_3", model="<synthetic>", usage=usage)
+    write(home, TRANSCRIPT, made_up, told, progress)
+    assert ask(TOKENS) == []
+
+
+def test_no_order_of_syncing_changes_a_number(
+    home: Path, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Forks, subagents and gateways: whichever file comes first, the rows are the same."""
+    files = _tangled_home(home)
+    expected = None
+    for seed in range(6):
+        database, part = fresh(), place / f"part-{seed}" / "home"
+        order = random.Random(seed).sample(files, len(files))
+        for path in order:
+            target = part / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((home / path).read_bytes())
+            sync(database, [part])
+        check(database, part)
+        found = dump(database)
+        if expected is not None:
+            assert_same(found, expected)
+        expected = found
+        connection = connect(database)
+        (total,) = connection.execute("select sum(output_tokens) from responses").fetchone()
+        connection.close()
+        assert total == 30 + 40 + 7 + 7 + 11
+
+
+def _tangled_home(home: Path) -> list[str]:
+    start = [user("go", "u1"), assistant("a", "a1", usage={"output_tokens": 3}, stop_reason=None)]
+    more = assistant("b", "a2", "a1", 2, usage={"output_tokens": 30})
+    spawn = assistant(
+        [call("toolu_1", "Task", prompt="survey")], "a3", "a2", 3, id="msg_3",
+        usage={"output_tokens": 40},
+    )  # fmt: skip
+    gateway = assistant("c", "a4", "a3", 4, id="gen-1", usage={"output_tokens": 7})
+    fork = [{**line, "sessionId": OTHER} for line in (*start, more)]
+    again = assistant("c", "b4", "a2", 9, id="gen-1", usage={"output_tokens": 7}, sessionId=OTHER)
+    survey: list[Object] = [
+        agent("a77", user("survey", "s1")),
+        agent("a77", assistant("found", "s2", "s1", id="msg_9", usage={"output_tokens": 11})),
+    ]
+    write(home, TRANSCRIPT, *start, more, spawn, gateway)
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *fork, again)
+    write(home, f"{AGENTS}/agent-a77.jsonl", *survey)
+    return [f"{AGENTS}/agent-a77.jsonl", TRANSCRIPT, f"{PROJECT}/{OTHER}.jsonl"]
+
+
+# -- who spawned whom ----------------------------------------------------------------------------
+
+LINKS = (
+    "select a.agent_key, a.link_method, t.tool_use_id, p.agent_key from subagents a"
+    " left join tool_calls t on t.id = a.spawned_by left join subagents p on p.id = a.parent_id"
+    " order by a.agent_key"
+)
+
+
+def _tasks(calls: Iterable[tuple[str, str]], *, uuid: str = "a1") -> Object:
+    return assistant([call(key, "Task", prompt=prompt) for key, prompt in calls], uuid)
+
+
+def test_an_agent_that_names_itself_as_parent_has_none(home: Path, ask: Count) -> None:
+    write(home, TRANSCRIPT, user("go"))
+    own = agent("a1", _tasks([("toolu_1", "again")]))
+    write(home, f"{AGENTS}/agent-a1.jsonl", agent("a1", user("work")), own)
+    write(home, f"{AGENTS}/agent-a1.meta.json", {"agentType": "x", "toolUseId": "toolu_1"})
+    assert ask(LINKS) == [("a1", None, None, None)]
+
+
+def test_agents_that_would_spawn_each_other_are_cut_apart(home: Path, ask: Count) -> None:
+    write(home, TRANSCRIPT, user("go"))
+    for key, other in (("a1", "2"), ("a2", "1")):
+        calls = _tasks([(f"toolu_{key[1]}", f"for {other}")], uuid=f"x{key}")
+        write(
+            home,
+            f"{AGENTS}/agent-{key}.jsonl",
+            agent(key, user("work", f"u{key}")),
+            agent(key, calls),
+        )
+        write(home, f"{AGENTS}/agent-{key}.meta.json", {"toolUseId": f"toolu_{other}"})
+    assert ask(LINKS) == [("a1", None, None, None), ("a2", None, None, None)]
+
+
+def test_two_agents_that_claim_one_call_both_have_it(home: Path, ask: Count) -> None:
+    write(home, TRANSCRIPT, _tasks([("toolu_1", "survey")]))
+    for key in ("a1", "a2"):
+        write(home, f"{AGENTS}/agent-{key}.jsonl", agent(key, user("work", f"u{key}")))
+        write(home, f"{AGENTS}/agent-{key}.meta.json", {"toolUseId": "toolu_1"})
+    assert ask(LINKS) == [("a1", "meta", "toolu_1", None), ("a2", "meta", "toolu_1", None)]
+
+
+def test_a_prompt_links_to_no_call_that_has_its_agent(home: Path, ask: Count) -> None:
+    """Of two calls with the same prompt one is proven to be another's: it is the other one."""
+    write(home, TRANSCRIPT, _tasks([("toolu_1", "survey"), ("toolu_2", "survey")]))
+    for key in ("a1", "a2"):
+        write(home, f"{AGENTS}/agent-{key}.jsonl", agent(key, user("survey", f"u{key}")))
+    assert ask(LINKS) == [("a1", None, None, None), ("a2", None, None, None)]
+    write(home, f"{AGENTS}/agent-a1.meta.json", {"toolUseId": "toolu_1"})
+    assert ask(LINKS) == [("a1", "meta", "toolu_1", None), ("a2", "prompt", "toolu_2", None)]
+
+
+def test_a_side_agent_is_not_spawned_by_the_call_of_whose_context_it_has(
+    home: Path, ask: Count
+) -> None:
+    write(home, TRANSCRIPT, _tasks([("toolu_1", "survey")]))
+    for key in ("a1", "acompact-2"):
+        write(home, f"{AGENTS}/agent-{key}.jsonl", agent(key, user("survey", "u5")))
+    assert ask(LINKS) == [("a1", "prompt", "toolu_1", None), ("acompact-2", None, None, None)]
+
+
+def test_agents_spawn_agents_to_any_depth(home: Path, ask: Count) -> None:
+    depth = 40
+    write(home, TRANSCRIPT, _tasks([("toolu_0", "level 0")]))
+    for level in range(depth):
+        key = f"a{level:02d}"
+        inner = _tasks([(f"toolu_{level + 1}", f"level {level + 1}")], uuid=f"x{level}")
+        lines = [agent(key, user(f"level {level}", f"u{level}")), agent(key, inner)]
+        write(home, f"{AGENTS}/agent-{key}.jsonl", *lines)
+    links = ask(LINKS)
+    assert [(method, parent) for _, method, _, parent in links] == [
+        ("prompt", f"a{level - 1:02d}" if level else None) for level in range(depth)
+    ]
+
+
+# -- prompts -------------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_what_a_person_typed(home: Path, ask: Count) -> None:
+    queued = {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION}
+    write(
+        home,
+        TRANSCRIPT,
+        user("one", "u1"),
+        user("<command-name>/review</command-name><command-args>x</command-args>", "u2"),
+        user("<bash-input>ls</bash-input>", "u3"),
+        {**queued, "content": "five"},
+        {**queued, "content": "queued and never delivered"},
+        user("five", "u4"),
+        user("<local-command-stdout>x</local-command-stdout>", "n1"),
+        user("<bash-stdout>x</bash-stdout>", "n2"),
+        user("Caveat", "n3", isMeta=True),
+        user("summary", "n4", isCompactSummary=True),
+        user([result("toolu_1")], "n5"),
+        user("[Request interrupted by user]", "n6"),
+        user("<task-notification>x</task-notification>", "n7"),
+        user('<teammate-message teammate_id="a">x</teammate-message>', "n8"),
+        user([{"type": "text", "text": "<system-reminder>x</system-reminder>"}], "n9"),
+    )
+    write(home, f"{AGENTS}/agent-a1.jsonl", agent("a1", user("to an agent", "n10")))
+    assert ask("select prompt_count from sessions") == [(5,)]

@@ -1,0 +1,196 @@
+"""What a sync does grows with what changed, not with what is there.
+
+Work is counted, not timed: the instructions that SQLite executes, and the bytes that are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.writing import (
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    Object,
+    agent,
+    assistant,
+    call,
+    jsonl,
+    result,
+    user,
+    write,
+)
+
+from assoc_ingest import sync as syncing
+from assoc_ingest.outcome import Report
+
+DEMO = Path(__file__).parent / "demo"
+_STEP = 50  # instructions of SQLite between two looks
+
+Sync = Callable[[Path], "Work"]
+
+
+class Work:
+    """What a sync did."""
+
+    def __init__(self) -> None:
+        self.instructions = 0
+        self.bytes_read = 0
+        self.report = Report("")
+
+    def look(self) -> int:
+        self.instructions += _STEP
+        return 0
+
+
+@pytest.fixture
+def work(fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Sync:
+    """Syncs a home and counts."""
+    database, writing, pread = fresh(), syncing.writing, os.pread
+    counted = Work()
+
+    @contextmanager
+    def watched(path: Path) -> Iterator[sqlite3.Connection]:
+        with writing(path) as connection:
+            connection.set_progress_handler(counted.look, _STEP)
+            yield connection
+
+    def read(descriptor: int, size: int, offset: int) -> bytes:
+        data = pread(descriptor, size, offset)
+        counted.bytes_read += len(data)
+        return data
+
+    def run(home: Path) -> Work:
+        nonlocal counted
+        counted = Work()
+        counted.report = syncing.sync(database, [home])
+        return counted
+
+    monkeypatch.setattr(syncing, "writing", watched)
+    monkeypatch.setattr(os, "pread", read)
+    return run
+
+
+def turn(number: int, session: str = SESSION) -> list[Object]:
+    """Return what a person, an agent and a tool add to a session in one turn."""
+    name = f"{session[:8]}-{number}"
+    spawn = call(f"toolu_{name}", "Task", prompt=f"part {number}")
+    lines = [
+        user(f"prompt {number}", f"u{name}"),
+        assistant([spawn], f"a{name}", f"u{name}", 2, id=f"msg_{name}", usage={"output_tokens": 7}),
+        user([result(f"toolu_{name}", f"done\nagentId: a{number}")], f"r{name}"),
+    ]
+    return [{**line, "sessionId": session} for line in lines]
+
+
+def turns(count: int, session: str = SESSION) -> list[Object]:
+    return [line for number in range(count) for line in turn(number, session)]
+
+
+def append(path: Path, *lines: Object) -> int:
+    """Append lines; return their bytes."""
+    with path.open("ab") as file:
+        return file.write(jsonl(*lines))
+
+
+def test_nothing_new_is_not_opened(work: Sync, tmp_path: Path) -> None:
+    write(tmp_path, TRANSCRIPT, *turns(200))
+    first, second = work(tmp_path), work(tmp_path)
+    assert first.bytes_read > 100_000
+    assert (second.bytes_read, second.report.files_read) == (0, 0)
+    assert second.instructions < first.instructions / 20
+
+
+def test_an_append_reads_what_was_appended_and_the_marker(work: Sync, tmp_path: Path) -> None:
+    path = write(tmp_path, TRANSCRIPT, *turns(3000))
+    assert path.stat().st_size > 1024 * 1024
+    work(tmp_path)
+    appended = append(path, *turn(3000))
+    assert appended <= work(tmp_path).bytes_read <= appended + 2 * 1024
+
+
+def test_no_statement_goes_through_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when a file grows, not when one is rewritten or vanishes: rows are found by an index.
+
+    One may: messages between agents, of which there are few, are matched anew when some come.
+    """
+    plans: dict[str, list[str]] = {}
+
+    class Explained(sqlite3.Connection):
+        def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+            if re.match(r"\s*(with|select|insert|update|delete)\b", statement):
+                rows = super().execute(f"explain query plan {statement}", *parameters)
+                plans.setdefault(statement, [detail for *_, detail in rows])
+            return super().execute(statement, *parameters)
+
+    homes = shutil.copytree(DEMO, tmp_path / "homes")
+    database, roots = tmp_path / "assoc.db", sorted(homes.iterdir())
+    syncing.sync(database, roots)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Explained))
+    grown, cut, lost, *_ = sorted((homes / "claude" / "projects").rglob("*.jsonl"))
+    append(grown, *turn(1))
+    cut.write_bytes(cut.read_bytes()[:-300])
+    lost.unlink()
+    assert syncing.sync(database, roots).files_read == 2
+    assert len(plans) > 80
+    scans = {
+        statement: found
+        for statement, plan in plans.items()
+        if "affected_mail" not in statement
+        and (found := [step for step in plan if _is_scan(step, statement)])
+    }
+    assert not scans, "\n".join(f"{steps}: {text}" for text, steps in scans.items())
+
+
+GROWING = {
+    "messages", "tool_calls", "usage", "responses", "sessions", "transcripts", "summaries",
+    "archive", "line_types", "issues", "agent_links", "working_directories", "prompts",
+    "hook_events", "tool_result_files", "documents", "todos", "inbox_items", "file_snapshots",
+    "subagents", "session_entries", "plan_lines", "links",
+}  # fmt: skip
+
+
+def _is_scan(step: str, statement: str) -> bool:
+    """Does a step of a plan go through a table that grows with use?"""
+    found = re.match(r"SCAN (\w+)", step)
+    if not found or " VIRTUAL TABLE" in step:
+        return False
+    name = found[1]
+    named = re.findall(rf"(?:from|join|,)\s+(\w+)(?:\s+as)?\s+{name}\b", statement)
+    return {name, *named} & GROWING != set() and all(table in GROWING for table in named)
+
+
+def test_an_append_costs_the_same_in_a_long_session(work: Sync, tmp_path: Path) -> None:
+    costs = []
+    for count in (200, 4000):
+        home = tmp_path / str(count)
+        path = write(home, TRANSCRIPT, *turns(count))
+        work(home)
+        append(path, *turn(count))
+        costs.append(work(home).instructions)
+    # The totals of a session are added up again, from indexes; nothing else is looked at twice.
+    assert costs[1] - costs[0] < 60 * (4000 - 200), costs
+
+
+def test_an_append_costs_the_same_beside_many_sessions(work: Sync, tmp_path: Path) -> None:
+    costs = []
+    for count in (5, 100):
+        home = tmp_path / str(count)
+        for number in range(count):
+            key = SESSION.replace("0b7c2f4e", f"{number:08x}")
+            path = write(home, f"{PROJECT}/{key}.jsonl", *turns(40, key))
+            write(home, f"{PROJECT}/{key}/subagents/agent-a1.jsonl", agent("a1", user("part 1")))
+        work(home)
+        append(path, *turn(40, key))
+        costs.append(work(home).instructions)
+    assert costs[1] < 2 * costs[0], costs
