@@ -22,6 +22,7 @@ _COMMANDS = {
     "query": "query:query",
     "stats": "stats:stats",
     "status": "status:status",
+    "verify": "verify:verify",
 }
 
 
