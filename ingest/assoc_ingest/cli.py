@@ -23,6 +23,7 @@ _COMMANDS = {
     "stats": "stats:stats",
     "status": "status:status",
     "verify": "verify:verify",
+    "restore": "restore:restore",
 }
 
 
