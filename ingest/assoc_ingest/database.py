@@ -18,6 +18,7 @@ from . import sql
 from .errors import BusyError, DatabaseError
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
+_ID_BYTES = APPLICATION_ID.to_bytes(4)
 
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
@@ -177,6 +178,10 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
+        if _begins_as_ours(path):
+            raise DatabaseError(
+                f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
+            ) from error
         raise DatabaseError(
             f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
         ) from error
@@ -198,6 +203,13 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
             "pip install --upgrade assoc-ingest"
         )
     return bool(known - applied)
+
+
+def _begins_as_ours(path: Path) -> bool:
+    """Does the header of the file, which SQLite can no longer use, show our id?"""
+    with path.open("rb") as file:
+        header = file.read(72)
+    return header.startswith(b"SQLite format 3\0") and header[68:] == _ID_BYTES
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -130,7 +130,7 @@ _DERIVED = (
         """
         select m.id as example from messages m join messages o on o.id = m.copy_of
         where o.copy_of is not null or o.id = m.id
-        or not (m.uuid is not null and o.uuid = m.uuid and o.block = m.block
+        or not (m.uuid is not null and o.uuid is m.uuid and o.block = m.block
             or m.uuid is null and m.kind in ('queued_prompt', 'task_notification'))
         """,
     ),

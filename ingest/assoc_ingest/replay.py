@@ -49,10 +49,14 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces to chunks."""
+    """Join small pieces to chunks; cut large ones, so that only a first line can be too long."""
     chunk: list[bytes] = []
     size = 0
-    for piece in pieces:
+    for piece in (
+        whole[low : low + tail.CHUNK]
+        for whole in pieces
+        for low in range(0, len(whole), tail.CHUNK)
+    ):
         chunk.append(piece)
         size += len(piece)
         if size >= tail.CHUNK:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from . import display
 from .output import write
-from .terminal import Paint, one_line, safe_json
+from .terminal import Paint, safe, safe_json
 
 _LISTED = 50
 
@@ -71,12 +71,16 @@ def _sentence(finding: Finding) -> str:
         place = finding.path if finding.root is None else f"{finding.root}/{finding.path}"
         place += f", byte {finding.byte_offset}" if finding.byte_offset is not None else ""
         place += ": "
-    return one_line(f"{place}{finding.problem}")
+    return _one_line(f"{place}{finding.problem}")
 
 
 def _mending(finding: Finding) -> str:
     is_command = finding.remedy.startswith("assoc-ingest ")
-    return one_line(f"run: {finding.remedy}" if is_command else finding.remedy)
+    return _one_line(f"run: {finding.remedy}" if is_command else finding.remedy)
+
+
+def _one_line(text: str) -> str:
+    return safe(text).replace("\n", "\\n")
 
 
 def _summary(verdict: Verdict) -> str:

@@ -103,7 +103,10 @@ def _check_readable(
         _check_files(_FileCheck(connection, tables, verdict.counts), verdict, advance)
     seen = compare_with_disk(connection, advance)
     verdict.counts["files_on_disk"] = seen.compared
-    verdict.findings += seen.findings
+    told = {(finding.root, finding.path) for finding in verdict.findings}
+    verdict.findings += [
+        finding for finding in seen.findings if (finding.root, finding.path) not in told
+    ]
     verdict.warnings += seen.warnings()
 
 
