@@ -419,6 +419,17 @@ def test_an_archive_of_other_bytes_is_found(fresh: Fresh, place: Path) -> None:
     assert told(verify(database)) == [("archive", TRANSCRIPT, None, REBUILD)]
 
 
+def test_what_is_lost_with_its_file_is_not_promised_back(fresh: Fresh, place: Path) -> None:
+    home, database = place / "home", fresh()
+    number, start, _ = frames_of(home, database)[1]
+    (home / TRANSCRIPT).unlink()
+    sync(database, [home])
+    damage(database, f"delete from archive where id = {number}")
+    (finding,) = verify(database).findings
+    assert (finding.check, finding.byte_offset) == ("archive", start)
+    assert finding.remedy.startswith("Nothing brings these bytes back")
+
+
 @pytest.mark.parametrize("column", ["prefix_crc", "head_hash", "tail_hash"])
 def test_a_checksum_that_is_not_that_of_the_archive_is_found(demo: Path, column: str) -> None:
     other = "prefix_crc + 1" if column == "prefix_crc" else "zeroblob(16)"
@@ -501,8 +512,8 @@ def test_what_a_sync_will_see_is_a_warning(fresh: Fresh, place: Path) -> None:
     nothing(verdict)
     warnings = [(w.problem.split(",")[0], w.remedy) for w in verdict.warnings if w.check == "disk"]
     assert warnings == [
-        ("2 file(s) have changed since the last sync", "assoc-ingest sync"),
-        ("1 file(s) have vanished since the last sync; their rows stay", "assoc-ingest sync"),
+        ("2 files new or changed since the last sync", "assoc-ingest sync"),
+        ("1 file gone since the last sync (rows stay)", "assoc-ingest sync"),
     ]
     home.rename(place / "away")
     assert [w.check for w in verify(database).warnings if "missing" in w.problem] == ["disk"]

@@ -54,7 +54,7 @@ def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> 
             yield Finding("schema", f"The {' '.join(key)} is not as this version made it.", REBUILD)
     for type_, name in sorted(ours.keys() - expected.keys()):
         if type_ == "trigger":  # it writes where nobody expects it
-            remedy = f"sqlite3 FILE 'drop trigger \"{name}\"', if you do not want it"
+            remedy = "Drop it in the shell of SQLite, if you do not know what it is for."
             yield Finding("schema", f"The trigger {name} is not ours.", remedy)
 
 
@@ -74,7 +74,7 @@ def check_indexes(connection: sqlite3.Connection) -> Iterator[Finding]:
     raised when another process keeps the database busy.
     """
     names = connection.execute(
-        "select name from sqlite_master where sql like 'create virtual table % using fts5%'"
+        "select name from sqlite_master where rootpage = 0 and sql like '% using fts5%'"
         " order by name"
     ).fetchall()
     for (name,) in names:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from . import display
 from .discover import Found, Root, Walk, walk
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
 from .reading import is_odd
@@ -40,17 +41,16 @@ class OnDisk:
 
     def warnings(self) -> Iterator[Finding]:
         """Yield one warning for each kind of thing that a sync will see to."""
-        for paths, what in (
-            (self.missing_roots, "root(s) are missing; their rows stay"),
-            (self.changed, "file(s) have changed since the last sync"),
-            (self.vanished, "file(s) have vanished since the last sync; their rows stay"),
-            (self.unreadable, "file(s) could not be read, and were not compared"),
+        readable = "Make it readable, and verify again."
+        for paths, noun, what, remedy in (
+            (self.missing_roots, "root", "missing (rows stay)", SYNC),
+            (self.changed, "file", "new or changed since the last sync", SYNC),
+            (self.vanished, "file", "gone since the last sync (rows stay)", SYNC),
+            (self.unreadable, "place", "not readable, and not compared", readable),
         ):
             if paths:
-                remedy = SYNC
-                if paths is self.unreadable:
-                    remedy = "Make them readable, and verify again."
-                yield Finding("disk", f"{len(paths)} {what}, such as {paths[0]}.", remedy)
+                problem = f"{display.many(len(paths), noun)} {what}, such as {paths[0]}."
+                yield Finding("disk", problem, remedy)
 
 
 def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDisk:

@@ -35,6 +35,8 @@ from .writers import ISSUE_COUNT, LINE_COUNT
 Progress = Callable[[int, int], None]
 """Called with the bytes that were checked so far and the bytes to check."""
 
+_LOST = "Nothing brings these bytes back, for the file is gone. Its rows are still here."
+
 _PLACED = (
     "messages", "tool_calls", "usage", "prompts", "hook_events", "links", "file_snapshots",
     "inbox_items", "issues",
@@ -140,7 +142,9 @@ class _FileCheck:
         """Return what is wrong with a file: the first check that fails says all."""
 
         def found(check: str, problem: str, offset: int | None = None) -> Finding:
-            return Finding(check, problem, REBUILD, root, known.path, offset)
+            is_lost = check == "archive" and known.gone_at is not None
+            remedy = _LOST if is_lost else REBUILD
+            return Finding(check, problem, remedy, root, known.path, offset)
 
         self._counts["files"] += 1
         source = SOURCES.get(kind)
