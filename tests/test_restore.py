@@ -395,6 +395,17 @@ def test_nothing_is_written_where_an_agent_writes(
     assert below == "" or not (home / "rescued").exists()
 
 
+@pytest.mark.parametrize("below", ["", "rescued"])
+def test_a_directory_that_cannot_be_is_said(
+    database: Path, tmp_path: Path, below: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    place = tmp_path / "file" / below
+    assert main(["restore", "-d", str(database), "--to", str(place), "--all"]) == 2
+    assert "--to DIR" in capsys.readouterr().err
+    assert files_in(tmp_path)["file"] == b"mine"
+
+
 def test_nothing_is_written_there_by_another_name_or_from_above(
     home: Path, database: Path, place: Path, tmp_path: Path
 ) -> None:

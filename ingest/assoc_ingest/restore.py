@@ -66,12 +66,12 @@ def restore(
     """Write files below `directory`, and yield what became of each, in order.
 
     With `dry_run` nothing is written. Raises UsageError if the directory is, or lies in, one that
-    an agent writes to, or is no directory; OSError if it cannot be made.
+    an agent writes to, or cannot be made.
     """
     roots = _known_roots(connection)
     place = _checked(directory, roots)
     if not dry_run:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(place)
     collide = _do_collide(selected)
     for file in selected:
         target = None
@@ -118,6 +118,17 @@ def _checked(directory: Path, roots: Iterable[Path]) -> Path:
                 " never writes. Name another directory: --to DIR"
             )
     return place
+
+
+def _make(place: Path) -> None:
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _OF_THE_DISK:
+            raise
+        raise UsageError(
+            f"{place} cannot be made: {error.strerror}. Name another directory: --to DIR"
+        ) from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
