@@ -69,6 +69,20 @@ def test_a_line_that_is_too_long_is_one_issue_between_its_neighbours(
 
 
 @pytest.mark.usefixtures("_short_limit")
+@pytest.mark.parametrize("before", range(0, 5_000, 500))
+def test_where_reading_began_does_not_decide_what_is_too_long(
+    before: int, fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database = place / "home", fresh()
+    longest, longer = b"{" + b"x" * 19_999, b"{" + b"x" * 20_000
+    write(home, TRANSCRIPT, user("x" * before, "u1"), longest, longer, user("after", "u2"))
+    sync(database, [home])
+    reasons = [reason for reason, *_ in issues(database)]
+    assert [reason == REASON for reason in reasons] == [False, True]
+    assert len(texts(database)) == 2
+
+
+@pytest.mark.usefixtures("_short_limit")
 @pytest.mark.parametrize(
     "cut",
     [100, len(BEFORE) + 100, len(BEFORE) + 30_000, len(BEFORE + LONG) - 1, len(BEFORE + LONG)],

@@ -92,7 +92,7 @@ def _known(error: Exception) -> AssocIngestError | None:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BusyError("Another process keeps the database busy. Try again when it is done.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DatabaseError(f"The database is damaged ({error}).")
+        return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
     if code in (
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR,

@@ -12,9 +12,10 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from .errors import DatabaseError
+from .errors import ArchiveError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -88,7 +89,7 @@ def read(
 ) -> Iterator[bytes]:
     """Yield the archived bytes of a file from `start` to `end` (default: all), in order.
 
-    Raises DatabaseError if a frame is not what was written.
+    Raises ArchiveError if a frame is not what was written.
     """
     rows = connection.execute(
         'select start, "end", data from archive'
@@ -96,11 +97,42 @@ def read(
         (file_id, start, end),
     )
     for frame_start, frame_end, data in rows:
-        original = zstd.decompress(data)
-        if len(original) != frame_end - frame_start:
-            raise DatabaseError(f"The archive of file {file_id} is damaged at byte {frame_start}.")
+        original = _original(file_id, frame_start, frame_end, data)
         high = len(original) if end is None else min(len(original), end - frame_start)
         yield original[max(0, start - frame_start) : high]
+
+
+def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Iterator[bytes]:
+    """Yield the archived bytes of a file, and prove on the way that they are `size` bytes.
+
+    Raises ArchiveError where a frame is damaged, missing, or covers what another covers.
+    """
+    position = 0
+    rows = connection.execute(
+        'select start, "end", codec, data from archive where file_id = ? order by start', (file_id,)
+    )
+    for start, end, codec, data in rows:
+        if start != position or codec != CODEC:
+            break
+        yield _original(file_id, start, end, data)
+        position = end
+    else:
+        if position == size:
+            return
+    raise ArchiveError(
+        f"The archive of file {file_id} does not go on at byte {position}.", position
+    )
+
+
+def _original(file_id: int, start: int, end: int, data: bytes) -> bytes:
+    """Decompress one frame, no further than to the length that it should have."""
+    length = end - start
+    if length > 0:
+        with suppress(zstd.ZstdError, EOFError):
+            original = zstd.ZstdDecompressor().decompress(data, length + 1)
+            if len(original) == length:
+                return original
+    raise ArchiveError(f"The archive of file {file_id} is damaged at byte {start}.", start)
 
 
 def line_numbers(
@@ -109,7 +141,7 @@ def line_numbers(
     """Return the number, from 1, of the line at each of these offsets of an archived file.
 
     Reads the archive once, up to the last of them; an offset that it does not reach is left out.
-    Raises DatabaseError as `read` does.
+    Raises ArchiveError as `read` does.
     """
     numbers = {}
     position, line = 0, 1

@@ -22,6 +22,8 @@ _COMMANDS = {
     "query": "query:query",
     "stats": "stats:stats",
     "status": "status:status",
+    "verify": "verify:verify",
+    "restore": "restore:restore",
 }
 
 

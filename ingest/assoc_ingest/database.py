@@ -18,10 +18,21 @@ from . import sql
 from .errors import BusyError, DatabaseError
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
+_ID_BYTES = APPLICATION_ID.to_bytes(4)
 
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
+_SAFE = (
+    f"busy_timeout = {_BUSY_TIMEOUT}",
+    "synchronous = normal",
+    "foreign_keys = on",
+    "recursive_triggers = on",
+    "cell_size_check = on",
+    "mmap_size = 0",
+)
+"""Settings of every connection that may write."""
+
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
@@ -44,6 +55,25 @@ def open_reader(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def checking(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection that may write, without the writer's lock: for the checks of an index.
+
+    Those are insert statements, though they insert nothing. Checkpoints are left to the writer:
+    two at once is what some versions of SQLite do not survive. Raises as `open_reader` does.
+    """
+    open_reader(path).close()
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None
+    )
+    try:
+        for setting in (*_SAFE, "wal_autocheckpoint = 0"):
+            connection.execute(f"pragma {setting}").fetchall()
+        yield connection
+    finally:
+        connection.close()
 
 
 @contextmanager
@@ -118,14 +148,9 @@ def _open_writer(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for setting in (
-            f"busy_timeout = {_BUSY_TIMEOUT}",
+            *_SAFE,
             f"page_size = {_PAGE_SIZE}",
             "journal_mode = wal",
-            "synchronous = normal",
-            "foreign_keys = on",
-            "recursive_triggers = on",
-            "cell_size_check = on",
-            "mmap_size = 0",
             "journal_size_limit = 67108864",
             "cache_size = -32768",
             "temp_store = memory",
@@ -153,6 +178,10 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
+        if _begins_as_ours(path):
+            raise DatabaseError(
+                f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
+            ) from error
         raise DatabaseError(
             f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
         ) from error
@@ -174,6 +203,13 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
             "pip install --upgrade assoc-ingest"
         )
     return bool(known - applied)
+
+
+def _begins_as_ours(path: Path) -> bool:
+    """Does the header of the file, which SQLite can no longer use, show our id?"""
+    with path.open("rb") as file:
+        header = file.read(72)
+    return header.startswith(b"SQLite format 3\0") and header[68:] == _ID_BYTES
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

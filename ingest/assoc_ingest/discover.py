@@ -8,6 +8,7 @@ if it is ours, is read where it lies. Of hard links, the first path in byte orde
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from .tail import open_regular
 
 ASSOCIATE = "theassociate"
 """Directory below a home of Claude Code that is a root of its own."""
+
+_escape = re.compile(rb"\\x([89a-f][0-9a-f])")
 
 _MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
 
@@ -71,6 +74,18 @@ def stored_path(parts: tuple[str, ...]) -> str:
     """Join path components; bytes that are not UTF-8 are escaped like `\\xff`."""
     path = "/".join(parts)
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def original_parts(path: str) -> tuple[str, ...]:
+    """Return the path components that `stored_path` joined, as the system knows them.
+
+    Escaped bytes become bytes again. A name in which somebody wrote an escape out in letters
+    cannot be told from them, unless the bytes would be UTF-8 after all.
+    """
+    raw = _escape.sub(lambda found: bytes([int(found[1], 16)]), path.encode("utf-8", "replace"))
+    restored = os.fsdecode(raw)
+    is_same = raw.decode("utf-8", "backslashreplace") == path
+    return tuple((restored if is_same else path).split("/"))
 
 
 def walk(root: Root, seen: Walk) -> Iterator[Found]:

@@ -39,6 +39,14 @@ class DatabaseError(AssocIngestError):
     exit_code = 4
 
 
+class ArchiveError(DatabaseError):
+    """The archived bytes of a file are not those that were read."""
+
+    def __init__(self, message: str, byte_offset: int) -> None:
+        super().__init__(message)
+        self.byte_offset = byte_offset
+
+
 class DatabaseIOError(AssocIngestError):
     """The database could not be read or written: disk full, I/O error, read-only."""
 

@@ -38,7 +38,7 @@ FOREIGN = "foreign"
 
 _HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
-_LONG_LINE = "line is longer than 64 MiB"
+LONG_LINE = "line is longer than 64 MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _read_log(
     if known is not None:
         generation = known.generation
         if claim.kind == known.kind:
-            odd = thorough or _is_odd(known, work.found)
+            odd = thorough or is_odd(known, work.found)
             prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
         if prefix is None and known.gone_at is not None:
             # What a sync saw gone came back as something else: the old rows stay.
@@ -176,7 +176,7 @@ def _read_log(
         frames = compressor.frames(stretch.start, stretch.data)
         records = source.parse(claim, stretch.lines) if stretch.lines else []
         if stretch.long_line:
-            records.append(Issue(_LONG_LINE, 1, None, stretch.start, stretch.long_line))
+            records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
         is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
         yield Part(records, frames, prefix, len(stretch.data), is_open)
     yield Closed()
@@ -187,7 +187,7 @@ def _read_document(
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
-        yield Part([Issue(_LONG_LINE, 1, None, 0, size)], [], None, 0)
+        yield Part([Issue(LONG_LINE, 1, None, 0, size)], [], None, 0)
         yield Closed()
         return
     data = _read_all(descriptor, size)
@@ -241,7 +241,7 @@ def _judged(work: Work, descriptor: int, size: int) -> Claim:
     return replace(work.claim, kind=FOREIGN, session_key=None)
 
 
-def _is_odd(known: KnownFile, found: Found) -> bool:
+def is_odd(known: KnownFile, found: Found) -> bool:
     """Does something other than growth show? Then every byte read before is compared."""
     return (
         known.gone_at is not None

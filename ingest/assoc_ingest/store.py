@@ -485,13 +485,26 @@ def _of(kind: type[_R], by_type: dict[type, list[Any]]) -> list[_R]:
     return by_type.get(kind, [])
 
 
+_KNOWN = (
+    "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
+    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc from files"
+)
+
+
 def known_files(connection: sqlite3.Connection, source_id: int) -> Iterator[KnownFile]:
-    """Yield the newest generation of every path of a source."""
-    for row in connection.execute(
-        "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
-        " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc"
-        " from files where source_id = ? order by path, generation",
-        (source_id,),
-    ):
-        fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
-        yield KnownFile(*fields)
+    """Yield all files of a source: of every path the newest generation last."""
+    rows = connection.execute(
+        f"{_KNOWN} where source_id = ? order by path, generation", (source_id,)
+    )
+    return map(_known, rows)
+
+
+def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None:
+    """Return one file, None if it is no longer there."""
+    row = connection.execute(f"{_KNOWN} where id = ?", (file_id,)).fetchone()
+    return _known(row) if row is not None else None
+
+
+def _known(row: Sequence[Any]) -> KnownFile:
+    fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
+    return KnownFile(*fields)

@@ -128,16 +128,16 @@ def stretches(
         data = read_at(descriptor, min(CHUNK, size - start - len(buffer)), start + len(buffer))
         buffer = buffer + data if buffer else data
         is_end = not data or start + len(buffer) >= size
-        taken = buffer.rfind(b"\n") + 1
+        taken = 0 if begins_too_long(buffer) else buffer.rfind(b"\n") + 1
         if is_end and taken < len(buffer) <= MAX_LINE:
             taken += complete_prefix(buffer[taken:] if taken else buffer)
         if taken:
             whole = buffer if taken == len(buffer) else buffer[:taken]
-            yield Stretch(start, whole, _lines(start, whole))
+            yield Stretch(start, whole, lines_of(start, whole))
             start += taken
             buffer = buffer[taken:]
         elif len(buffer) > MAX_LINE:
-            end = _end_of_line(descriptor, start + len(buffer), size)
+            end = _end_of_line(descriptor, start + MAX_LINE, size)
             if end is None:
                 return
             yield from _long_line(descriptor, start, end)
@@ -147,7 +147,13 @@ def stretches(
             return
 
 
-def _lines(start: int, data: bytes) -> list[Line]:
+def begins_too_long(buffer: bytes) -> bool:
+    """Is the first line of these bytes too long to be decoded, wherever they were cut?"""
+    return len(buffer) > MAX_LINE and buffer.find(b"\n", 0, MAX_LINE + 1) < 0
+
+
+def lines_of(start: int, data: bytes) -> list[Line]:
+    """Return the lines of the bytes that begin at the offset `start`, without empty ones."""
     lines = []
     for line in data.split(b"\n"):
         if line:

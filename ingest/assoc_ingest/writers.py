@@ -210,10 +210,15 @@ CLEARED = (
 Tasks and inbox items outlive what their document says now: `keyed` keeps them.
 """
 
-COUNTS = """
-    line_count = (select coalesce(sum(count), 0) from line_types where file_id = files.id)
-        + (select count(*) from issues where file_id = files.id and quarantined = 1),
-    issue_count = (select count(*) from issues where file_id = files.id)"""
+LINE_COUNT = """
+    (select coalesce(sum(count), 0) from line_types where file_id = files.id)
+    + (select count(*) from issues where file_id = files.id and quarantined = 1)"""
+"""The pieces that were read of a row of files: objects and quarantined stretches."""
+
+ISSUE_COUNT = "(select count(*) from issues where file_id = files.id)"
+"""The issues of a row of files."""
+
+COUNTS = f"line_count = {LINE_COUNT}, issue_count = {ISSUE_COUNT}"
 """How a row of files counts what was read of it."""
 
 WRITE_CHECKPOINT = f"""

@@ -1,0 +1,72 @@
+"""assoc-ingest restore"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import database_option, reading
+from .progress import progress_in_bytes
+
+if TYPE_CHECKING:
+    from ..restore import Restored
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[SESSION|FILE]")
+@click.option("--all", "everything", is_flag=True, help="Every file of every root.")
+@click.option(
+    "--to",
+    "directory",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to; made if it is missing.",
+)
+@click.option("--generation", type=int, help="Of a path that came back as another file: which.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be written.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@database_option
+def restore(
+    name: str | None,
+    database: Path,
+    everything: bool,
+    directory: Path,
+    generation: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Write original files back, bit for bit.
+
+    SESSION is the beginning of a session's key: its transcript, with the files of its subagents,
+    tool results, tasks and todos. FILE is a path as `list files` prints it, or a file's name with
+    or without extension. A file comes to lie in DIR as it lay below its root; if two roots have
+    the same path, each root gets a directory of its own. What is there is never overwritten.
+
+    \b
+    Examples:
+      assoc-ingest restore 0b7c2f4e --to rescued
+      assoc-ingest restore --all --to rescued --dry-run
+    """
+    from ..restore import restore as run
+    from ..restore_report import write_report
+    from ..selection import select, select_all
+
+    if (name is None) != everything:
+        raise click.UsageError("Name a session or a file, or give --all.")
+    connection = reading(database)
+    selected = (
+        select_all(connection, generation) if name is None else select(connection, name, generation)
+    )
+    total = sum(file.known.checkpoint.offset for file in selected)
+    done: list[Restored] = []
+    written = 0
+    with progress_in_bytes("Writing") as progress:
+        for file in run(connection, selected, directory, dry_run=dry_run):
+            done.append(file)
+            written += file.bytes
+            progress(written, total)
+    if not write_report(done, directory, as_json=as_json, dry_run=dry_run):
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,250 @@
+"""The rows of a file, held against the records that its archived bytes make.
+
+Messages are compared stretch by stretch, every column that comes from a line. The rows of all
+other tables are merged from several lines, so the records are inserted into tables of a scratch
+database, by the statements that the store uses, and the rows of both are compared in order. What
+other files decide (references, copies) is left out here; `invariants` looks at some of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from . import model
+from .model import LOG, KnownFile
+from .replay import Replayed
+from .writers import CONTEXT, INSERTS
+
+_TABLES = {kind: sql.split()[2] for kind, sql in INSERTS.items() if kind is not model.Message} | {
+    model.Task: "tasks"
+}
+_IN_MESSAGES = ", ".join(model.Message._fields)
+_OFFSET = model.Message._fields.index("byte_offset")
+_BLOCK = model.Message._fields.index("block")
+_PLACE_BITS = 20  # a place in a file as one number: its offset, then its block
+
+_NOT_COMPARED = {
+    # The time and size of the file; the words of a JSON library; what other files tell.
+    "plans": {"modified_at"},
+    "documents": {"modified_at"},
+    "tool_result_files": {"size", "tool_use_id"},
+    "issues": {"reason", "sample"},
+}
+_TIMES = {"timestamp", "started_at", "ended_at", "duration_ms"}
+_READS_LOCAL_TIMES = ("ccinsights",)  # in the zone of this machine, which may have travelled
+
+
+class Difference(NamedTuple):
+    """The first place where the rows of a table are not what the file's bytes say."""
+
+    table: str
+    byte_offset: int | None
+
+
+@contextmanager
+def scratch(schema: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Yield an empty database with the tables of `schema`, without indexes that only find.
+
+    It lies in a temporary file of SQLite's own when it does not fit into a few pages.
+    """
+    connection = sqlite3.connect("", isolation_level=None)
+    try:
+        rows = schema.execute(
+            "select tbl_name, sql from sqlite_master where type = 'table'"
+            " or type = 'index' and sql like 'create unique%' order by type desc"
+        )
+        wanted = set(_TABLES.values())
+        for table, statement in rows.fetchall():
+            if table in wanted:
+                connection.execute(statement)
+        connection.execute("begin")
+        yield connection
+    finally:
+        connection.close()
+
+
+class Comparison:
+    """Takes the stretches of one file, in order, and notes where its rows differ."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        scratch: sqlite3.Connection,
+        known: KnownFile,
+        source: model.Source,
+        shape: str,
+    ) -> None:
+        self._connection = connection
+        self._scratch = scratch
+        self._known = known
+        self._is_log = shape == LOG
+        self._hidden = _TIMES if source.name in _READS_LOCAL_TIMES else set()
+        self._filled: set[type] = set()
+        self._difference: Difference | None = None
+        self._unspoken: int | None = None
+        self.message_count = 0
+
+    def take(self, stretch: Replayed) -> None:
+        """Compare the messages of a stretch, and keep its other records for `finish`."""
+        by_type: dict[type, list[Any]] = {}
+        for record in stretch.records:
+            by_type.setdefault(record.__class__, []).append(record)
+        messages = by_type.pop(model.Message, [])
+        self.message_count += len(messages)
+        if self._difference is None:
+            self._compare_messages(stretch, messages)
+        if self._is_log and self._unspoken is None and _pieces(by_type) < stretch.line_count:
+            self._unspoken = stretch.start
+        places = {
+            (message.byte_offset, message.block)
+            for message in messages
+            if message.kind in ("tool_use", "tool_result")
+        }
+        for kind in _TABLES:
+            if records := by_type.get(kind):
+                self._filled.add(kind)
+                self._insert(kind, records, places)
+
+    def finish(self) -> list[Difference]:
+        """Return where the rows differ: the first place of each table that does."""
+        found = [self._difference] if self._difference is not None else []
+        for kind, table in _TABLES.items():
+            difference = self._compare_table(kind, table)
+            if difference is not None:
+                found.append(difference)
+        for kind in self._filled:
+            self._scratch.execute(f"delete from {_TABLES[kind]}")
+        return found
+
+    @property
+    def unspoken(self) -> int | None:
+        """Where lines begin of which no row, no count and no issue speaks; None if all do."""
+        return self._unspoken
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _compare_messages(self, stretch: Replayed, messages: list[model.Message]) -> None:
+        rows = self._connection.execute(
+            f"select {_IN_MESSAGES} from messages"
+            " where file_id = ? and byte_offset >= ? and byte_offset < ?"
+            " order by byte_offset, block",
+            (self._known.id, stretch.start, max(stretch.end, stretch.start + 1)),
+        )
+        expected = sorted(messages, key=lambda record: (record.byte_offset, record.block))
+        shown = self._visible("messages", model.Message._fields)
+        for row, record in zip_longest(rows, expected):
+            is_same = row == record or (
+                row is not None
+                and record is not None
+                and all(row[place] == record[place] for place in shown)
+            )
+            if not is_same:
+                offsets: list[Any] = [item[_OFFSET] for item in (row, record) if item is not None]
+                self._difference = Difference("messages", min(offsets))
+                return
+
+    def _visible(self, table: str, columns: Sequence[str]) -> list[int]:
+        hidden = self._hidden | _NOT_COMPARED.get(table, set())
+        return [place for place, column in enumerate(columns) if column not in hidden]
+
+    # -- all other tables ------------------------------------------------------------------------
+
+    def _insert(self, kind: type, records: list[Any], places: set[tuple[int, int]]) -> None:
+        if kind is model.ToolCall:
+            rows: Iterable[Any] = (self._tool_call(call, places) for call in records)
+        elif kind is model.Task:
+            rows = [(self._known.id, *task) for task in records if self._is_here(task)]
+        else:
+            references = [0] * len(CONTEXT.get(kind, ()))
+            rows = ((self._known.id, *references, *record) for record in records)
+        self._scratch.executemany(_INSERT_TASK if kind is model.Task else INSERTS[kind], rows)
+
+    def _tool_call(self, call: model.ToolCall, places: set[tuple[int, int]]) -> dict[str, object]:
+        values = call._asdict()
+        for half in ("call", "result"):
+            place = values.pop(half)
+            values[f"{half}_id"] = _number(*place) if place in places else None
+        return {**values, "file_id": self._known.id, "session_id": None, "subagent_id": None}
+
+    def _is_here(self, task: model.Task) -> bool:
+        """Is this the file that the task is kept under? Two may state the same."""
+        row = self._connection.execute(
+            "select file_id from tasks where list_key = ? and task_key = ?"
+            " and source_id = (select source_id from files where id = ?)",
+            (task.list_key, task.task_key, self._known.id),
+        ).fetchone()
+        return row is None or row[0] == self._known.id
+
+    def _compare_table(self, kind: type, table: str) -> Difference | None:
+        columns, condition = self._columns(kind, table), self._condition(kind)
+        if condition is None:
+            return None
+        has_offset = "byte_offset" in columns
+        order = ", ".join(["byte_offset"] * has_offset + [str(n + 1) for n in range(len(columns))])
+        rows, expected = (
+            connection.execute(
+                f"select {', '.join(shown)} from {table} o"
+                f" where file_id = ? and {condition} order by {order}",
+                (self._known.id,),
+            )
+            for connection, shown in (
+                (self._connection, columns.values()),
+                (self._scratch, columns),
+            )
+        )
+        for pair in zip_longest(rows, expected):
+            if pair[0] != pair[1]:
+                if not has_offset:
+                    return Difference(table, None)
+                place = list(columns).index("byte_offset")
+                return Difference(table, min(row[place] for row in pair if row is not None))
+        return None
+
+    def _columns(self, kind: type, table: str) -> dict[str, str]:
+        """Return the columns that are compared, each with the SQL of its value in the index."""
+        names: list[str] = list(kind._fields)  # type: ignore[attr-defined]
+        if kind is model.LineType:
+            names[names.index("objects")] = "count"
+        if kind is model.ToolCall:
+            names = [name for name in names if name not in ("call", "result")]
+        columns = {names[place]: names[place] for place in self._visible(table, names)}
+        if kind is model.ToolCall:
+            for half in ("call_id", "result_id"):
+                columns[half] = (
+                    f"(select m.byte_offset << {_PLACE_BITS} | m.block"
+                    f" from messages m where m.id = o.{half})"
+                )
+        if kind is model.Prompt:  # pasted texts that lie in files of their own are filled in later
+            del columns["pasted"]
+        return columns
+
+    def _condition(self, kind: type) -> str | None:
+        """Return which rows are compared, None if none are."""
+        if kind is model.Issue and not self._is_log:
+            return "quarantined = 0"  # the others are of a later version, which is not archived
+        if kind is model.Task or (kind is model.InboxItem and not self._is_log):
+            # They outlive the document; while it is missing nothing is to be compared.
+            return "gone_at is null" if self._known.gone_at is None else None
+        return "1"
+
+
+_INSERT_TASK = (
+    f"insert into tasks (file_id, source_id, {', '.join(model.Task._fields)})"
+    f" values (?, 0, {', '.join('?' * len(model.Task._fields))})"
+    " on conflict (source_id, list_key, task_key) do update set "
+    + ", ".join(f"{name} = excluded.{name}" for name in model.Task._fields)
+)
+
+
+def _number(byte_offset: int, block: int) -> int:
+    return byte_offset << _PLACE_BITS | block
+
+
+def _pieces(by_type: dict[type, list[Any]]) -> int:
+    """Count the objects and the quarantined pieces among records."""
+    objects = sum(record.objects for record in by_type.get(model.LineType, ()))
+    return int(objects + sum(issue.quarantined for issue in by_type.get(model.Issue, ())))

@@ -1,0 +1,156 @@
+"""What was read, held against the files that still lie on the disk.
+
+A file that has changed since the last sync is no damage: the next sync reads it. One that no sync
+would read again, though bytes of it that were read are others now, is a problem.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from . import display
+from .discover import Found, Root, Walk, walk
+from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
+from .reading import is_odd
+from .replay import claim_of
+from .sources import SOURCES
+from .store import known_files
+from .tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
+from .verdict import SYNC, SYNC_FULL, Finding
+
+_BROKEN = "select distinct file_id from issues where quarantined = 1"
+
+Advance = Callable[[int], None]
+"""Called with a number of bytes that were looked at."""
+
+
+@dataclass(slots=True)
+class OnDisk:
+    """What the disk shows: problems, and what the next sync will see to."""
+
+    findings: list[Finding] = field(default_factory=list)
+    missing_roots: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    compared: int = 0
+
+    def warnings(self) -> Iterator[Finding]:
+        """Yield one warning for each kind of thing that a sync will see to."""
+        readable = "Make it readable, and verify again."
+        for paths, noun, what, remedy in (
+            (self.missing_roots, "root", "missing (rows stay)", SYNC),
+            (self.changed, "file", "new or changed since the last sync", SYNC),
+            (self.vanished, "file", "gone since the last sync (rows stay)", SYNC),
+            (self.unreadable, "place", "not readable, and not compared", readable),
+        ):
+            if paths:
+                problem = f"{display.many(len(paths), noun)} {what}, such as {paths[0]}."
+                yield Finding("disk", problem, remedy)
+
+
+def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDisk:
+    """Compare the checksums of all files that are not gone with the files themselves."""
+    seen = OnDisk()
+    broken = {id_ for (id_,) in connection.execute(_BROKEN)}
+    roots = connection.execute("select id, kind, root from sources order by id").fetchall()
+    for source_id, kind, place in roots:
+        if kind not in SOURCES:
+            continue
+        path = Path(place)
+        if path.is_dir():
+            known = {file.path: file for file in known_files(connection, source_id)}
+            _compare_root(Root(SOURCES[kind], path), known, broken, seen, advance)
+        else:
+            seen.missing_roots.append(place)
+    return seen
+
+
+def _compare_root(
+    root: Root, known: dict[str, KnownFile], broken: set[int], seen: OnDisk, advance: Advance
+) -> None:
+    listing = Walk(unreadable=[])
+    for found in walk(root, listing):
+        file = known.pop(found.path, None)
+        if file is None:
+            if root.source.claim(found.parts) is not None:
+                seen.changed.append(found.location)
+        elif file.gone_at is not None:
+            seen.changed.append(found.location)
+        else:
+            _compare_file(root, found, file, seen, is_broken=file.id in broken)
+            advance(min(found.size, file.size))
+    hidden = [f"{place}/" for place, _ in listing.unreadable or ()]
+    for file in known.values():
+        place = f"{root.path}/{file.path}"
+        if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
+            seen.vanished.append(place)
+    seen.unreadable += [place for place, _ in listing.unreadable or ()]
+
+
+def _compare_file(
+    root: Root, found: Found, known: KnownFile, seen: OnDisk, *, is_broken: bool
+) -> None:
+    claim = claim_of(root.source, known)
+    shape = root.source.shape(claim) if claim is not None else None
+    if known.checkpoint.head_hash is None or shape not in (
+        LOG, DOCUMENT, PRIVATE, UNKNOWN_CONTENT,
+    ):  # fmt: skip
+        return  # nothing of it was ever read
+    try:
+        descriptor = open_regular(found.location)
+    except FileNotFoundError:
+        seen.vanished.append(found.location)
+        return
+    except OSError:
+        seen.unreadable.append(found.location)
+        return
+    try:
+        size = os.fstat(descriptor).st_size
+        if shape == LOG:
+            problem = _compare_log(descriptor, size, found, known)
+        else:
+            problem = _compare_document(descriptor, size, known, shape == PRIVATE)
+            if is_broken or not found.is_as(known):
+                problem = None  # its last whole version is kept, or the next sync reads it
+    except OSError:
+        seen.unreadable.append(found.location)
+        return
+    finally:
+        os.close(descriptor)
+    seen.compared += 1
+    if problem is not None:
+        seen.findings.append(Finding("file", problem, SYNC_FULL, str(root.path), found.path))
+    elif not found.is_as(known):
+        seen.changed.append(found.location)
+
+
+def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> str | None:
+    """Return what is wrong; None if all is as it was read, or a sync would see that it is not."""
+    if resume(descriptor, size, known.checkpoint, thorough=True) is not None:
+        return None
+    if not found.is_as(known):
+        odd = is_odd(known, found)
+        if resume(descriptor, size, known.checkpoint, thorough=odd) is None:
+            return None
+    return "Bytes that were read have changed in a way that a sync does not look for."
+
+
+def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: bool) -> str | None:
+    if size > MAX_LINE or (known.checkpoint.offset == 0 and not is_private):
+        return None  # it was never read, or is binary: there is nothing to compare
+    prefix = Prefix()
+    while prefix.offset < size:
+        data = read_at(descriptor, min(CHUNK, size - prefix.offset), prefix.offset)
+        if not data:
+            break
+        prefix = prefix.extended(data)
+    if is_private:  # known by its hash only, see `reading`
+        prefix = replace(prefix, offset=0, head=b"")
+    if prefix.checkpoint() == known.checkpoint:
+        return None
+    return "The document has changed, but not the time that its directory shows."

@@ -1,0 +1,52 @@
+"""What a restore did: a line for each file, or one JSON object, and the sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from . import display
+from .output import say, write
+from .restore import IDENTICAL, NOT_ARCHIVED, REFUSED, WRITTEN, Restored
+from .terminal import safe, safe_json
+
+
+def write_report(
+    done: Sequence[Restored], directory: Path, *, as_json: bool, dry_run: bool
+) -> bool:
+    """Print what became of each file.
+
+    Returns whether all that the archive has of them is there now, and anything at all.
+    """
+    counts = Counter(file.status for file in done)
+    if as_json:
+        files = [asdict(file) for file in done]
+        write([safe_json({"to": str(directory), "dry_run": dry_run, "files": files}) + "\n"])
+    else:
+        write(_line(file, dry_run=dry_run) + "\n" for file in done)
+    written = sum(file.bytes for file in done if file.status == WRITTEN)
+    say(_sum(counts, written, dry_run=dry_run))
+    return not counts[REFUSED] and counts[WRITTEN] + counts[IDENTICAL] > 0
+
+
+def _line(file: Restored, *, dry_run: bool) -> str:
+    status = "would write" if dry_run and file.status == WRITTEN else file.status
+    size = f" ({display.size(file.bytes)})" if file.status == WRITTEN else ""
+    note = f": {file.note}" if file.note else ""
+    place = file.target or f"{file.root}/{file.path}"
+    return safe(f"{status}  {place}{size}{note}").replace("\n", "\\n")
+
+
+def _sum(counts: Counter[str], written: int, *, dry_run: bool) -> str:
+    verb = "Would write" if dry_run else "Wrote"
+    parts = [f"{verb} {display.many(counts[WRITTEN], 'file')}, {display.size(written)}"]
+    for status, words in (
+        (IDENTICAL, "already there"),
+        (NOT_ARCHIVED, "not archived"),
+        (REFUSED, "refused"),
+    ):
+        if counts[status]:
+            parts.append(f"{counts[status]:,} {words}")
+    return "; ".join(parts) + "."
