@@ -41,8 +41,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "plans": ("file_id",),
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
-# Tables that tell of syncs, or of a price list, and not of files.
-_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices"}
+# Tables that tell of syncs, of a price list or of what is left out, and not of files.
+_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices", "forgotten"}
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
     "sources": {"first_synced_at", "last_synced_at", "gone_at"},

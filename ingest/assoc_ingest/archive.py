@@ -83,6 +83,14 @@ def clear(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("delete from archive where file_id = ?", (file_id,))
 
 
+def stored_frames(connection: sqlite3.Connection, file_id: int) -> list[Frame]:
+    """Return the frames of a file as they are stored, in order."""
+    rows = connection.execute(
+        'select start, "end", data from archive where file_id = ? order by start', (file_id,)
+    )
+    return [Frame(*row) for row in rows]
+
+
 def read(
     connection: sqlite3.Connection, file_id: int, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
@@ -96,11 +104,17 @@ def read(
         (file_id, start, end),
     )
     for frame_start, frame_end, data in rows:
-        original = zstd.decompress(data)
-        if len(original) != frame_end - frame_start:
-            raise DatabaseError(f"The archive of file {file_id} is damaged at byte {frame_start}.")
+        original = unpacked(Frame(frame_start, frame_end, data), file_id)
         high = len(original) if end is None else min(len(original), end - frame_start)
         yield original[max(0, start - frame_start) : high]
+
+
+def unpacked(frame: Frame, file_id: int) -> bytes:
+    """Return the bytes of a stored frame. Raises DatabaseError if it is not what was written."""
+    original = zstd.decompress(frame.data)
+    if len(original) != frame.end - frame.start:
+        raise DatabaseError(f"The archive of file {file_id} is damaged at byte {frame.start}.")
+    return original
 
 
 def line_numbers(

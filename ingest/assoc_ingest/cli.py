@@ -22,6 +22,9 @@ _COMMANDS = {
     "query": "query:query",
     "stats": "stats:stats",
     "status": "status:status",
+    "prune": "prune:prune",
+    "forget": "forget:forget",
+    "compact": "compact:compact",
 }
 
 

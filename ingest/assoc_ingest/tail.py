@@ -133,7 +133,7 @@ def stretches(
             taken += complete_prefix(buffer[taken:] if taken else buffer)
         if taken:
             whole = buffer if taken == len(buffer) else buffer[:taken]
-            yield Stretch(start, whole, _lines(start, whole))
+            yield Stretch(start, whole, split_lines(start, whole))
             start += taken
             buffer = buffer[taken:]
         elif len(buffer) > MAX_LINE:
@@ -147,7 +147,8 @@ def stretches(
             return
 
 
-def _lines(start: int, data: bytes) -> list[Line]:
+def split_lines(start: int, data: bytes) -> list[Line]:
+    """Return the lines of `data`, the bytes at the offset `start`, without those that are empty."""
     lines = []
     for line in data.split(b"\n"):
         if line:
