@@ -17,6 +17,7 @@ from .store import Batch
 from .touched import id_list
 from .when import now
 
+_ALWAYS = "9999"  # what is gone is gone before this
 _KEPT_BY_KEY = ("tasks", "inbox_items")
 
 
@@ -74,7 +75,7 @@ def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
 def gone_files(connection: sqlite3.Connection, before: str | None) -> list[int]:
     """Return the ids of the files that are gone since before this time, by path."""
     rows = connection.execute(
-        "select id from files where gone_at < ? order by path, generation", (before or now(),)
+        "select id from files where gone_at < ? order by path, generation", (before or _ALWAYS,)
     )
     return [file_id for (file_id,) in rows]
 
@@ -103,7 +104,7 @@ def describe(
         *(
             connection.execute(
                 f"select count(*) from {table} where gone_at < ? or file_id in ({ids})",
-                (before or now(),),
+                (before or _ALWAYS,),
             ).fetchone()[0]
             for table in _KEPT_BY_KEY
         ),
@@ -115,7 +116,7 @@ def _remove(connection: sqlite3.Connection, file_ids: list[int], before: str | N
     try:
         batch.remove(file_ids)
         for table in _KEPT_BY_KEY:
-            connection.execute(f"delete from {table} where gone_at < ?", (before or now(),))
+            connection.execute(f"delete from {table} where gone_at < ?", (before or _ALWAYS,))
         batch.prepare()
         batch.finish()
     except BaseException:

@@ -66,12 +66,15 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
 
 
 def _touch_neighbours(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
-    """Note the files that speak of the same as this one: of an edge between tasks, of chats."""
+    """Note the files that this one bears on: that state an edge of its tasks, or list its chats, or
+    have prompts into which its text was pasted."""
     rows = connection.execute(
         "select o.file_id from task_links l join task_links o on o.list_key = l.list_key"
         " where l.file_id = ?1 and o.file_id <> ?1"
         " union select o.id from files f join files o on o.source_id = f.source_id"
-        f" where f.id = ?1 and o.id <> ?1 and f.kind in {_LISTS} and o.kind in {_LISTS}",
+        f" where f.id = ?1 and o.id <> ?1 and f.kind in {_LISTS} and o.kind in {_LISTS}"
+        " union select i.file_id from pastes p join prompts i"
+        " on instr(i.paste_hashes, p.hash) where p.file_id = ?1",
         (file_id,),
     ).fetchall()
     touched.files.update(neighbour for (neighbour,) in rows)

@@ -24,6 +24,7 @@ from . import archive, keyed, model
 from .archive import Frame
 from .derive import refresh
 from .discover import Found
+from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_files
 from .tail import Prefix
@@ -416,7 +417,8 @@ class Batch:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
         quarantined = sum(issue.quarantined for issue in issues)
         self.written.issues += len(issues)
-        self.written.quarantined += quarantined
+        # What is left out on purpose is a piece without a record, but no failure to report.
+        self.written.quarantined += quarantined - sum(i.reason == LEFT_OUT for i in issues)
         if not quarantined:
             return issues
         self._flush()  # issues of earlier stretches are counted in the table
