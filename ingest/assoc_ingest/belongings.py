@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import archive
 from .forgotten import is_of, is_unique_key
 from .mail import FOLDED
 from .model import LOG, Claim
+from .reading import FOREIGN
 from .sources import SOURCES
 from .touched import id_list
 
@@ -65,6 +66,8 @@ class Belongings:
     places: set[Place] = field(default_factory=set)
     """Files and directories that nothing in their path tells to be its own."""
     shared: list[StoredFile] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    """Documents of which nobody can tell what they are about while they cannot be read."""
 
 
 def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
@@ -76,6 +79,8 @@ def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
     for file_id, path, kind, key, root, name, source_id in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
+        if claim is not None and kind == FOREIGN:
+            claim = replace(claim, kind=FOREIGN, session_key=None)  # its name proved nothing
         if claim is not None:
             yield StoredFile(file_id, path, kind, key, root, name, source_id, claim)
 
@@ -97,34 +102,42 @@ def belongings(connection: sqlite3.Connection, keys: set[Key]) -> Belongings:
     """Find what belongs to the conversations with these keys."""
     found = Belongings()
     files = list(stored_files(connection))
-    by_id = {file.id: file for file in files}
-    sessions = id_list(session_ids(connection, keys))
     for file in files:
         mine = _keys_in(keys, file.root)
         if is_of(file.claim, file.path.split("/"), mine):
             found.own[file.id] = file
-        elif file.claim.session_key is None and file.session_key in mine:
+        elif file.session_key in mine and file.claim.session_key is None:
             _take(found, file, file.path, file.session_key)  # only its lines tell
-    rows = connection.execute(
+    _take_named(connection, found, {file.id: file for file in files}, keys)
+    naming = _naming(connection, keys)
+    for file in files:
+        if file.id in found.own or file.claim.session_key is not None:
+            continue
+        if file.id in naming or _is_log_that_names(connection, file, keys):
+            found.shared.append(file)
+        if not file.is_log:
+            found.documents.append(file.id)
+    return found
+
+
+def _take_named(
+    connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
+) -> None:
+    """Take in what has a name of its own: the plan, pasted texts, the team and its tasks."""
+    sessions = id_list(session_ids(connection, keys))
+    plans = connection.execute(
         "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
         f" where s.id in ({sessions}) order by p.file_id"
     ).fetchall()
-    rows += _own_pastes(connection, keys)
-    for file_id, key in rows:
-        if file_id in by_id:
-            _take(found, by_id[file_id], by_id[file_id].path, key)
+    for file_id, key in [*plans, *_own_pastes(connection, keys)]:
+        if file_id in files:
+            _take(found, files[file_id], files[file_id].path, key)
     for file_id, key in _of_teams(connection, sessions):
-        if file_id in by_id:
-            file = by_id[file_id]
-            parts = file.path.split("/")
+        if file_id in files:
+            parts = files[file_id].path.split("/")
             is_directory = parts[0] in ("teams", "tasks") and len(parts) > 2
-            _take(found, file, "/".join(parts[:2]) if is_directory else file.path, key)
-    named = _naming(connection, keys)
-    for file in files:
-        is_named = file.id in named or _is_log_that_names(connection, file, keys)
-        if file.id not in found.own and file.claim.session_key is None and is_named:
-            found.shared.append(file)
-    return found
+            path = "/".join(parts[:2]) if is_directory else files[file_id].path
+            _take(found, files[file_id], path, key)
 
 
 def _take(found: Belongings, file: StoredFile, path: str, key: str) -> None:

@@ -36,7 +36,6 @@ from .discover import Found
 from .errors import NotFoundError
 from .forgotten import LEFT_OUT, is_unique_key, log_without
 from .model import Issue, Record
-from .reading import FOREIGN
 from .sources import SOURCES
 from .store import Batch, known_files
 from .tail import Prefix, split_lines
@@ -179,6 +178,10 @@ def _remove(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -
                 _blank_lines(connection, batch, file, mine)
             else:
                 _drop_entries(connection, batch, file, mine)
+        connection.execute(
+            "update issues set sample = null where quarantined = 1"
+            f" and file_id in ({id_list(found.documents)})"
+        )
         batch.remove(found.own)
         batch.prepare()
         batch.finish()
@@ -206,8 +209,6 @@ def _blank_lines(
     """Read a log again from its archive, without the lines that name the conversation."""
     known = next(k for k in known_files(connection, file.source_id) if k.id == file.id)
     source, claim = SOURCES[file.source], file.claim
-    if file.kind == FOREIGN:
-        claim = claim.__class__(claim.source, FOREIGN)
     frames = archive.stored_frames(connection, file.id)
     blanked_before: list[Record] = [
         Issue(*row)
@@ -259,10 +260,8 @@ def _drop_entries(
             ((file.id, key) for key in sorted(keys)),
         )
     archive.clear(connection, file.id)
-    connection.execute(
-        "delete from issues where file_id = ? and (quarantined = 1 or reason = ?)",
-        (file.id, LEFT_OUT),
-    )
+    connection.execute("delete from issues where file_id = ? and reason = ?", (file.id, LEFT_OUT))
+    connection.execute("update issues set sample = null where file_id = ?", (file.id,))
     connection.execute(
         "insert into issues (reason, quarantined, file_id, byte_offset, byte_length)"
         " values (?, 0, ?, 0, (select size from files where id = ?))",

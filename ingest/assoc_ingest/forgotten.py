@@ -150,4 +150,9 @@ def document_without(
         isinstance(record, Team) for record in kept
     ):
         kept = []
-    return [*kept, Issue(LEFT_OUT, 0, None, 0, size)]
+    return [*map(without_sample, kept), Issue(LEFT_OUT, 0, None, 0, size)]
+
+
+def without_sample(record: Record) -> Record:
+    """Return an issue without what it quotes, anything else as it is."""
+    return record._replace(sample=None) if isinstance(record, Issue) else record

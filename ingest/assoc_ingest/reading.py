@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from .archive import Compressor, Frame
 from .discover import Found, Root
-from .forgotten import document_without, log_without
+from .forgotten import document_without, log_without, without_sample
 from .model import (
     LOG,
     PRIVATE,
@@ -213,16 +213,16 @@ def _read_document(
     if is_private:
         records = [_without_values(record) for record in records]
     is_shared = work.forgotten and work.claim.session_key is None
-    if is_shared and any(key.encode() in data.lower() for key in work.forgotten):
-        records = [_without_sample(record) for record in records]
+    left = document_without(work.forgotten, records, size) if is_shared else None
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
+        if is_shared:  # nobody can tell what half a document is about
+            issues = [without_sample(issue) for issue in issues]
         yield Part(issues, [], None, 0)
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
-    left = document_without(work.forgotten, records, size) if is_shared else None
     if is_private or left is not None:
         yield Part(records if left is None else left, [], unarchived, len(data))
     else:
@@ -232,12 +232,8 @@ def _read_document(
 
 def _without_values(record: Record) -> Record:
     """Return a record of a private document without what it quotes from it unasked."""
-    record = _without_sample(record)
+    record = without_sample(record)
     return record._replace(type="") if isinstance(record, LineType) else record
-
-
-def _without_sample(record: Record) -> Record:
-    return record._replace(sample=None) if isinstance(record, Issue) else record
 
 
 def _is_binary(descriptor: int, size: int) -> bool:

@@ -1,0 +1,242 @@
+"""What is forgotten is gone for good: from every table, from the archive, from the file's bytes.
+
+And it stays gone, whatever is synced; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cases import CASES, home_of
+from tests.dump import Dump, assert_same, check, connect, dump
+from tests.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    Object,
+    agent,
+    assistant,
+    call,
+    dumps,
+    result,
+    user,
+    write,
+    write_bytes,
+)
+
+from assoc_ingest import archive
+from assoc_ingest.forget import Forgetting, forget, tombstones
+from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.targets import Target
+
+SECRET = "Qwertzuiop77"
+SIDE = f"{PROJECT}/{SESSION}"
+
+
+def secret(place: str) -> str:
+    """Return a text with a word that stands nowhere else, and tells where it was."""
+    return f"the word is {SECRET}{place} and no other"
+
+
+def prompt(text: str, session: str | None, **more: object) -> Object:
+    named = {"sessionId": session} if session else {}
+    return {"display": text, "timestamp": 1768905000000, "project": "/srv/demo", **named, **more}
+
+
+def event(session: str, **more: object) -> Object:
+    return {"session_id": session, "hook_event_name": "UserPromptSubmit", **more}
+
+
+def index_entry(session: str, title: str) -> Object:
+    return {"sessionId": session, "summary": title, "projectPath": "/srv/demo"}
+
+
+PASTE = "3f8a0c1d22e4b567"
+TEAM = "teams/garden"
+
+
+def private_home(home: Path, *, with_session: bool = True) -> Path:
+    """Write a home in which a conversation says its secret in every store; or all but that one."""
+    mine = [SESSION] if with_session else []
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "o1", sessionId=OTHER))
+    if with_session:
+        _own_files(home)
+    write(
+        home,
+        "history.jsonl",
+        prompt("Sow beans", OTHER),
+        *(prompt(secret("History"), s, pastedContents=_pasted()) for s in mine),
+        *(b'{"sessionId":"%s","display":"torn %s' % (s.encode(), SECRET.encode()) for s in mine),
+        prompt("unnamed", None),
+    )
+    write(
+        home,
+        "theassociate/hook-events.jsonl",
+        event(OTHER, prompt="Sow beans"),
+        *(event(s, prompt=secret("Hook")) for s in mine),
+        *(event(OTHER, prompt=f"{SECRET}Mention of {s}") for s in mine),
+    )
+    entries = [index_entry(OTHER, "Beans"), *(index_entry(s, secret("Index")) for s in mine)]
+    write_bytes(home, f"{PROJECT}/sessions-index.json", dumps({"version": 1, "entries": entries}))
+    links = {"beans.md": OTHER, **{f"{SECRET}Link.md": s for s in mine}}
+    write_bytes(home, "theassociate/projects/-srv-demo/plan-links.json", dumps(links))
+    return home
+
+
+def _pasted() -> Object:
+    return {"1": {"id": 1, "type": "text", "contentHash": PASTE}}
+
+
+def _own_files(home: Path) -> None:
+    write(
+        home,
+        TRANSCRIPT,
+        {"type": "custom-title", "customTitle": secret("Title"), "sessionId": SESSION},
+        user(secret("Prompt"), "u1", slug="brave-green-fern"),
+        assistant(secret("Answer"), "a1", "u1", usage={"output_tokens": 3}),
+        assistant([call("toolu_1", command=secret("Call"))], "a2", "a1", id="msg_2"),
+        user([result("toolu_1", secret("Result"))], "u2", "a2"),
+        {"type": "pr-link", "prUrl": f"https://example.org/{SECRET}Url", "sessionId": SESSION},
+        b"torn " + SECRET.encode(),
+        user(f"{SECRET}汉字", "u3", "u2"),
+    )
+    write(home, f"{SIDE}/subagents/agent-a1.jsonl", agent("a1", user(secret("Agent"), "s1")))
+    write(home, f"{PROJECT}/agent-old1.jsonl", agent("old1", user(secret("OldAgent"), "s2")))
+    write_bytes(home, f"{SIDE}/tool-results/toolu_1.txt", secret("ResultFile").encode())
+    write_bytes(home, f"paste-cache/{PASTE}.txt", secret("Paste").encode())
+    write_bytes(home, "plans/brave-green-fern.md", f"# {secret('Plan')}\n".encode())
+    todo = [{"content": secret("Todo"), "status": "pending", "activeForm": "x"}]
+    write_bytes(home, f"todos/{SESSION}-agent-{SESSION}.json", dumps(todo))
+    task = {"id": "1", "subject": secret("Task"), "status": "pending"}
+    write_bytes(home, f"tasks/{SESSION}/1.json", dumps(task))
+    write_bytes(home, "tasks/garden/1.json", dumps({**task, "subject": secret("TeamTask")}))
+    member = {"name": "bo", "agentId": "bo@garden", "prompt": secret("Member")}
+    team = {"name": "garden", "leadSessionId": SESSION, "members": [member]}
+    write_bytes(home, f"{TEAM}/config.json", dumps(team))
+    item = {"from": "bo", "text": secret("Inbox"), "timestamp": "2026-01-20T10:00:00.000Z"}
+    write_bytes(home, f"{TEAM}/inboxes/ada.json", dumps([item]))
+    job = {"state": "done", "sessionId": SESSION, "intent": secret("Job"), "cwd": "/srv/demo"}
+    write_bytes(home, "jobs/0a1b2c3d/state.json", dumps(job))
+    summary = f"{SESSION}-summary-001.md"
+    write_bytes(
+        home, f"theassociate/projects/-srv-demo/summaries/{summary}", secret("Summary").encode()
+    )
+
+
+def forgotten(database: Path, name: str = SESSION, **more: object) -> Forgetting:
+    told: list[Forgetting] = []
+    options = {"with_copies": False, "dry_run": False, **more}
+    forget(database, Target(name), announce=told.append, **options)  # type: ignore[arg-type]
+    return told[0]
+
+
+def traces(database: Path) -> list[str]:
+    """Return where the secret still stands: in bytes on the disk, or compressed in the archive."""
+    word = SECRET.lower().encode()
+    found = [
+        ending
+        for ending in ("", "-wal", "-shm")
+        if (file := Path(f"{database}{ending}")).exists() and word in file.read_bytes().lower()
+    ]
+    connection = connect(database)
+    for file in connection.execute("select id, path from files").fetchall():
+        if word in b"".join(archive.read(connection, file["id"])).lower():
+            found.append(f"archive of {file['path']}")
+    connection.close()
+    return found
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return private_home(place / "home")
+
+
+@pytest.fixture
+def database(home: Path, fresh: Callable[[], Path]) -> Path:
+    database = fresh()
+    sync(database, [home])
+    return database
+
+
+def test_the_secret_is_in_every_store_before(database: Path) -> None:
+    """Else the tests below would prove nothing."""
+    text = json.dumps(dump(database), ensure_ascii=False)
+    for where in (
+        *("Title", "Prompt", "Answer", "Call", "Result", "Url", "Agent", "OldAgent", "ResultFile"),
+        *("Paste", "Plan", "Todo", "Task", "TeamTask", "Member", "Inbox", "Job", "Summary"),
+        *("History", "Hook", "Mention", "Index", "Link"),
+    ):
+        assert f"{SECRET}{where}" in text, where
+    assert traces(database)
+
+
+def test_nothing_of_it_is_left_and_no_sync_brings_it_back(database: Path, home: Path) -> None:
+    forgotten(database)
+    assert traces(database) == []
+    check(database)
+    sync(database, [])
+    assert traces(database) == []
+    sync(database, [], SyncOptions(full=True))
+    assert traces(database) == []
+    for file in (TRANSCRIPT, "history.jsonl", "theassociate/hook-events.jsonl"):
+        data = (home / file).read_bytes()
+        (home / file).write_bytes(data[len(data) // 7 :] + data)
+    (home / PROJECT).rename(home / "projects/-srv-moved")
+    (home / "theassociate/projects/-srv-demo/plan-links.json").touch()
+    sync(database, [], SyncOptions(full=True))
+    check(database)
+    assert traces(database) == []
+    assert not [row for row in dump(database)["sessions"] if row["session_key"] == SESSION]
+
+
+def test_the_other_conversation_is_as_if_this_one_had_never_been(
+    database: Path, home: Path, place: Path, fresh: Callable[[], Path]
+) -> None:
+    forgotten(database)
+    shutil.rmtree(home)
+    oracle = fresh()
+    sync(oracle, [private_home(home, with_session=False)])
+    assert_same(_without_places(dump(database)), _without_places(dump(oracle)))
+
+
+def _without_places(shown: Dump) -> Dump:
+    """Leave out where lines stand, and what was left out: a file without them is shorter."""
+    shown["issues"] = [row for row in shown["issues"] if "forgotten" not in row["reason"]]
+    for table, column in (("files", "path"), ("line_types", "file_id")):
+        shown[table] = [row for row in shown[table] if "jobs/" not in row[column]]
+    hidden = ("byte_offset", "archived", "offset", "size", "head_hash", "tail_hash", "prefix_crc")
+    for rows in shown.values():
+        for row in rows:
+            for column in (*hidden, "issue_count", "line_count", "byte_length"):
+                row.pop(column, None)
+    return shown
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forgotten_late_is_as_forgotten_before_the_first_sync(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Each conversation of every golden case in turn."""
+    home, whole = home_of(case, place), fresh()
+    sync(whole, [home])
+    for key in sorted({row["session_key"] for row in dump(whole)["sessions"]}):
+        database, before = Path(shutil.copy(whole, place / "one.db")), fresh()
+        forgotten(database, key)
+        check(database)
+        connection = connect(before)
+        connection.executemany(
+            "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
+            " values (?, ?, ?, '', 0)",
+            [(stone.session_key, stone.path, stone.root) for stone in tombstones(database)],
+        )
+        connection.close()
+        sync(before, [home])
+        assert_same(dump(database), dump(before))
+        assert sync(database, [home]).files_read == 0
+        assert sync(database, [home], SyncOptions(full=True)).rows == 0
+        assert_same(dump(database), dump(before))
