@@ -6,17 +6,24 @@ And it stays gone, whatever is synced; nothing else changes.
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from tests.cases import CASES, home_of
+from tests.child import Child
 from tests.dump import Dump, assert_same, check, connect, dump
+from tests.pieces import Killed, killed_at
+from tests.shell import Shell
 from tests.writing import (
     OTHER,
     PROJECT,
     SESSION,
+    THIRD,
     TRANSCRIPT,
     Object,
     agent,
@@ -30,7 +37,8 @@ from tests.writing import (
 )
 
 from assoc_ingest import archive
-from assoc_ingest.forget import Forgetting, forget, tombstones
+from assoc_ingest.compact import compact
+from assoc_ingest.forget import Forgetting, forget, remember, tombstones
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.targets import Target
 
@@ -240,3 +248,242 @@ def test_forgotten_late_is_as_forgotten_before_the_first_sync(
         assert sync(database, [home]).files_read == 0
         assert sync(database, [home], SyncOptions(full=True)).rows == 0
         assert_same(dump(database), dump(before))
+
+
+# -- a file that the program cannot rewrite yet --------------------------------------------------
+
+
+def test_a_reader_that_keeps_old_pages_is_told_about(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    reader = connect(shell.database)
+    reader.execute("begin")
+    reader.execute("select count(*) from messages").fetchone()
+    with patch("assoc_ingest.database._BUSY_TIMEOUT", 50):
+        assert shell("forget", SESSION) == 3
+    assert "assoc-ingest compact" in shell.err
+    assert "assoc.db-wal" in shell.err
+    assert SESSION in shell.out
+    assert traces(shell.database), "old pages are still there, else this proves nothing"
+    assert shell("status") == 0
+    assert "assoc-ingest compact" in shell.out
+    reader.close()
+    assert shell("compact") == 0
+    assert traces(shell.database) == []
+    assert shell("status") == 0
+    assert "assoc-ingest compact" not in shell.out
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_a_kill_leaves_it_as_it_was_or_forgotten(
+    database: Path, home: Path, place: Path, fresh: Callable[[], Path]
+) -> None:
+    """Killed at any statement: nothing has happened, or `compact` ends what was begun."""
+    before, done = dump(database), place / "done.db"
+    shutil.copy(database, done)
+    forgotten(done)
+    after, outcomes = dump(done), set()
+    for step in [*range(1, 400, 25), *range(400, 2000, 3)]:
+        victim = Path(shutil.copy(database, place / "victim.db"))
+        try:
+            with killed_at(step):
+                forgotten(victim)
+            outcomes.add("survived")
+            break
+        except Killed:
+            pass
+        check(victim)
+        if tombstones(victim):
+            assert all(stone.is_pending for stone in tombstones(victim)), step
+            compact(victim)
+            assert traces(victim) == [], step
+            assert_same(dump(victim), after)
+            outcomes.add("begun")
+        else:
+            assert_same(dump(victim), before)
+            outcomes.add("nothing")
+    assert outcomes == {"survived", "begun", "nothing"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
+    before, killed, outcomes = dump(database), 0, set()
+    delays = random.Random(7)
+    for _ in range(25):
+        victim = Path(shutil.copy(database, place / "victim.db"))
+        for ending in ("-wal", "-shm"):
+            Path(f"{victim}{ending}").unlink(missing_ok=True)
+        child = Child(lambda victim=victim: forgotten(victim) and None)
+        if not child.is_done_within(delays.uniform(0.01, 0.25)):
+            killed += 1
+        child.kill()
+        check(victim)
+        if tombstones(victim):
+            compact(victim)
+            assert traces(victim) == []
+            outcomes.add("forgotten")
+        else:
+            assert_same(dump(victim), before)
+            outcomes.add("nothing")
+    assert killed
+    assert "forgotten" in outcomes
+
+
+# -- the way back --------------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_read_again(
+    database: Path, fresh: Callable[[], Path], home: Path
+) -> None:
+    before = dump(database)
+    forgotten(database)
+    assert remember(database, SESSION[:8])
+    assert tombstones(database) == []
+    sync(database, [])
+    check(database, home)
+    assert_same(dump(database), before)
+
+
+def test_two_forgotten_one_remembered(database: Path, home: Path) -> None:
+    """The lines of the other stay blank, though the log is read again from its first byte."""
+    forgotten(database)
+    forgotten(database, OTHER)
+    remember(database, OTHER)
+    sync(database, [])
+    assert traces(database) == []
+    check(database)
+    sessions = {row["session_key"] for row in dump(database)["sessions"]}
+    assert sessions == {OTHER}
+    history = dump(database, tables=["prompts"])["prompts"]
+    assert {row["session_key"] for row in history} == {OTHER, None}
+
+
+# -- what else can be named ----------------------------------------------------------------------
+
+
+def fork(home: Path, **more: object) -> None:
+    """Write a conversation that repeats the first line of the one to be forgotten."""
+    first = user(secret("Prompt"), "u1", slug="brave-green-fern")
+    own = user("Go on", "t1", "u1", second=9, sessionId=THIRD)
+    write(home, f"{PROJECT}/{THIRD}.jsonl", first, own)
+
+
+def test_copies_in_other_conversations_are_named_and_stay(database: Path, home: Path) -> None:
+    fork(home)
+    sync(database, [])
+    told = forgotten(database)
+    assert [(copy.session_key, copy.why) for copy in told.copies] == [(THIRD, "lines")]
+    assert f"archive of {PROJECT}/{THIRD}.jsonl" in traces(database)
+    rows = dump(database, tables=["messages"])["messages"]
+    assert not [row for row in rows if row["copy_of"]], "the fork's line is the original now"
+
+
+def test_copies_go_too_when_asked(database: Path, home: Path) -> None:
+    fork(home)
+    sync(database, [])
+    assert forgotten(database, with_copies=True).copies == []
+    assert traces(database) == []
+
+
+def test_a_file_is_forgotten_by_its_name(database: Path, home: Path) -> None:
+    told = forgotten(database, "history.jsonl")
+    assert [Path(file).name for file in told.files] == ["history.jsonl"]
+    sync(database, [], SyncOptions(full=True))
+    assert dump(database)["prompts"] == []
+    assert SESSION in {row["session_key"] for row in dump(database)["sessions"]}
+
+
+def test_a_pasted_text_leaves_the_prompts_too(database: Path, home: Path) -> None:
+    assert f"{SECRET}Paste" in json.dumps(dump(database, tables=["prompts"]))
+    forgotten(database, PASTE)
+    sync(database, [], SyncOptions(full=True))
+    assert f"{SECRET}Paste" not in json.dumps(dump(database))
+
+
+def test_a_transcript_stands_for_its_conversation(database: Path) -> None:
+    forgotten(database, TRANSCRIPT)
+    assert traces(database) == []
+
+
+def test_a_project_is_forgotten_with_all_its_conversations(
+    database: Path, home: Path, shell: Shell
+) -> None:
+    write_bytes(home, f"{PROJECT}/memory/MEMORY.md", secret("Memory").encode())
+    elsewhere = user("Stays", cwd="/srv/demo-else", sessionId=THIRD)
+    write(home, f"projects/-srv-demo-else/{THIRD}.jsonl", elsewhere)
+    sync(database, [])
+    shutil.move(database, shell.database)
+    assert shell("forget", "--project", "srv/dem") == 2
+    assert "/srv/demo-else" in shell.err
+    assert shell("forget", "--project", "demo", "--dry-run") == 0
+    assert shell("forget", "--project", "demo") == 0
+    assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {THIRD}
+    assert shell("sync", "--full") == 0
+    assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {THIRD}
+    assert traces(shell.database) == []
+
+
+def test_a_key_that_several_roots_use_has_to_be_told_apart(place: Path, shell: Shell) -> None:
+    """Agents of Cortex bear names, not uuids: the same name elsewhere is somebody else."""
+    roots = [place / name / ".cortex" for name in ("one", "two")]
+    for root in roots:
+        write(root, "transcripts/main/transcript.jsonl", {"role": "user", "content": str(root)})
+    assert shell("sync", *map(str, roots)) == 0
+    assert shell("forget", "main") == 2
+    assert "--root" in shell.err
+    assert shell("forget", "main", "--root", str(roots[0])) == 0
+    assert shell("sync", "--full") == 0
+    (left,) = dump(shell.database)["messages"]
+    assert left["text"] == str(roots[1])
+
+
+def test_a_log_that_is_gone_is_blanked_and_stays_gone(database: Path, home: Path) -> None:
+    (home / "history.jsonl").unlink()
+    sync(database, [])
+    forgotten(database)
+    assert traces(database) == []
+    (history,) = (f for f in dump(database)["files"] if f["path"] == "history.jsonl")
+    assert history["is_gone"]
+    check(database)
+
+
+# -- what the command says -----------------------------------------------------------------------
+
+
+def test_a_dry_run_lists_what_would_go_and_changes_nothing(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    before = shell.database.read_bytes()
+    assert shell("forget", SESSION[:6], "--dry-run") == 0
+    for said in (SESSION, f"{SIDE}/tool-results/toolu_1.txt", "history.jsonl", "the word is"):
+        assert said in shell.out, said
+    assert "Would forget 1 conversation" in shell.err
+    assert "untouched" in shell.err
+    assert shell.database.read_bytes() == before
+
+
+def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    assert shell("forget", "--list") == 0
+    assert "Nothing is forgotten" in shell.err
+    told = shell.json("forget", SESSION, "--json")
+    assert isinstance(told, dict)
+    assert told["conversations"][0]["session_key"] == SESSION
+    listed = shell.json("forget", "--list", "--json")
+    assert isinstance(listed, list)
+    assert {row["session_key"] for row in listed} == {SESSION}
+    assert SECRET not in json.dumps(listed), "the list repeats nothing of what was said"
+
+
+def test_nothing_is_forgotten_that_is_not_named(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    before = dump(shell.database)
+    assert shell("forget") == 2
+    assert shell("forget", SESSION, "--project", "demo") == 2
+    assert shell("forget", "nobody") == 1
+    assert shell("forget", "--remember", "nobody") == 1
+    assert_same(dump(shell.database), before)
+
+
+def test_the_agents_files_are_untouched(database: Path, home: Path) -> None:
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    forgotten(database)
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before

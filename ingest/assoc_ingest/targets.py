@@ -82,12 +82,27 @@ def _names(file: StoredFile) -> tuple[str, ...]:
     return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
 
 
+def _projects(connection: sqlite3.Connection, name: str) -> set[int]:
+    """Return the ids of the one project that is meant; it may be in several roots.
+
+    A part of a path is enough to search in a project, but only if it means one to forget it.
+    """
+    wanted = find_project(connection, name)
+    rows = connection.execute(query("projects_by_name").sql, {"project": wanted}).fetchall()
+    exact = [row for row in rows if wanted.lower() in (row["key"], (row["path"] or "").lower())]
+    found = exact or [r for r in rows if wanted.lower() == (r["name"] or "").lower()] or rows
+    paths = sorted({row["path"] or row["key"] for row in found})
+    if len(paths) > 1:
+        places = "".join(f"\n  {path}" for path in paths[:_LISTED])
+        raise UsageError(f"{len(paths)} projects are called {name!r}; give a path:{places}")
+    return {row["id"] for row in found}
+
+
 def _in_project(
     connection: sqlite3.Connection, project: str, root: str | None
 ) -> tuple[set[Key], list[StoredFile]]:
     """All conversations of the projects that the name means, and the files that are only theirs."""
-    parameters = {"project": find_project(connection, project)}
-    ids = {row["id"] for row in connection.execute(query("projects_by_name").sql, parameters)}
+    ids = _projects(connection, project)
     rows = connection.execute(
         "select s.session_key, x.root, s.project_id from sessions s"
         " join sources x on x.id = s.source_id"
