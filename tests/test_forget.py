@@ -38,9 +38,10 @@ from tests.writing import (
 
 from assoc_ingest import archive
 from assoc_ingest.compact import compact
-from assoc_ingest.forget import Forgetting, forget, remember, tombstones
+from assoc_ingest.forget import Forgetting, forget
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.targets import Target
+from assoc_ingest.tombstones import remember, tombstones
 
 SECRET = "Qwertzuiop77"
 SIDE = f"{PROJECT}/{SESSION}"
@@ -397,6 +398,18 @@ def test_a_pasted_text_leaves_the_prompts_too(database: Path, home: Path) -> Non
     forgotten(database, PASTE)
     sync(database, [], SyncOptions(full=True))
     assert f"{SECRET}Paste" not in json.dumps(dump(database))
+
+
+def test_a_session_that_only_shared_logs_name_is_forgotten_by_its_whole_key(
+    place: Path, shell: Shell
+) -> None:
+    home = place / "home"
+    write(home, "history.jsonl", prompt(secret("History"), SESSION), prompt("Sow beans", OTHER))
+    assert shell("sync", str(home)) == 0
+    assert shell("forget", SESSION[:8]) == 1
+    assert shell("forget", SESSION) == 0
+    assert traces(shell.database) == []
+    assert [row["text"] for row in dump(shell.database)["prompts"]] == ["Sow beans"]
 
 
 def test_a_transcript_stands_for_its_conversation(database: Path) -> None:

@@ -109,11 +109,11 @@ def belongings(connection: sqlite3.Connection, keys: set[Key]) -> Belongings:
         elif file.session_key in mine and file.claim.session_key is None:
             _take(found, file, file.path, file.session_key)  # only its lines tell
     _take_named(connection, found, {file.id: file for file in files}, keys)
-    naming = _naming(connection, keys)
+    named = naming(connection, keys)
     for file in files:
         if file.id in found.own or file.claim.session_key is not None:
             continue
-        if file.id in naming or _is_log_that_names(connection, file, keys):
+        if file.id in named or _is_log_that_names(connection, file, keys):
             found.shared.append(file)
         if not file.is_log:
             found.documents.append(file.id)
@@ -177,7 +177,7 @@ def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, 
     ).fetchall()
 
 
-def _naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
+def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
     """Return the files with rows that name one of the conversations."""
     found: set[int] = set()
     for table, column in REFERENCES.items():

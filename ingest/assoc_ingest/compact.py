@@ -74,7 +74,7 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
     indexes = [
         name
         for (name,) in connection.execute(
-            "select name from sqlite_master where sql like 'create virtual table % using fts5%'"
+            "select name from pragma_table_list where schema = 'main' and type = 'virtual'"
         )
     ]
     with _busy_means(database):

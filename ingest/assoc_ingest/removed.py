@@ -11,8 +11,9 @@ from .terminal import cut, one_line, safe, safe_json
 
 if TYPE_CHECKING:
     from .compact import Compaction
-    from .forget import Forgetting, Tombstone
+    from .forget import Forgetting
     from .prune import LostSession, Removal
+    from .tombstones import Tombstone
 
 _TITLE = 50  # columns
 _WHY = {

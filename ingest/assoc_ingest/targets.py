@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from .belongings import Key, StoredFile, stored_files
+from .belongings import Key, StoredFile, naming, stored_files
 from .errors import NotFoundError, UsageError
 from .forgotten import is_unique_key
 from .named import find_project, find_session
@@ -35,6 +35,9 @@ def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list
     try:
         key = find_session(connection, name)
     except NotFoundError:
+        key = name.strip().lower()
+        if is_unique_key(key) and naming(connection, {(None, key)}):
+            return {(None, key)}, []  # its transcript was gone before the first sync
         return _file(connection, name, target.root)
     return {_key(connection, key, target.root)}, []
 

@@ -43,13 +43,15 @@ def forget(
       assoc-ingest forget --list
       assoc-ingest forget --remember 0b7c2f4e
     """
-    from .. import forget as forgetting
     from ..errors import UsageError
+    from ..forget import forget as run
     from ..removed import write_forgotten, write_remembered, write_tombstones
     from ..targets import Target
+    from ..tombstones import remember as take_back
+    from ..tombstones import tombstones
 
     if is_list:
-        write_tombstones(forgetting.tombstones(database), as_json=as_json)
+        write_tombstones(tombstones(database), as_json=as_json)
         return
     if (name is None) == (project is None) or (remember and name is None):
         raise UsageError(
@@ -57,9 +59,9 @@ def forget(
             "assoc-ingest forget SESSION --dry-run"
         )
     if remember:
-        write_remembered(forgetting.remember(database, name or ""), as_json=as_json)
+        write_remembered(take_back(database, name or ""), as_json=as_json)
         return
-    forgetting.forget(
+    run(
         database,
         Target(name, project, str(Path(root).resolve()) if root else None),
         with_copies=copies,
