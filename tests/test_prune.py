@@ -148,6 +148,27 @@ def test_a_path_that_was_used_twice_is_one_again(
     assert_same(dump(gone.database), dump(scratch))
 
 
+def test_a_reference_finds_the_same_session_in_another_root(
+    place: Path, shell: Shell, fresh: Callable[[], Path]
+) -> None:
+    """Both homes have the session; what TheAssociate noted on it means the one that is left."""
+    one, two = place / "one", place / "two"
+    for home in (one, two):
+        write(home, TRANSCRIPT, user("Rake the beds"))
+    event = {"session_id": SESSION, "hook_event_name": "Stop"}
+    write(one, "theassociate/hook-events.jsonl", event)
+    write(one, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "u2", sessionId=OTHER))
+    assert shell("sync", str(one), str(two)) == 0
+    (one / TRANSCRIPT).unlink()
+    assert shell("sync") == 0
+    assert shell("prune", "--gone") == 0
+    scratch = fresh()
+    sync(scratch, [one, two])
+    (noted,) = dump(shell.database)["hook_events"]
+    assert noted["session_id"] == f"claude:two:{SESSION}"
+    assert_same(dump(shell.database), dump(scratch))
+
+
 def test_a_missing_database_is_not_made(shell: Shell) -> None:
     assert shell("prune", "--gone") == 4
     assert not shell.database.exists()

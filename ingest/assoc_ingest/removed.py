@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import display
 from .output import say, write
-from .terminal import cut, one_line, safe, safe_json
+from .terminal import cut, one_line, pad, safe, safe_json
 
 if TYPE_CHECKING:
     from .compact import Compaction
@@ -48,11 +48,11 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
 
 
 def _session(session: LostSession) -> str:
-    title = cut(one_line(session.title or ""), _TITLE)
+    title = pad(cut(one_line(session.title or ""), _TITLE), _TITLE)
     files, size = display.many(session.files, "file"), display.size(session.bytes)
     messages = display.many(session.messages, "message row")
     part = "" if session.is_whole else ", in part"
-    return f"{safe(session.session_key)}  {title:{_TITLE}}  {files}, {messages}, {size}{part}\n"
+    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}\n"
 
 
 def write_compacted(done: Compaction, *, as_json: bool) -> None:
