@@ -153,8 +153,8 @@ def test_a_reference_finds_the_same_session_in_another_root(
 ) -> None:
     """Both homes have the session; what TheAssociate noted on it means the one that is left."""
     one, two = place / "one", place / "two"
-    for home in (one, two):
-        write(home, TRANSCRIPT, user("Rake the beds"))
+    for home, uuid in ((one, "u1"), (two, "u7")):
+        write(home, TRANSCRIPT, user("Rake the beds", uuid))
     event = {"session_id": SESSION, "hook_event_name": "Stop"}
     write(one, "theassociate/hook-events.jsonl", event)
     write(one, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "u2", sessionId=OTHER))
