@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -83,7 +83,7 @@ def test_it_stays_private(shrinkable: Shell) -> None:
 
 def test_without_room_nothing_is_touched(shrinkable: Shell) -> None:
     before = shrinkable.database.read_bytes()
-    full = shutil._ntuple_diskusage(100, 99, 1)
+    full = SimpleNamespace(total=100, used=99, free=1)
     with patch("shutil.disk_usage", lambda place: full):
         assert shrinkable("compact") == 5
         assert "Make room" in shrinkable.err
