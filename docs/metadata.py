@@ -43,6 +43,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "issues": {"sort_desc": "id"},
     "sync_runs": {"sort_desc": "id"},
     "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},
+    "forgotten": {"sort_desc": "id"},
     "archive": _HIDDEN,
     "usage": _HIDDEN,
     "transcripts": _HIDDEN,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from tests.shell import Shell
 from tests.writing import in_memory
 
 from assoc_ingest.database import writing
@@ -73,3 +75,15 @@ def fresh(template: Path, place: Path) -> Callable[[], Path]:
         return Path(shutil.copy(template, place / f"fresh-{made}.db"))
 
     return make
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    """The program on a database that is not there yet."""
+    database = tmp_path / "assoc.db"
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return Shell(database, capsys)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from assoc_ingest import archive
+from assoc_ingest.forgotten import LEFT_OUT
 from assoc_ingest.model import DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
 
@@ -41,8 +42,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "plans": ("file_id",),
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
-# Tables that tell of syncs, or of a price list, and not of files.
-_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices"}
+# Tables that tell of syncs, of a price list or of what is left out, and not of files.
+_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices", "forgotten"}
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
     "sources": {"first_synced_at", "last_synced_at", "gone_at"},
@@ -259,7 +260,8 @@ def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
     place, shape = file["path"], _shape(connection, file)
     data = b"".join(archive.read(connection, file["id"]))
     assert len(data) == file["offset"], place
-    assert shape not in (LOG, DOCUMENT) or zlib.crc32(data) == file["prefix_crc"], place
+    is_whole = shape in (LOG, DOCUMENT) and not _left_out(connection, file)
+    assert not is_whole or zlib.crc32(data) == file["prefix_crc"], place
     borders = connection.execute(
         'select start, "end" from archive where file_id = ? order by start', (file["id"],)
     ).fetchall()
@@ -274,6 +276,15 @@ def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
     assert file["issue_count"] == counts[2], place
     if shape == LOG:
         _check_tiles(connection, file, data)
+
+
+def _left_out(connection: sqlite3.Connection, file: sqlite3.Row) -> list[tuple[int, int]]:
+    """Return the stretches of a file that stand as spaces in its archive."""
+    rows = connection.execute(
+        "select byte_offset, byte_length from issues where file_id = ? and reason = ?",
+        (file["id"], LEFT_OUT),
+    )
+    return [tuple(row) for row in rows]
 
 
 def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
@@ -331,7 +342,9 @@ def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -
     ).fetchall()
     for row in rows:
         if row["root"] in roots:
-            data = (Path(row["root"]) / row["path"]).read_bytes()
+            data = bytearray((Path(row["root"]) / row["path"]).read_bytes())
+            for start, length in _left_out(connection, row):
+                data[start : start + length] = b" " * length
             kept = b"".join(archive.read(connection, row["id"]))
             is_broken = _shape(connection, row) != LOG and row["issue_count"]
             assert is_broken or data.startswith(kept), row["path"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.reading import index
+from tests.shell import Shell
 
 from assoc_ingest import __main__ as program
 from assoc_ingest import __version__
@@ -28,36 +29,6 @@ GOLDEN = Path(__file__).parent / "golden"
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
 AT = "2026-01-20T10:00:00.000Z"
 COMMANDS = ("sync", "search", "show", "list", "query", "status", "verify", "restore")
-
-
-class Shell:
-    """Runs the program in this process."""
-
-    def __init__(self, database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.database = database
-        self._capsys = capsys
-        self.out = self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        self._capsys.readouterr()
-        code = program.main(arguments)
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-    def json(self, *arguments: str) -> object:
-        assert self(*arguments) == 0, self.err
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shell:
-    database = tmp_path / "assoc.db"
-    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    return Shell(database, capsys)
 
 
 @pytest.fixture

@@ -327,3 +327,18 @@ def test_a_whole_home_that_was_copied_is_read_once_more(index: Index, place: Pat
     ).fetchone()
     connection.close()
     assert originals == 1
+
+
+def test_a_title_that_a_rewrite_takes_back_is_gone_from_the_session_it_titled(
+    tmp_path: Path, fresh: Callable[[], Path]
+) -> None:
+    index = Index(tmp_path / "home", fresh)
+    write(index.home, TRANSCRIPT, user("hello", "u1"))
+    other = f"{PROJECT}/{OTHER}.jsonl"
+    own = user("mine", "o1", sessionId=OTHER)
+    write(index.home, other, {"type": "summary", "summary": "A title", "leafUuid": "u1"}, own)
+    index.sync()
+    assert ("A title",) in index.rows("title", "sessions")
+    write(index.home, other, own)
+    index.sync()
+    assert ("A title",) not in index.rows("title", "sessions")

@@ -30,7 +30,7 @@ PURE = {
     "discover": {"errors", "model", "tail"},
     "sources": {"model", "when", "sources"},
 }
-WRITES = {"store", "sync", "plan", "reading", "derive", "writers"}
+WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}
 """What no way from a reading command leads to."""
 
 PRINTS = {"output", "terminal", "display", "search", "show"}

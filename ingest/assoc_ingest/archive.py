@@ -84,6 +84,14 @@ def clear(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("delete from archive where file_id = ?", (file_id,))
 
 
+def stored_frames(connection: sqlite3.Connection, file_id: int) -> list[Frame]:
+    """Return the frames of a file as they are stored, in order."""
+    rows = connection.execute(
+        'select start, "end", data from archive where file_id = ? order by start', (file_id,)
+    )
+    return [Frame(*row) for row in rows]
+
+
 def read(
     connection: sqlite3.Connection, file_id: int, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
@@ -97,7 +105,7 @@ def read(
         (file_id, start, end),
     )
     for frame_start, frame_end, data in rows:
-        original = _original(file_id, frame_start, frame_end, data)
+        original = unpacked(Frame(frame_start, frame_end, data), file_id)
         high = len(original) if end is None else min(len(original), end - frame_start)
         yield original[max(0, start - frame_start) : high]
 
@@ -114,7 +122,7 @@ def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Itera
     for start, end, codec, data in rows:
         if start != position or codec != CODEC:
             break
-        yield _original(file_id, start, end, data)
+        yield unpacked(Frame(start, end, data), file_id)
         position = end
     else:
         if position == size:
@@ -124,15 +132,20 @@ def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Itera
     )
 
 
-def _original(file_id: int, start: int, end: int, data: bytes) -> bytes:
-    """Decompress one frame, no further than to the length that it should have."""
-    length = end - start
+def unpacked(frame: Frame, file_id: int) -> bytes:
+    """Return the bytes of a stored frame, read no further than to the length that it should have.
+
+    Raises ArchiveError if it is not what was written.
+    """
+    length = frame.end - frame.start
     if length > 0:
         with suppress(zstd.ZstdError, EOFError):
-            original = zstd.ZstdDecompressor().decompress(data, length + 1)
+            original = zstd.ZstdDecompressor().decompress(frame.data, length + 1)
             if len(original) == length:
                 return original
-    raise ArchiveError(f"The archive of file {file_id} is damaged at byte {start}.", start)
+    raise ArchiveError(
+        f"The archive of file {file_id} is damaged at byte {frame.start}.", frame.start
+    )
 
 
 def line_numbers(

@@ -24,6 +24,9 @@ _COMMANDS = {
     "status": "status:status",
     "verify": "verify:verify",
     "restore": "restore:restore",
+    "prune": "prune:prune",
+    "forget": "forget:forget",
+    "compact": "compact:compact",
 }
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from .discover import ASSOCIATE, Root, Walk, default_roots, recognised, walk
 from .errors import NotFoundError, UsageError
+from .forgotten import Forgotten
+from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .reading import Work
@@ -29,6 +31,7 @@ class Plan:
 
     work: list[Work] = field(default_factory=list)
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
+    forgotten: Forgotten = field(default_factory=Forgotten)
 
     @property
     def bytes(self) -> int:
@@ -97,7 +100,7 @@ def make_plan(
     connection: sqlite3.Connection | None, roots: Iterable[Root], report: Report, *, full: bool
 ) -> Plan:
     """Walk the roots and return what has to be read. With `full`, every file is looked at."""
-    plan = Plan()
+    plan = Plan(forgotten=load_forgotten(connection))
     ids = source_ids(connection)
     for root in roots:
         source_id = ids.get((root.source.name, str(root.path)))
@@ -133,10 +136,11 @@ def _plan_root(
             report.files_seen += 1
             continue
         claim = root.source.claim(found.parts)
-        if claim is None:
+        if claim is None or plan.forgotten.covers(str(root.path), path, claim):
             continue
         report.files_seen += 1
-        plan.work.append(Work(root, source_id, found, claim, file))
+        forgotten = plan.forgotten.keys_in(str(root.path))
+        plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
     hidden = [f"{place}/" for place, _ in report.unreadable[first_unreadable:]]
     for file in known.values():

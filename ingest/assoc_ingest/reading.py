@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from .archive import Compressor, Frame
 from .discover import Found, Root
+from .forgotten import document_without, log_without, without_sample
 from .model import (
     LOG,
     PRIVATE,
@@ -50,6 +51,8 @@ class Work:
     found: Found
     claim: Claim
     known: KnownFile | None
+    forgotten: frozenset[str] = frozenset()
+    """Keys of the conversations of which it may hold nothing, see `forgotten`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +172,20 @@ def _read_log(
     prefix = prefix or Prefix()
     yield Opened(work, claim, known, prefix, generation, is_rewritten)
     source = work.root.source
+    is_shared = work.forgotten and claim.session_key is None
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
     ):
         prefix = prefix.extended(stretch.data)
-        frames = compressor.frames(stretch.start, stretch.data)
-        records = source.parse(claim, stretch.lines) if stretch.lines else []
+        data, lines = stretch.data, stretch.lines
+        left_out: list[Record] = []
+        if is_shared:
+            data, lines, left_out = log_without(
+                work.forgotten, source, claim, stretch.start, data, lines
+            )
+        frames = compressor.frames(stretch.start, data)
+        records = source.parse(claim, lines) if lines else []
+        records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
         is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
@@ -192,31 +203,36 @@ def _read_document(
         return
     data = _read_all(descriptor, size)
     known, prefix = work.known, Prefix().extended(data)
-    if is_private:
-        # Its content is known by its hash only: at offset 0, nothing is archived.
-        prefix = replace(prefix, offset=0, head=b"")
-    if known and _is_where_it_was(work) and prefix.checkpoint() == known.checkpoint:
+    # Content that is known by its hash only: at offset 0, nothing is archived.
+    unarchived = replace(prefix, offset=0, head=b"")
+    as_read = (prefix.checkpoint(), unarchived.checkpoint())
+    if known and _is_where_it_was(work) and known.checkpoint in as_read:
         yield Unchanged(known, work.found, is_document=True)
         return
     records = work.root.source.parse(work.claim, [Line(0, data)])
     if is_private:
         records = [_without_values(record) for record in records]
+    is_shared = work.forgotten and work.claim.session_key is None
+    left = document_without(work.forgotten, records, size) if is_shared else None
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
+        if is_shared:  # nobody can tell what half a document is about
+            issues = [without_sample(issue) for issue in issues]
         yield Part(issues, [], None, 0)
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
-    frames = [] if is_private else compressor.frames(0, data)
-    yield Part(records, frames, prefix, len(data))
+    if is_private or left is not None:
+        yield Part(records if left is None else left, [], unarchived, len(data))
+    else:
+        yield Part(records, compressor.frames(0, data), prefix, len(data))
     yield Closed()
 
 
 def _without_values(record: Record) -> Record:
     """Return a record of a private document without what it quotes from it unasked."""
-    if isinstance(record, Issue):
-        return record._replace(sample=None)
+    record = without_sample(record)
     return record._replace(type="") if isinstance(record, LineType) else record
 
 

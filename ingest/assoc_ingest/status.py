@@ -26,6 +26,8 @@ class Status:
     failed_runs: list[_Row]
     """Of the last runs those that were killed or ended with an error."""
     issues: list[_Row]
+    pending: int
+    """Conversations and files that are forgotten, but may have left traces in the file."""
 
 
 def look(connection: sqlite3.Connection, database: Path) -> Status:
@@ -40,7 +42,13 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
         runs[0] if runs else None,
         failed,
         _rows(connection, "issues_by_reason"),
+        _pending(connection),
     )
+
+
+def _pending(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("select count(*) from forgotten where is_pending = 1").fetchone()
+    return int(count)
 
 
 def write_status(connection: sqlite3.Connection, status: Status, *, as_json: bool) -> None:
@@ -60,6 +68,9 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
     for run in status.failed_runs[:_LISTED]:
         how = safe(str(run["error"])) if run["error"] else "was killed"
         write([paint(f"\nThe sync of {display.moment(str(run['started_at']))} {how}\n", "red")])
+    if status.pending:
+        remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
+        write([paint(f"\n{remedy}\n", "red")])
     if status.issues:
         write(["\n"])
         _table(connection, status.issues[:_LISTED])

@@ -24,11 +24,13 @@ from . import archive, keyed, model
 from .archive import Frame
 from .derive import refresh
 from .discover import Found
+from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
+from .removal import clear_rows, remove_files
 from .tail import Prefix
 from .touched import Touched
 from .when import from_milliseconds
-from .writers import CLEARED, CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
+from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -58,6 +60,8 @@ class OpenFile:
     team_id: int | None = None
     is_read: bool = False
     """The file was read to its end: its stat may be believed."""
+    is_kept: bool = False
+    """Its records come from the archive: what its row says of the disk stays."""
 
 
 @dataclass(slots=True)
@@ -116,7 +120,7 @@ class Batch:
         file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
         file.id = known.id if known else self._insert_file(file, generation)
         if is_rewritten:
-            self._clear(file.id)
+            self._begin_anew(file.id)
         elif prefix is None:
             self._forgive(file.id)
         self._refer(file)
@@ -230,21 +234,42 @@ class Batch:
         )
         return int(cursor.lastrowid or 0)
 
-    def _clear(self, file_id: int) -> None:
+    def _begin_anew(self, file_id: int) -> None:
         """Remove all that was read from a file; what others derived from it is refreshed."""
         self._flush()
-        self._touched.before_clearing(self.connection, file_id)
-        for table in CLEARED:
-            self.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
-        self.connection.execute(
-            "delete from inbox_items where file_id = ? and channel = 'transcript'", (file_id,)
-        )
-        archive.clear(self.connection, file_id)
+        clear_rows(self.connection, self._touched, file_id)
         self.connection.execute(
             "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
             " where id = ?",
             (file_id,),
         )
+
+    def open_archived(
+        self, source_id: int, found: Found, claim: Claim, known: KnownFile
+    ) -> OpenFile:
+        """Take in a log that is read again from its archive; what was read of it goes.
+
+        The archive goes too: `add` its parts again, without a prefix.
+        """
+        file = OpenFile(
+            known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True
+        )
+        self._flush()
+        clear_rows(self.connection, self._touched, file.id)
+        self._refer(file)
+        self._take_in(file)
+        return file
+
+    def touch(self, file_id: int) -> None:
+        """Note that rows of a file are about to change."""
+        self._flush()
+        self._touched.before_clearing(self.connection, file_id)
+        self._touched.files.add(file_id)
+
+    def remove(self, file_ids: Iterable[int]) -> None:
+        """Remove files with everything that was read of them, and what only followed from them."""
+        self._flush()
+        remove_files(self.connection, self._touched, file_ids)
 
     def _forgive(self, file_id: int) -> None:
         """Remove the issue of a document that could not be read: it is looked at again."""
@@ -392,7 +417,8 @@ class Batch:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
         quarantined = sum(issue.quarantined for issue in issues)
         self.written.issues += len(issues)
-        self.written.quarantined += quarantined
+        # What is left out on purpose is a piece without a record, but no failure to report.
+        self.written.quarantined += quarantined - sum(i.reason == LEFT_OUT for i in issues)
         if not quarantined:
             return issues
         self._flush()  # issues of earlier stretches are counted in the table
@@ -457,8 +483,13 @@ class Batch:
         )
 
     def _write_checkpoints(self) -> None:
+        files = self._files.values()
         self.connection.executemany(
-            WRITE_CHECKPOINT, (self._checkpoint(file) for file in self._files.values())
+            WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
+        )
+        self.connection.executemany(
+            f"update files set {COUNTS} where id = ?",
+            ((file.id,) for file in files if file.is_kept),
         )
 
     def _checkpoint(self, file: OpenFile) -> dict[str, object]:

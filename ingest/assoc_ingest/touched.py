@@ -67,6 +67,10 @@ class Touched:
                 (file_id,),
             )
             ids.update(id_ for (id_,) in rows if id_ is not None)
+        rows = connection.execute(  # of a session that a line here titles, though it is elsewhere
+            "select session_id from summaries where file_id = ?", (file_id,)
+        )
+        self.sessions.update(session for (session,) in rows if session is not None)
         rows = connection.execute(
             "select project_id from project_entries where file_id = ?", (file_id,)
         )

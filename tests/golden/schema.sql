@@ -10,6 +10,7 @@ CREATE INDEX files_project on files (project_id);
 CREATE INDEX files_session on files (session_id);
 CREATE INDEX files_subagent on files (subagent_id) where subagent_id is not null;
 CREATE INDEX files_team on files (team_id) where team_id is not null;
+CREATE UNIQUE INDEX forgotten_key on forgotten (coalesce(session_key, ''), coalesce(path, ''), coalesce(root, ''));
 CREATE INDEX hook_events_session on hook_events (session_id) where session_id is not null;
 CREATE INDEX hook_events_session_key on hook_events (session_key) where session_key is not null;
 CREATE INDEX hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
@@ -184,6 +185,15 @@ CREATE TABLE files (
     team_id integer references teams (id) on delete set null,
     source_id integer not null references sources (id) on delete cascade,
     unique (source_id, path, generation)
+) strict;
+CREATE TABLE forgotten (
+    id integer primary key,
+    session_key text,
+    path text,
+    root text,
+    forgotten_at text not null,
+    is_pending integer not null,
+    check (session_key is not null or path is not null)
 ) strict;
 CREATE TABLE hook_events (
     id integer primary key,

@@ -1,0 +1,28 @@
+"""assoc-ingest compact"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, in bytes.")
+@database_option
+def compact(database: Path, as_json: bool) -> None:
+    """Write the database anew: smaller, and without traces of what was removed.
+
+    Needs about the size of the database on the disk. Ids of rows stay. While another program
+    reads, old pages may have to stay: then it says so, and exits with 3.
+
+    \b
+    Example:
+      assoc-ingest compact
+    """
+    from ..compact import compact as run
+    from ..removed import write_compacted
+
+    write_compacted(run(database), as_json=as_json)

@@ -1,0 +1,70 @@
+"""assoc-ingest forget"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[SESSION|FILE]")
+@click.option("--project", help="All that is known of a project now; . is the current directory.")
+@click.option("--root", help="Only in this root, where several have it.")
+@click.option("--copies", is_flag=True, help="Also the conversations that repeat it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--list", "is_list", is_flag=True, help="List what is forgotten.")
+@click.option("--remember", is_flag=True, help="Let the next sync read it again.")
+@click.option("--json", "as_json", is_flag=True, help="JSON.")
+@database_option
+def forget(
+    database: Path,
+    name: str | None,
+    project: str | None,
+    root: str | None,
+    copies: bool,
+    dry_run: bool,
+    is_list: bool,
+    remember: bool,
+    as_json: bool,
+) -> None:
+    """Remove a conversation or a file for good, and keep every sync from reading it again.
+
+    All that belongs to the conversation goes, in every store: rows, full text, archive. Then the
+    database is written anew, so that no trace of it stays in the file. The agent's own files are
+    never touched. SESSION is the beginning of a key, FILE a path or a file's name.
+
+    \b
+    Examples:
+      assoc-ingest forget 0b7c2f4e --dry-run
+      assoc-ingest forget 0b7c2f4e
+      assoc-ingest forget --list
+      assoc-ingest forget --remember 0b7c2f4e
+    """
+    from ..errors import UsageError
+    from ..forget import forget as run
+    from ..removed import write_forgotten, write_remembered, write_tombstones
+    from ..targets import Target
+    from ..tombstones import remember as take_back
+    from ..tombstones import tombstones
+
+    if is_list:
+        write_tombstones(tombstones(database), as_json=as_json)
+        return
+    if (name is None) == (project is None) or (remember and name is None):
+        raise UsageError(
+            "Name one session or file, or a --project. To see it first: "
+            "assoc-ingest forget SESSION --dry-run"
+        )
+    if remember:
+        write_remembered(take_back(database, name or ""), as_json=as_json)
+        return
+    run(
+        database,
+        Target(name, project, str(Path(root).resolve()) if root else None),
+        with_copies=copies,
+        dry_run=dry_run,
+        announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),
+    )

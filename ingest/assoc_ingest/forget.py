@@ -1,0 +1,273 @@
+"""Forgetting a conversation or a file for good.
+
+1. What belongs to it is found (`belongings`).
+2. One transaction, with `secure_delete` on, so that freed pages are overwritten: rows of
+   `forgotten`, which keep every sync from reading it again; its own files go; lines of shared logs
+   become spaces in the archive, and the log's rows are derived again from that; entries of shared
+   documents go, with those documents' bytes.
+3. The database is written anew (`compact`): until then words of it stand in the full-text indexes,
+   in free pages and in the log. A kill before the end leaves `is_pending`, and `compact` ends it.
+
+The agent's own files are never touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import archive
+from .archive import Compressor, Frame
+from .belongings import (
+    REFERENCES,
+    Belongings,
+    Copy,
+    Key,
+    StoredFile,
+    belongings,
+    copies,
+    session_ids,
+)
+from .compact import check_room, rewrite
+from .database import open_reader, writing
+from .discover import Found
+from .forgotten import LEFT_OUT, is_unique_key, log_without
+from .model import Issue, Record
+from .sources import SOURCES
+from .store import Batch, known_files
+from .tail import Prefix, lines_of
+from .targets import Target, find
+from .touched import id_list
+from .when import now
+from .writers import COUNTS
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation that goes."""
+
+    session_key: str
+    title: str | None
+    root: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What is forgotten, or would be."""
+
+    conversations: list[Conversation]
+    files: list[str]
+    """Paths of the files that go as a whole."""
+    bytes: int
+    messages: int
+    shared: list[str]
+    """Paths of files in which lines or entries are left out."""
+    copies: list[Copy]
+    """Other conversations that hold copies; they stay."""
+    unnamed_prompts: int
+    """Prompts of the history with the same words that name no conversation; they stay."""
+
+
+def forget(
+    database: Path,
+    target: Target,
+    *,
+    with_copies: bool,
+    dry_run: bool,
+    announce: Callable[[Forgetting], None],
+) -> None:
+    """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
+
+    Calls `announce` with what goes: before anything changes with `dry_run`, else when it is gone
+    from all tables and only traces in the file are left to be removed. Raises NotFoundError and
+    UsageError for a target that is not there or ambiguous, DatabaseIOError if the disk has no room
+    to write the database anew (nothing is changed then), and BusyError if another process writes
+    or, after `announce`, if a reader keeps old pages: then `compact` is to be run.
+    """
+    reader = open_reader(database)  # says so if there is none: writing would make one
+    try:
+        keys, files = find(reader, target)
+        if dry_run:
+            announce(_look(reader, keys, files, with_copies)[1])
+            return
+    finally:
+        reader.close()
+    with writing(database) as connection:
+        check_room(database)
+        found, forgetting, keys = _settled(connection, target, with_copies)
+        _remove(connection, keys, found)
+        announce(forgetting)
+        rewrite(connection, database)
+
+
+def _settled(
+    connection: sqlite3.Connection, target: Target, with_copies: bool
+) -> tuple[Belongings, Forgetting, set[Key]]:
+    """Find the target again, now that nobody else writes."""
+    connection.row_factory = sqlite3.Row
+    try:
+        keys, files = find(connection, target)
+    finally:
+        connection.row_factory = None
+    return _look(connection, keys, files, with_copies)
+
+
+def _look(
+    connection: sqlite3.Connection, keys: set[Key], files: list[StoredFile], with_copies: bool
+) -> tuple[Belongings, Forgetting, set[Key]]:
+    found = belongings(connection, keys)
+    others = copies(connection, keys, found.own)
+    while with_copies and others:
+        keys = keys | {
+            (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
+            for copy in others
+        }
+        found = belongings(connection, keys)
+        others = copies(connection, keys, found.own)
+    for file in files:
+        found.own[file.id] = file
+        found.places.add((file.root, file.path, None))
+        found.shared = [shared for shared in found.shared if shared.id != file.id]
+    return found, _described(connection, keys, found, others), keys
+
+
+def _described(
+    connection: sqlite3.Connection, keys: set[Key], found: Belongings, others: list[Copy]
+) -> Forgetting:
+    own = id_list(found.own)
+    sessions = session_ids(connection, keys)
+    rows = connection.execute(
+        "select s.session_key, s.title, x.root,"
+        " (select count(*) from messages m where m.session_id = s.id)"
+        " from sessions s join sources x on x.id = s.source_id"
+        f" where s.id in ({id_list(sessions)}) order by s.ended_at, s.session_key"
+    ).fetchall()
+    (size, messages, unnamed) = connection.execute(
+        f"select (select coalesce(sum(size), 0) from files where id in ({own})),"
+        f" (select count(*) from messages where file_id in ({own})),"
+        " (select count(*) from prompts where session_key is null and text in ("
+        f"  select text from messages where file_id in ({own}) and kind = 'prompt'))"
+    ).fetchone()
+    paths = [f"{file.root}/{file.path}" for file in found.own.values()]
+    shared = [f"{file.root}/{file.path}" for file in found.shared]
+    conversations = [Conversation(*row) for row in rows]
+    return Forgetting(conversations, paths, size, messages, shared, others, unnamed)
+
+
+# -- the transaction -----------------------------------------------------------------------------
+
+
+def _remove(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -> None:
+    connection.execute("pragma secure_delete = on").fetchall()
+    batch = Batch(connection, now())
+    try:
+        _note(connection, keys, found)
+        for root, key in keys:
+            connection.execute(
+                "delete from tasks where list_key = ?1 and source_id in"
+                " (select id from sources where coalesce(?2, root) = root)",
+                (key, root),
+            )
+        for file in found.shared:
+            mine = frozenset(key for root, key in keys if root in (None, file.root))
+            if file.is_log:
+                _blank_lines(connection, batch, file, mine)
+            else:
+                _drop_entries(connection, batch, file, mine)
+        connection.execute(
+            "update issues set sample = null where quarantined = 1"
+            f" and file_id in ({id_list(found.documents)})"
+        )
+        batch.remove(found.own)
+        batch.prepare()
+        batch.finish()
+    except BaseException:
+        batch.rollback()
+        raise
+
+
+def _note(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -> None:
+    """Write the rows of `forgotten`, as pending until the file is free of traces."""
+    rows: list[tuple[str | None, str | None, str | None]] = [
+        (key, None, root) for root, key in keys
+    ]
+    rows += [(key, path, root) for root, path, key in found.places]
+    connection.executemany(
+        "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
+        f" values (?, ?, ?, '{now()}', 1) on conflict do update set is_pending = 1",
+        sorted(rows, key=str),
+    )
+
+
+def _blank_lines(
+    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
+) -> None:
+    """Read a log again from its archive, without the lines that name the conversation."""
+    known = next(k for k in known_files(connection, file.source_id) if k.id == file.id)
+    source, claim = SOURCES[file.source], file.claim
+    frames = archive.stored_frames(connection, file.id)
+    blanked_before: list[Record] = [
+        Issue(*row)
+        for row in connection.execute(
+            "select reason, quarantined, sample, byte_offset, byte_length from issues"
+            " where file_id = ? and reason = ?",
+            (file.id, LEFT_OUT),
+        )
+    ]
+    found = Found(
+        tuple(file.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
+        known.inode, known.device,
+    )  # fmt: skip
+    opened = batch.open_archived(file.source_id, found, claim, known)
+    batch.add(opened, blanked_before, [], None, 0)
+    compressor = Compressor()
+    for start, data in _stretches(frames, file.id):
+        data, lines, left_out = log_without(
+            keys, source, claim, start, data, lines_of(start, data)
+        )
+        records = [*(source.parse(claim, lines) if lines else ()), *left_out]
+        batch.add(opened, records, compressor.frames(start, data), None, len(data))
+
+
+def _stretches(frames: list[Frame], file_id: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines, with the offset of the first, about a frame at a time."""
+    start, rest = 0, b""
+    for frame in frames:
+        data = rest + archive.unpacked(frame, file_id)
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield start, data[:end]
+        start, rest = start + end, data[end:]
+    if rest:
+        yield start, rest
+
+
+def _drop_entries(
+    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
+) -> None:
+    """Remove a document's rows that name the conversation, and the document's bytes.
+
+    Its marker becomes that of a document which is known by its hash only, as the next sync has it.
+    """
+    batch.touch(file.id)
+    for table, column in REFERENCES.items():
+        connection.executemany(
+            f"delete from {table} where file_id = ? and {column} = ?",
+            ((file.id, key) for key in sorted(keys)),
+        )
+    archive.clear(connection, file.id)
+    connection.execute("delete from issues where file_id = ? and reason = ?", (file.id, LEFT_OUT))
+    connection.execute("update issues set sample = null where file_id = ?", (file.id,))
+    connection.execute(
+        "insert into issues (reason, quarantined, file_id, byte_offset, byte_length)"
+        " values (?, 0, ?, 0, (select size from files where id = ?))",
+        (LEFT_OUT, file.id, file.id),
+    )
+    connection.execute(
+        "update files set offset = 0, head_hash = ? where id = ?",
+        (Prefix().checkpoint().head_hash, file.id),
+    )
+    connection.execute(f"update files set {COUNTS} where id = ?", (file.id,))

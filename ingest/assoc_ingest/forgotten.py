@@ -1,0 +1,158 @@
+"""What a sync leaves out because its user had it forgotten.
+
+A row of `forgotten` names a conversation, a file or a directory. Of a conversation, every file that
+its path gives to it is left alone before it is opened. Other conversations share files with it
+(the prompt history, hook events, lists of sessions), so those are read, and:
+
+- a line of a log that names it becomes spaces of the same length, in the archive too, so that all
+  offsets stay; an issue says where. The line, and not only the object in it: where two objects are
+  glued, nobody can tell what a torn one was about;
+- of a document, the records that name it are left out, and its bytes are not archived: like those
+  of a private one, they are known by their hash only.
+
+A fork that repeats lines of a forgotten conversation is another conversation, and is read.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from .model import Claim, Issue, Line, Record, Source, Team, Transcript
+from .tail import MAX_LINE
+
+LEFT_OUT = "left out: it names a forgotten conversation"
+"""Reason of the issue that stands where something was left out."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_LENGTH = 36
+_NAMING = ("session_key", "list_key", "lead_session_key")
+
+
+def is_unique_key(session_key: str) -> bool:
+    """Is it a uuid? Other keys mean a conversation only within their root."""
+    return _UUID.fullmatch(session_key) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The rows of `forgotten`; without any, nothing is left out."""
+
+    keys: frozenset[tuple[str | None, str]] = frozenset()
+    """(root, session key); a root of None means all."""
+    places: frozenset[tuple[str | None, str]] = field(default_factory=frozenset)
+    """(root, path)"""
+
+    def keys_in(self, root: str) -> frozenset[str]:
+        """Return the keys of the conversations that are forgotten in a root."""
+        return frozenset(key for place, key in self.keys if place in (None, root))
+
+    def covers(self, root: str, path: str, claim: Claim) -> bool:
+        """Is this file not to be opened?"""
+        if not self.keys and not self.places:
+            return False
+        parts = path.split("/")
+        above = {"/".join(parts[: count + 1]) for count in range(len(parts))}
+        if any(place in (None, root) and name in above for place, name in self.places):
+            return True
+        return is_of(claim, parts, self.keys_in(root))
+
+
+def load(connection: sqlite3.Connection | None) -> Forgotten:
+    """Read what is forgotten; nothing, where there is no database yet."""
+    if connection is None:
+        return Forgotten()
+    rows = connection.execute("select root, session_key, path from forgotten").fetchall()
+    return Forgotten(
+        frozenset((root, key) for root, key, path in rows if path is None),
+        frozenset((root, path) for root, key, path in rows if path is not None),
+    )
+
+
+def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
+    """Does the path give the file to one of these conversations?
+
+    By its claim, or by a directory or name that begins with a uuid: todos/<S>-agent-<A>.json.
+    """
+    if claim.session_key is not None:
+        return claim.session_key in keys
+    starts = (part[:_UUID_LENGTH].lower() for part in parts)
+    return any(start in keys and is_unique_key(start) for start in starts)
+
+
+def log_without(
+    keys: Collection[str],
+    source: Source,
+    claim: Claim,
+    start: int,
+    data: bytes,
+    lines: Iterable[Line],
+) -> tuple[bytes, list[Line], list[Record]]:
+    """Return a stretch of a log without the lines that name one of these conversations.
+
+    `data` are its bytes from the offset `start`. Returns bytes of the same length, the lines that
+    are left, and an issue for each that is not. A piece of a line too long to be decoded comes
+    without lines: nobody can tell what it names, so it is blanked.
+    """
+    all_lines = list(lines)
+    if not all_lines:
+        return re.sub(rb"[^\n]", b" ", data), [], []
+    kept: list[Line] = []
+    left_out: list[Record] = []
+    changed = bytearray(data)
+    for line in all_lines:
+        if not _names(keys, source, claim, line):
+            kept.append(line)
+            continue
+        text = line.data.rstrip(b" \t\r\n")
+        low = line.start - start
+        changed[low : low + len(text)] = b" " * len(text)
+        left_out.append(Issue(LEFT_OUT, 1, None, line.start, len(text)))
+    return bytes(changed), kept, left_out
+
+
+def _names(keys: Collection[str], source: Source, claim: Claim, line: Line) -> bool:
+    """Does a line name one of the conversations: by a record's key, or by a uuid anywhere in it?
+
+    An agent's file is of the conversation that its lines state, whatever their text mentions.
+    """
+    if claim.agent_key is not None:
+        records = source.parse(claim, [line])
+        stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
+        return any(key in keys for key in stated)
+    if len(line.data) > MAX_LINE:
+        return True
+    lowered = line.data.lower()
+    if any(key.encode() in lowered for key in keys if is_unique_key(key)):
+        return True
+    return any(names(keys, record) for record in source.parse(claim, [line]))
+
+
+def names(keys: Collection[str], record: Record) -> bool:
+    """Does a record say that it is about one of these conversations?"""
+    return any(getattr(record, name, None) in keys for name in _NAMING)
+
+
+def document_without(
+    keys: Collection[str], records: Iterable[Record], size: int
+) -> list[Record] | None:
+    """Return the records of a document that name none of these conversations; None: all do not.
+
+    A team that one of them leads goes with all its members. An issue says that some are missing.
+    """
+    read = list(records)
+    kept = [record for record in read if not names(keys, record)]
+    if len(kept) == len(read):
+        return None
+    if any(isinstance(record, Team) for record in read) and not any(
+        isinstance(record, Team) for record in kept
+    ):
+        kept = []
+    return [*map(without_sample, kept), Issue(LEFT_OUT, 0, None, 0, size)]
+
+
+def without_sample(record: Record) -> Record:
+    """Return an issue without what it quotes, anything else as it is."""
+    return record._replace(sample=None) if isinstance(record, Issue) else record

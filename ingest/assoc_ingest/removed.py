@@ -1,0 +1,126 @@
+"""What `prune`, `forget` and `compact` did: lists on standard output, words on standard error."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from . import display
+from .output import say, write
+from .terminal import cut, one_line, pad, safe, safe_json
+
+if TYPE_CHECKING:
+    from .compact import Compaction
+    from .forget import Forgetting
+    from .prune import LostSession, Removal
+    from .tombstones import Tombstone
+
+_TITLE = 50  # columns
+_WHY = {
+    "lines": "with lines of it",
+    "program": "the same in another program",
+    "title": "with a title of it",
+}
+
+
+def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
+    """Print what `prune` removed, or would remove."""
+    if as_json:
+        write([safe_json(asdict(removal)) + "\n"])
+    else:
+        write(_session(session) for session in removal.sessions)
+    if removal.is_nothing:
+        say("Nothing is gone; nothing to remove.")
+        return
+    parts = [
+        display.many(removal.files, "file"),
+        display.size(removal.bytes),
+        display.many(removal.messages, "row of messages", "rows of messages"),
+    ]
+    parts += [display.many(removal.tasks, "task")] if removal.tasks else []
+    parts += [display.many(removal.inbox_items, "team message")] if removal.inbox_items else []
+    say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}.")
+    say(
+        "To do it, the same without --dry-run."
+        if dry_run
+        else "To give the space back to the disk: assoc-ingest compact"
+    )
+
+
+def _session(session: LostSession) -> str:
+    title = pad(cut(one_line(session.title or ""), _TITLE), _TITLE)
+    files, size = display.many(session.files, "file"), display.size(session.bytes)
+    messages = display.many(session.messages, "message row")
+    part = "" if session.is_whole else ", in part"
+    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}\n"
+
+
+def write_compacted(done: Compaction, *, as_json: bool) -> None:
+    """Print what `compact` gained."""
+    if as_json:
+        write([safe_json(asdict(done)) + "\n"])
+    say(f"Was {display.size(done.before)}, is {display.size(done.after)}.")
+
+
+def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
+    """Print what `forget` removed, or would remove, and where copies are."""
+    if as_json:
+        write([safe_json(asdict(done)) + "\n"])
+    else:
+        for conversation in done.conversations:
+            rows = display.many(conversation.messages, "message row")
+            write([f"{_named(conversation.session_key, conversation.title)}  {rows}\n"])
+        write(f"{safe(path)}\n" for path in done.files)
+        write(f"{safe(path)}  (only what names it)\n" for path in done.shared)
+    verb = "Would forget" if dry_run else "Forgot"
+    parts = [
+        display.many(len(done.conversations), "conversation"),
+        display.many(len(done.files), "file"),
+        display.size(done.bytes),
+        display.many(done.messages, "row of messages", "rows of messages"),
+    ]
+    say(f"{verb} {', '.join(parts)}.")
+    for copy in done.copies:
+        say(f"Stays, {_WHY[copy.why]}: {_named(copy.session_key, copy.title).rstrip()}")
+    if done.copies:
+        say("To forget these too: the same with --copies, or one by one.")
+    if done.unnamed_prompts:
+        prompts = display.many(done.unnamed_prompts, "prompt")
+        say(
+            f"{prompts} of the history that name no conversation have the same words, and stay. "
+            "To forget the whole history: assoc-ingest forget history.jsonl"
+        )
+    say("The agent's own files are untouched; the next sync leaves them out.")
+    if dry_run:
+        say("To do it, the same without --dry-run.")
+
+
+def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
+    """Print what is forgotten."""
+    if as_json:
+        write([safe_json([asdict(stone) for stone in stones]) + "\n"])
+    else:
+        write(_tombstone(stone) for stone in stones)
+    if not stones:
+        say("Nothing is forgotten.")
+    elif any(stone.is_pending for stone in stones):
+        say("Traces of it may still be in the file. To remove them: assoc-ingest compact")
+
+
+def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
+    """Print what is no longer forgotten."""
+    if as_json:
+        write([safe_json([asdict(stone) for stone in stones]) + "\n"])
+    else:
+        write(_tombstone(stone) for stone in stones)
+    say("To read again what is still there: assoc-ingest sync")
+
+
+def _tombstone(stone: Tombstone) -> str:
+    name = stone.session_key if stone.path is None else stone.path
+    place = f"  in {safe(stone.root)}" if stone.root else ""
+    return f"{display.moment(stone.forgotten_at)}  {safe(name or '')}{place}\n"
+
+
+def _named(session_key: str, title: str | None) -> str:
+    return f"{safe(session_key)}  {cut(one_line(title or ''), _TITLE)}"

@@ -1,0 +1,502 @@
+"""What is forgotten is gone for good: from every table, from the archive, from the file's bytes.
+
+And it stays gone, whatever is synced; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from tests.cases import CASES, home_of
+from tests.child import Child
+from tests.dump import Dump, assert_same, check, connect, dump
+from tests.pieces import Killed, killed_at
+from tests.shell import Shell
+from tests.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    THIRD,
+    TRANSCRIPT,
+    Object,
+    agent,
+    assistant,
+    call,
+    dumps,
+    result,
+    user,
+    write,
+    write_bytes,
+)
+
+from assoc_ingest import archive
+from assoc_ingest.compact import compact
+from assoc_ingest.forget import Forgetting, forget
+from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.targets import Target
+from assoc_ingest.tombstones import remember, tombstones
+
+SECRET = "Qwertzuiop77"
+SIDE = f"{PROJECT}/{SESSION}"
+
+
+def secret(place: str) -> str:
+    """Return a text with a word that stands nowhere else, and tells where it was."""
+    return f"the word is {SECRET}{place} and no other"
+
+
+def prompt(text: str, session: str | None, **more: object) -> Object:
+    named = {"sessionId": session} if session else {}
+    return {"display": text, "timestamp": 1768905000000, "project": "/srv/demo", **named, **more}
+
+
+def event(session: str, **more: object) -> Object:
+    return {"session_id": session, "hook_event_name": "UserPromptSubmit", **more}
+
+
+def index_entry(session: str, title: str) -> Object:
+    return {"sessionId": session, "summary": title, "projectPath": "/srv/demo"}
+
+
+PASTE = "3f8a0c1d22e4b567"
+TEAM = "teams/garden"
+
+
+def private_home(home: Path, *, with_session: bool = True) -> Path:
+    """Write a home in which a conversation says its secret in every store; or all but that one."""
+    mine = [SESSION] if with_session else []
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "o1", sessionId=OTHER))
+    if with_session:
+        _own_files(home)
+    write(
+        home,
+        "history.jsonl",
+        prompt("Sow beans", OTHER),
+        *(prompt(secret("History"), s, pastedContents=_pasted()) for s in mine),
+        *(b'{"sessionId":"%s","display":"torn %s' % (s.encode(), SECRET.encode()) for s in mine),
+        prompt("unnamed", None),
+    )
+    write(
+        home,
+        "theassociate/hook-events.jsonl",
+        event(OTHER, prompt="Sow beans"),
+        *(event(s, prompt=secret("Hook")) for s in mine),
+        *(event(OTHER, prompt=f"{SECRET}Mention of {s}") for s in mine),
+    )
+    entries = [index_entry(OTHER, "Beans"), *(index_entry(s, secret("Index")) for s in mine)]
+    write_bytes(home, f"{PROJECT}/sessions-index.json", dumps({"version": 1, "entries": entries}))
+    links = {"beans.md": OTHER, **{f"{SECRET}Link.md": s for s in mine}}
+    write_bytes(home, "theassociate/projects/-srv-demo/plan-links.json", dumps(links))
+    return home
+
+
+def _pasted() -> Object:
+    return {"1": {"id": 1, "type": "text", "contentHash": PASTE}}
+
+
+def _own_files(home: Path) -> None:
+    write(
+        home,
+        TRANSCRIPT,
+        {"type": "custom-title", "customTitle": secret("Title"), "sessionId": SESSION},
+        user(secret("Prompt"), "u1", slug="brave-green-fern"),
+        assistant(secret("Answer"), "a1", "u1", usage={"output_tokens": 3}),
+        assistant([call("toolu_1", command=secret("Call"))], "a2", "a1", id="msg_2"),
+        user([result("toolu_1", secret("Result"))], "u2", "a2"),
+        {"type": "pr-link", "prUrl": f"https://example.org/{SECRET}Url", "sessionId": SESSION},
+        b"torn " + SECRET.encode(),
+        user(f"{SECRET}汉字", "u3", "u2"),
+    )
+    write(home, f"{SIDE}/subagents/agent-a1.jsonl", agent("a1", user(secret("Agent"), "s1")))
+    write(home, f"{PROJECT}/agent-old1.jsonl", agent("old1", user(secret("OldAgent"), "s2")))
+    write_bytes(home, f"{SIDE}/tool-results/toolu_1.txt", secret("ResultFile").encode())
+    write_bytes(home, f"paste-cache/{PASTE}.txt", secret("Paste").encode())
+    write_bytes(home, "plans/brave-green-fern.md", f"# {secret('Plan')}\n".encode())
+    todo = [{"content": secret("Todo"), "status": "pending", "activeForm": "x"}]
+    write_bytes(home, f"todos/{SESSION}-agent-{SESSION}.json", dumps(todo))
+    task = {"id": "1", "subject": secret("Task"), "status": "pending"}
+    write_bytes(home, f"tasks/{SESSION}/1.json", dumps(task))
+    write_bytes(home, "tasks/garden/1.json", dumps({**task, "subject": secret("TeamTask")}))
+    member = {"name": "bo", "agentId": "bo@garden", "prompt": secret("Member")}
+    team = {"name": "garden", "leadSessionId": SESSION, "members": [member]}
+    write_bytes(home, f"{TEAM}/config.json", dumps(team))
+    item = {"from": "bo", "text": secret("Inbox"), "timestamp": "2026-01-20T10:00:00.000Z"}
+    write_bytes(home, f"{TEAM}/inboxes/ada.json", dumps([item]))
+    job = {"state": "done", "sessionId": SESSION, "intent": secret("Job"), "cwd": "/srv/demo"}
+    write_bytes(home, "jobs/0a1b2c3d/state.json", dumps(job))
+    summary = f"{SESSION}-summary-001.md"
+    write_bytes(
+        home, f"theassociate/projects/-srv-demo/summaries/{summary}", secret("Summary").encode()
+    )
+
+
+def forgotten(database: Path, name: str = SESSION, **more: object) -> Forgetting:
+    told: list[Forgetting] = []
+    options = {"with_copies": False, "dry_run": False, **more}
+    forget(database, Target(name), announce=told.append, **options)  # type: ignore[arg-type]
+    return told[0]
+
+
+def traces(database: Path) -> list[str]:
+    """Return where the secret still stands: in bytes on the disk, or compressed in the archive."""
+    word = SECRET.lower().encode()
+    found = [
+        ending
+        for ending in ("", "-wal", "-shm")
+        if (file := Path(f"{database}{ending}")).exists() and word in file.read_bytes().lower()
+    ]
+    connection = connect(database)
+    for file in connection.execute("select id, path from files").fetchall():
+        if word in b"".join(archive.read(connection, file["id"])).lower():
+            found.append(f"archive of {file['path']}")
+    connection.close()
+    return found
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return private_home(place / "home")
+
+
+@pytest.fixture
+def database(home: Path, fresh: Callable[[], Path]) -> Path:
+    database = fresh()
+    sync(database, [home])
+    return database
+
+
+def test_the_secret_is_in_every_store_before(database: Path) -> None:
+    """Else the tests below would prove nothing."""
+    text = json.dumps(dump(database), ensure_ascii=False)
+    for where in (
+        *("Title", "Prompt", "Answer", "Call", "Result", "Url", "Agent", "OldAgent", "ResultFile"),
+        *("Paste", "Plan", "Todo", "Task", "TeamTask", "Member", "Inbox", "Job", "Summary"),
+        *("History", "Hook", "Mention", "Index", "Link"),
+    ):
+        assert f"{SECRET}{where}" in text, where
+    assert traces(database)
+
+
+def test_nothing_of_it_is_left_and_no_sync_brings_it_back(database: Path, home: Path) -> None:
+    forgotten(database)
+    assert traces(database) == []
+    check(database)
+    sync(database, [])
+    assert traces(database) == []
+    sync(database, [], SyncOptions(full=True))
+    assert traces(database) == []
+    for file in (TRANSCRIPT, "history.jsonl", "theassociate/hook-events.jsonl"):
+        data = (home / file).read_bytes()
+        (home / file).write_bytes(data[len(data) // 7 :] + data)
+    (home / PROJECT).rename(home / "projects/-srv-moved")
+    (home / "theassociate/projects/-srv-demo/plan-links.json").touch()
+    sync(database, [], SyncOptions(full=True))
+    check(database)
+    assert traces(database) == []
+    assert not [row for row in dump(database)["sessions"] if row["session_key"] == SESSION]
+
+
+def test_the_other_conversation_is_as_if_this_one_had_never_been(
+    database: Path, home: Path, place: Path, fresh: Callable[[], Path]
+) -> None:
+    forgotten(database)
+    shutil.rmtree(home)
+    oracle = fresh()
+    sync(oracle, [private_home(home, with_session=False)])
+    assert_same(_without_places(dump(database)), _without_places(dump(oracle)))
+
+
+def _without_places(shown: Dump) -> Dump:
+    """Leave out where lines stand, and what was left out: a file without them is shorter."""
+    shown["issues"] = [row for row in shown["issues"] if "forgotten" not in row["reason"]]
+    for table, column in (("files", "path"), ("line_types", "file_id")):
+        shown[table] = [row for row in shown[table] if "jobs/" not in row[column]]
+    hidden = ("byte_offset", "archived", "offset", "size", "head_hash", "tail_hash", "prefix_crc")
+    for rows in shown.values():
+        for row in rows:
+            for column in (*hidden, "issue_count", "line_count", "byte_length"):
+                row.pop(column, None)
+    return shown
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forgotten_late_is_as_forgotten_before_the_first_sync(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Each conversation of every golden case in turn."""
+    home, whole = home_of(case, place), fresh()
+    sync(whole, [home])
+    for key in sorted({row["session_key"] for row in dump(whole)["sessions"]}):
+        database, before = Path(shutil.copy(whole, place / "one.db")), fresh()
+        forgotten(database, key)
+        check(database)
+        connection = connect(before)
+        connection.executemany(
+            "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
+            " values (?, ?, ?, '', 0)",
+            [(stone.session_key, stone.path, stone.root) for stone in tombstones(database)],
+        )
+        connection.close()
+        sync(before, [home])
+        assert_same(dump(database), dump(before))
+        assert sync(database, [home]).files_read == 0
+        assert sync(database, [home], SyncOptions(full=True)).rows == 0
+        assert_same(dump(database), dump(before))
+
+
+# -- a file that the program cannot rewrite yet --------------------------------------------------
+
+
+def test_a_reader_that_keeps_old_pages_is_told_about(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    reader = connect(shell.database)
+    reader.execute("begin")
+    reader.execute("select count(*) from messages").fetchone()
+    with patch("assoc_ingest.database._BUSY_TIMEOUT", 50):
+        assert shell("forget", SESSION) == 3
+    assert "assoc-ingest compact" in shell.err
+    assert "assoc.db-wal" in shell.err
+    assert SESSION in shell.out
+    assert traces(shell.database), "old pages are still there, else this proves nothing"
+    assert shell("status") == 0
+    assert "assoc-ingest compact" in shell.out
+    reader.close()
+    assert shell("compact") == 0
+    assert traces(shell.database) == []
+    assert shell("status") == 0
+    assert "assoc-ingest compact" not in shell.out
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_a_kill_leaves_it_as_it_was_or_forgotten(
+    database: Path, home: Path, place: Path, fresh: Callable[[], Path]
+) -> None:
+    """Killed at any statement: nothing has happened, or `compact` ends what was begun."""
+    before, done = dump(database), place / "done.db"
+    shutil.copy(database, done)
+    forgotten(done)
+    after, outcomes = dump(done), set()
+    for step in [*range(1, 400, 25), *range(400, 2000, 3)]:
+        victim = Path(shutil.copy(database, place / "victim.db"))
+        try:
+            with killed_at(step):
+                forgotten(victim)
+            outcomes.add("survived")
+            break
+        except Killed:
+            pass
+        check(victim)
+        if tombstones(victim):
+            assert all(stone.is_pending for stone in tombstones(victim)), step
+            compact(victim)
+            assert traces(victim) == [], step
+            assert_same(dump(victim), after)
+            outcomes.add("begun")
+        else:
+            assert_same(dump(victim), before)
+            outcomes.add("nothing")
+    assert outcomes == {"survived", "begun", "nothing"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
+    before, killed, outcomes = dump(database), 0, set()
+    delays = random.Random(7)
+    for _ in range(25):
+        victim = Path(shutil.copy(database, place / "victim.db"))
+        for ending in ("-wal", "-shm"):
+            Path(f"{victim}{ending}").unlink(missing_ok=True)
+        child = Child(lambda victim=victim: forgotten(victim) and None)
+        if not child.is_done_within(delays.uniform(0.01, 0.25)):
+            killed += 1
+        child.kill()
+        check(victim)
+        if tombstones(victim):
+            compact(victim)
+            assert traces(victim) == []
+            outcomes.add("forgotten")
+        else:
+            assert_same(dump(victim), before)
+            outcomes.add("nothing")
+    assert killed
+    assert "forgotten" in outcomes
+
+
+# -- the way back --------------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_read_again(
+    database: Path, fresh: Callable[[], Path], home: Path
+) -> None:
+    before = dump(database)
+    forgotten(database)
+    assert remember(database, SESSION[:8])
+    assert tombstones(database) == []
+    sync(database, [])
+    check(database, home)
+    assert_same(dump(database), before)
+
+
+def test_two_forgotten_one_remembered(database: Path, home: Path) -> None:
+    """The lines of the other stay blank, though the log is read again from its first byte."""
+    forgotten(database)
+    forgotten(database, OTHER)
+    remember(database, OTHER)
+    sync(database, [])
+    assert traces(database) == []
+    check(database)
+    sessions = {row["session_key"] for row in dump(database)["sessions"]}
+    assert sessions == {OTHER}
+    history = dump(database, tables=["prompts"])["prompts"]
+    assert {row["session_key"] for row in history} == {OTHER, None}
+
+
+# -- what else can be named ----------------------------------------------------------------------
+
+
+def fork(home: Path, **more: object) -> None:
+    """Write a conversation that repeats the first line of the one to be forgotten."""
+    first = user(secret("Prompt"), "u1", slug="brave-green-fern")
+    own = user("Go on", "t1", "u1", second=9, sessionId=THIRD)
+    write(home, f"{PROJECT}/{THIRD}.jsonl", first, own)
+
+
+def test_copies_in_other_conversations_are_named_and_stay(database: Path, home: Path) -> None:
+    fork(home)
+    sync(database, [])
+    told = forgotten(database)
+    assert [(copy.session_key, copy.why) for copy in told.copies] == [(THIRD, "lines")]
+    assert f"archive of {PROJECT}/{THIRD}.jsonl" in traces(database)
+    rows = dump(database, tables=["messages"])["messages"]
+    assert not [row for row in rows if row["copy_of"]], "the fork's line is the original now"
+
+
+def test_copies_go_too_when_asked(database: Path, home: Path) -> None:
+    fork(home)
+    sync(database, [])
+    assert forgotten(database, with_copies=True).copies == []
+    assert traces(database) == []
+
+
+def test_a_file_is_forgotten_by_its_name(database: Path, home: Path) -> None:
+    told = forgotten(database, "history.jsonl")
+    assert [Path(file).name for file in told.files] == ["history.jsonl"]
+    sync(database, [], SyncOptions(full=True))
+    assert dump(database)["prompts"] == []
+    assert SESSION in {row["session_key"] for row in dump(database)["sessions"]}
+
+
+def test_a_pasted_text_leaves_the_prompts_too(database: Path, home: Path) -> None:
+    assert f"{SECRET}Paste" in json.dumps(dump(database, tables=["prompts"]))
+    forgotten(database, PASTE)
+    sync(database, [], SyncOptions(full=True))
+    assert f"{SECRET}Paste" not in json.dumps(dump(database))
+
+
+def test_a_session_that_only_shared_logs_name_is_forgotten_by_its_whole_key(
+    place: Path, shell: Shell
+) -> None:
+    home = place / "home"
+    write(home, "history.jsonl", prompt(secret("History"), SESSION), prompt("Sow beans", OTHER))
+    assert shell("sync", str(home)) == 0
+    assert shell("forget", SESSION[:8]) == 1
+    assert shell("forget", SESSION) == 0
+    assert traces(shell.database) == []
+    assert [row["text"] for row in dump(shell.database)["prompts"]] == ["Sow beans"]
+
+
+def test_a_transcript_stands_for_its_conversation(database: Path) -> None:
+    forgotten(database, TRANSCRIPT)
+    assert traces(database) == []
+
+
+def test_a_project_is_forgotten_with_all_its_conversations(
+    database: Path, home: Path, shell: Shell
+) -> None:
+    write_bytes(home, f"{PROJECT}/memory/MEMORY.md", secret("Memory").encode())
+    elsewhere = user("Stays", cwd="/srv/demo-else", sessionId=THIRD)
+    write(home, f"projects/-srv-demo-else/{THIRD}.jsonl", elsewhere)
+    sync(database, [])
+    shutil.move(database, shell.database)
+    assert shell("forget", "--project", "srv/dem") == 2
+    assert "/srv/demo-else" in shell.err
+    assert shell("forget", "--project", "demo", "--dry-run") == 0
+    assert shell("forget", "--project", "demo") == 0
+    assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {THIRD}
+    assert shell("sync", "--full") == 0
+    assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {THIRD}
+    assert traces(shell.database) == []
+
+
+def test_a_key_that_several_roots_use_has_to_be_told_apart(place: Path, shell: Shell) -> None:
+    """Agents of Cortex bear names, not uuids: the same name elsewhere is somebody else."""
+    roots = [place / name / ".cortex" for name in ("one", "two")]
+    for root in roots:
+        write(root, "transcripts/main/transcript.jsonl", {"role": "user", "content": str(root)})
+    assert shell("sync", *map(str, roots)) == 0
+    assert shell("forget", "main") == 2
+    assert "--root" in shell.err
+    assert shell("forget", "main", "--root", str(roots[0])) == 0
+    assert shell("sync", "--full") == 0
+    (left,) = dump(shell.database)["messages"]
+    assert left["text"] == str(roots[1])
+
+
+def test_a_log_that_is_gone_is_blanked_and_stays_gone(database: Path, home: Path) -> None:
+    (home / "history.jsonl").unlink()
+    sync(database, [])
+    forgotten(database)
+    assert traces(database) == []
+    (history,) = (f for f in dump(database)["files"] if f["path"] == "history.jsonl")
+    assert history["is_gone"]
+    check(database)
+
+
+# -- what the command says -----------------------------------------------------------------------
+
+
+def test_a_dry_run_lists_what_would_go_and_changes_nothing(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    before = shell.database.read_bytes()
+    assert shell("forget", SESSION[:6], "--dry-run") == 0
+    for said in (SESSION, f"{SIDE}/tool-results/toolu_1.txt", "history.jsonl", "the word is"):
+        assert said in shell.out, said
+    assert "Would forget 1 conversation" in shell.err
+    assert "untouched" in shell.err
+    assert shell.database.read_bytes() == before
+
+
+def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    assert shell("forget", "--list") == 0
+    assert "Nothing is forgotten" in shell.err
+    told = shell.json("forget", SESSION, "--json")
+    assert isinstance(told, dict)
+    assert told["conversations"][0]["session_key"] == SESSION
+    listed = shell.json("forget", "--list", "--json")
+    assert isinstance(listed, list)
+    assert {row["session_key"] for row in listed} == {SESSION}
+    assert SECRET not in json.dumps(listed), "the list repeats nothing of what was said"
+
+
+def test_nothing_is_forgotten_that_is_not_named(database: Path, shell: Shell) -> None:
+    shutil.move(database, shell.database)
+    before = dump(shell.database)
+    assert shell("forget") == 2
+    assert shell("forget", SESSION, "--project", "demo") == 2
+    assert shell("forget", "nobody") == 1
+    assert shell("forget", "--remember", "nobody") == 1
+    assert_same(dump(shell.database), before)
+
+
+def test_the_agents_files_are_untouched(database: Path, home: Path) -> None:
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    forgotten(database)
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before

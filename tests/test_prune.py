@@ -1,0 +1,174 @@
+"""`prune --gone` leaves what a sync from scratch of the remaining files would leave."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis.stateful import rule, run_state_machine_as_test
+from tests.cases import CASES, home_of
+from tests.dump import assert_same, check, dump
+from tests.shell import Shell
+from tests.test_incremental_equals_full import Homes, comparable
+from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
+
+from assoc_ingest.discover import recognised
+from assoc_ingest.errors import UsageError
+from assoc_ingest.prune import prune_gone
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sync import sync
+
+
+def kinds_of(home: Path) -> set[str]:
+    try:
+        return {root.source.name for root in recognised(home, SOURCES)}
+    except UsageError:
+        return set()
+
+
+class PrunedHomes(Homes):
+    """A home that changes, and an index that is pruned now and then."""
+
+    @rule()
+    def prune_and_compare(self) -> None:
+        self._sync()
+        prune_gone(self.database, None, dry_run=False)
+        check(self.database, self.home)
+        assert not [file for file in dump(self.database)["files"] if file["is_gone"]]
+        assert_same(comparable(self.database), comparable(self._oracle()))
+
+
+def test_pruned_equals_scratch(template: Path) -> None:
+    PrunedHomes.template = template
+    run_state_machine_as_test(PrunedHomes)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_file_that_is_pruned_leaves_no_trace(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Each file of every golden case in turn is deleted, and pruned."""
+    home, whole = home_of(case, place), fresh()
+    kinds = kinds_of(home)
+    sync(whole, [home])
+    compared = 0
+    for file in sorted(path for path in home.rglob("*") if path.is_file()):
+        hidden = place / "hidden"
+        file.rename(hidden)
+        if kinds_of(home) == kinds:  # else a sync from scratch would take it for something else
+            database, scratch = Path(shutil.copy(whole, place / "one.db")), fresh()
+            sync(database, [home])
+            prune_gone(database, None, dry_run=False)
+            check(database)
+            sync(scratch, [home])
+            assert_same(dump(database), dump(scratch))
+            compared += 1
+        hidden.rename(file)
+    assert compared or sum(path.is_file() for path in home.rglob("*")) == 1
+
+
+# -- what is chosen, and what is said ------------------------------------------------------------
+
+INBOX = "teams/garden/inboxes/ada.json"
+
+
+def message(text: str) -> dict[str, str]:
+    return {"from": "bo", "text": text, "timestamp": "2026-01-20T10:00:00.000Z"}
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    """A home with two conversations and an inbox, of which one and a message are then deleted."""
+    home = place / "home"
+    write(home, TRANSCRIPT, user("Rake the beds"))
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "u2", sessionId=OTHER))
+    write_bytes(home, INBOX, dumps([message("vanishes"), message("stays")]))
+    return home
+
+
+@pytest.fixture
+def gone(home: Path, shell: Shell) -> Shell:
+    assert shell("sync", str(home)) == 0
+    (home / TRANSCRIPT).unlink()
+    write_bytes(home, INBOX, dumps([message("stays")]))
+    assert shell("sync") == 0
+    return shell
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(gone: Shell) -> None:
+    before = dump(gone.database)
+    assert gone("prune", "--gone", "--dry-run") == 0
+    assert SESSION in gone.out
+    assert "Rake the beds" in gone.out
+    assert OTHER not in gone.out
+    assert "Would remove 1 file" in gone.err
+    assert "1 team message" in gone.err
+    assert_same(dump(gone.database), before)
+
+
+def test_what_is_gone_goes_and_is_named(gone: Shell, home: Path, fresh: Callable[[], Path]) -> None:
+    told = gone.json("prune", "--gone", "--json")
+    assert isinstance(told, dict)
+    assert [row["session_key"] for row in told["sessions"]] == [SESSION]
+    assert (told["files"], told["messages"], told["inbox_items"]) == (1, 1, 1)
+    scratch = fresh()
+    sync(scratch, [home])
+    assert_same(dump(gone.database), dump(scratch))
+    assert gone("prune", "--gone") == 0
+    assert "nothing to remove" in gone.err
+
+
+def test_only_what_is_gone_for_long_enough_goes(gone: Shell) -> None:
+    before = dump(gone.database)
+    assert gone("prune", "--gone", "--before", "1d") == 0
+    assert_same(dump(gone.database), before)
+    assert gone("prune", "--gone", "--before", "0m") == 0
+    assert len(dump(gone.database)["sessions"]) == 1
+
+
+def test_nothing_goes_unasked(gone: Shell) -> None:
+    before = dump(gone.database)
+    assert gone("prune") == 2
+    assert "--gone" in gone.err
+    assert_same(dump(gone.database), before)
+
+
+def test_a_path_that_was_used_twice_is_one_again(
+    home: Path, gone: Shell, fresh: Callable[[], Path]
+) -> None:
+    """The first generation goes; the second is what a sync from scratch finds."""
+    write(home, TRANSCRIPT, user("Another beginning", "u9"))
+    assert gone("sync") == 0
+    assert {file["generation"] for file in dump(gone.database)["files"]} == {0, 1}
+    assert gone("prune", "--gone") == 0
+    scratch = fresh()
+    sync(scratch, [home])
+    assert_same(dump(gone.database), dump(scratch))
+
+
+def test_a_reference_finds_the_same_session_in_another_root(
+    place: Path, shell: Shell, fresh: Callable[[], Path]
+) -> None:
+    """Both homes have the session; what TheAssociate noted on it means the one that is left."""
+    one, two = place / "one", place / "two"
+    for home, uuid in ((one, "u1"), (two, "u7")):
+        write(home, TRANSCRIPT, user("Rake the beds", uuid))
+    event = {"session_id": SESSION, "hook_event_name": "Stop"}
+    write(one, "theassociate/hook-events.jsonl", event)
+    write(one, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "u2", sessionId=OTHER))
+    assert shell("sync", str(one), str(two)) == 0
+    (one / TRANSCRIPT).unlink()
+    assert shell("sync") == 0
+    assert shell("prune", "--gone") == 0
+    scratch = fresh()
+    sync(scratch, [one, two])
+    (noted,) = dump(shell.database)["hook_events"]
+    assert noted["session_id"] == f"claude:two:{SESSION}"
+    assert_same(dump(shell.database), dump(scratch))
+
+
+def test_a_missing_database_is_not_made(shell: Shell) -> None:
+    assert shell("prune", "--gone") == 4
+    assert not shell.database.exists()
