@@ -23,6 +23,7 @@ _COMMANDS = {
     "stats": "stats:stats",
     "status": "status:status",
     "verify": "verify:verify",
+    "rebuild": "rebuild:rebuild",
     "restore": "restore:restore",
     "prune": "prune:prune",
     "forget": "forget:forget",

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .database import open_reader, writing
+from .database import full_text_indexes, open_reader, writing
 from .display import size as shown
 from .errors import BusyError, DatabaseError, DatabaseIOError
 
@@ -71,12 +71,7 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
 
     Raises BusyError if old pages had to stay, DatabaseError if an index does not fit its table.
     """
-    indexes = [
-        name
-        for (name,) in connection.execute(
-            "select name from pragma_table_list where schema = 'main' and type = 'virtual'"
-        )
-    ]
+    indexes = full_text_indexes(connection)
     with _busy_means(database):
         for name in indexes:
             connection.execute(f"insert into {name} ({name}) values ('rebuild')")

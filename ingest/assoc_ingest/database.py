@@ -20,6 +20,10 @@ from .errors import BusyError, DatabaseError
 APPLICATION_ID = 0x41534F43  # "ASOC"
 _ID_BYTES = APPLICATION_ID.to_bytes(4)
 
+DERIVATION = 1
+"""How rows are derived from bytes. Raise it when a parser learns something that rows of files read
+long ago should have too: the next sync derives every table again (`rebuild`)."""
+
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
@@ -93,6 +97,14 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
                 yield connection
             finally:
                 _close_writer(connection)
+
+
+def full_text_indexes(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the full-text tables."""
+    rows = connection.execute(
+        "select name from pragma_table_list where schema = 'main' and type = 'virtual'"
+    )
+    return [name for (name,) in rows]
 
 
 def _check_before_creating(path: Path) -> None:
@@ -180,7 +192,8 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
             raise
         if _begins_as_ours(path):
             raise DatabaseError(
-                f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
+                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
+                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
             ) from error
         raise DatabaseError(
             f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
@@ -218,6 +231,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
     connection.execute("begin immediate")
     try:
+        if connection.execute("pragma application_id").fetchone() == (0,):
+            connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         sql.migrations().apply(Database(connection))
         connection.execute(

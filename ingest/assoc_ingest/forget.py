@@ -222,12 +222,11 @@ def _blank_lines(
         known.inode, known.device,
     )  # fmt: skip
     opened = batch.open_archived(file.source_id, found, claim, known)
+    archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
     compressor = Compressor()
     for start, data in _stretches(frames, file.id):
-        data, lines, left_out = log_without(
-            keys, source, claim, start, data, lines_of(start, data)
-        )
+        data, lines, left_out = log_without(keys, source, claim, start, data, lines_of(start, data))
         records = [*(source.parse(claim, lines) if lines else ()), *left_out]
         batch.add(opened, records, compressor.frames(start, data), None, len(data))
 

@@ -17,9 +17,18 @@ _TRACKED = ("subject", "description", "status", "owner", "active_form", "metadat
 
 
 def apply_tasks(
-    connection: sqlite3.Connection, file_id: int, source_id: int, tasks: Sequence[Task], now: str
+    connection: sqlite3.Connection,
+    file_id: int,
+    source_id: int,
+    tasks: Sequence[Task],
+    now: str,
+    *,
+    is_news: bool = True,
 ) -> None:
-    """Make the tasks of a document those that it holds now."""
+    """Make the tasks of a document those that it holds now.
+
+    Without news, the same bytes are only understood otherwise: no task has changed.
+    """
     kept = []
     for task in tasks:
         row = connection.execute(
@@ -39,7 +48,7 @@ def apply_tasks(
             [
                 (row[0], field, before[field], after[field], now)
                 for field in _TRACKED
-                if before[field] != after[field]
+                if is_news and before[field] != after[field]
             ],
         )
         connection.execute(
@@ -71,33 +80,36 @@ def apply_inbox(
     A message has no id: it is known by time, sender and text, and by its place among equals. Only
     what changed is written: an inbox of a thousand messages costs reading it.
     """
+    columns = ("gone_at", "team_id", *InboxItem._fields)
     known = {
-        tuple(row[1:5]): row
+        _key(InboxItem(*row[3:])): row
         for row in connection.execute(
-            "select id, timestamp, sender, text_hash, ordinal, is_read, summary, color, gone_at"
+            f"select id, {', '.join(columns)}"
             " from inbox_items where file_id = ? and channel = 'inbox'",
             (file_id,),
         )
     }
-    columns = ("file_id", "team_id", *InboxItem._fields)
     insert = (
-        f"insert into inbox_items ({', '.join(columns)}) values ({', '.join('?' * len(columns))})"
+        f"insert into inbox_items (file_id, {', '.join(columns)})"
+        f" values (?, {', '.join('?' * len(columns))})"
     )
+    update = f"update inbox_items set {', '.join(f'{name} = ?' for name in columns)} where id = ?"
     kept = []
     for item in items:
-        row = known.get((item.timestamp, item.sender, item.text_hash, item.ordinal))
+        values = (None, team_id, *item)
+        row = known.get(_key(item))
         if row is None:
-            cursor = connection.execute(insert, (file_id, team_id, *item))
+            cursor = connection.execute(insert, (file_id, *values))
             kept.append(int(cursor.lastrowid or 0))
             continue
         kept.append(row[0])
-        if tuple(row[5:]) != (item.is_read, item.summary, item.color, None):
-            connection.execute(
-                "update inbox_items set is_read = ?, summary = ?, color = ?, gone_at = null"
-                " where id = ?",
-                (item.is_read, item.summary, item.color, row[0]),
-            )
+        if row[1:] != values:
+            connection.execute(update, (*values, row[0]))
     _mark_gone(connection, "inbox_items", file_id, kept, now)
+
+
+def _key(item: InboxItem) -> tuple[object, ...]:
+    return item.timestamp, item.sender, item.text_hash, item.ordinal
 
 
 def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> None:

@@ -21,6 +21,7 @@ class Report:
     error: str | None = None
     files_seen: int = 0
     files_gone: int = 0
+    files_rebuilt: int = 0
     quarantined: int = 0
     symlinks: int = 0
     seconds: float = 0.0

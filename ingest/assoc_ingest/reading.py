@@ -31,13 +31,16 @@ from .model import (
     Line,
     LineType,
     Record,
+    Source,
 )
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 
 FOREIGN = "foreign"
 """Kind of a file in a transcript's place that another program left: counted, not believed."""
 
-_HEAD = 256 * 1024  # bytes in which the first twenty lines of a doubtful file are looked for
+HEAD_BYTES = 256 * 1024
+"""Bytes in which the first twenty lines of a doubtful file are looked for."""
+
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 LONG_LINE = "line is longer than 64 MiB"
 
@@ -251,10 +254,14 @@ def _judged(work: Work, descriptor: int, size: int) -> Claim:
     """Return the claim; of a file whose name proves nothing, as its first lines say."""
     if not work.claim.is_doubtful:
         return work.claim
-    head = read_at(descriptor, min(_HEAD, size), 0).split(b"\n")
-    if work.root.source.believes(work.claim, head):
-        return work.claim
-    return replace(work.claim, kind=FOREIGN, session_key=None)
+    return judged(work.root.source, work.claim, read_at(descriptor, min(HEAD_BYTES, size), 0))
+
+
+def judged(source: Source, claim: Claim, head: bytes) -> Claim:
+    """Return the claim as the first `HEAD_BYTES` of the file show it to be, if it is doubtful."""
+    if not claim.is_doubtful or source.believes(claim, head.split(b"\n")):
+        return claim
+    return replace(claim, kind=FOREIGN, session_key=None)
 
 
 def is_odd(known: KnownFile, found: Found) -> bool:

@@ -19,7 +19,7 @@ _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `lists`
 
 
 def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
-    """Remove what was read of a file, archive included; its own row stays.
+    """Remove what was read of a file; its archive and its own row stay.
 
     Tasks and messages of an inbox stay too: they outlive what their document says (`keyed`).
     """
@@ -29,7 +29,6 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
     connection.execute(
         "delete from inbox_items where file_id = ? and channel = 'transcript'", (file_id,)
     )
-    archive.clear(connection, file_id)
 
 
 def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Iterable[int]) -> None:
@@ -38,6 +37,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
     for file_id in ids:
         _touch_neighbours(connection, touched, file_id)
         clear_rows(connection, touched, file_id)
+        archive.clear(connection, file_id)
         for table in ("tasks", "inbox_items"):
             connection.execute(f"delete from {table} where file_id = ?", (file_id,))
         connection.execute(  # as the name of its directory alone tells of a team

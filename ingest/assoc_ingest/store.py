@@ -238,6 +238,7 @@ class Batch:
         """Remove all that was read from a file; what others derived from it is refreshed."""
         self._flush()
         clear_rows(self.connection, self._touched, file_id)
+        archive.clear(self.connection, file_id)
         self.connection.execute(
             "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
             " where id = ?",
@@ -247,15 +248,13 @@ class Batch:
     def open_archived(
         self, source_id: int, found: Found, claim: Claim, known: KnownFile
     ) -> OpenFile:
-        """Take in a log that is read again from its archive; what was read of it goes.
-
-        The archive goes too: `add` its parts again, without a prefix.
-        """
+        """Take in a file that is read again from its archive: rows go, archive and stat stay."""
         file = OpenFile(
             known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True
         )
         self._flush()
         clear_rows(self.connection, self._touched, file.id)
+        self.connection.execute("update files set own_since = null where id = ?", (file.id,))
         self._refer(file)
         self._take_in(file)
         return file
@@ -338,7 +337,10 @@ class Batch:
         """Apply what is not simply inserted, and fill in what the directory tells."""
         if file.claim.kind in KEYED_KINDS and file.prefix is not None:
             tasks = by_type.pop(model.Task, [])
-            keyed.apply_tasks(self.connection, file.id, file.source_id, tasks, self.now)
+            is_news = not file.is_kept
+            keyed.apply_tasks(
+                self.connection, file.id, file.source_id, tasks, self.now, is_news=is_news
+            )
             items = by_type.pop(model.InboxItem, [])
             keyed.apply_inbox(self.connection, file.id, file.team_id, items, self.now)
         for team in _of(model.Team, by_type):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from . import display
 from .output import say, write
-from .terminal import safe_json
+from .terminal import safe, safe_json
 
 if TYPE_CHECKING:
     from .outcome import Report
+    from .rebuild import Rebuilt
 
 _COLUMNS = (
     "id", "started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error",
@@ -21,6 +23,9 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
     """Print the summary, and the JSON object if it is asked for."""
     if as_json:
         write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
+    if report.files_rebuilt:
+        files = display.many(report.files_rebuilt, "file")
+        say(f"This version understands more: what was read of {files} was derived again.")
     say(_summary(report, dry_run))
     for root in report.missing_roots:
         say(f"Not there; what was read of it stays: {root}")
@@ -43,3 +48,18 @@ def _summary(report: Report, dry_run: bool) -> str:
         return f"Would read {read}, {size}{gone}."
     rows = display.many(report.rows, "row of messages", "rows of messages")
     return f"Read {read}, {size} in {report.seconds:.1f} s: {rows}{gone}."
+
+
+def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
+    """Print what a rebuild did."""
+    if as_json:
+        write([safe_json(asdict(rebuilt)) + "\n"])
+    for table, places in rebuilt.rows_lost.items():
+        say(f"Rows of {table} could not be read in {display.many(places, 'place')}.")
+    for path in rebuilt.files_damaged[:_NAMED]:
+        say(f"Its archived bytes are damaged, its rows stay as they are: {safe(path)}")
+    files, size = display.many(rebuilt.files, "file"), display.size(rebuilt.bytes_read)
+    rows = display.many(rebuilt.rows, "row of messages", "rows of messages")
+    say(f"Derived {rows} again from {files}, {size} in {rebuilt.seconds:.1f} s.")
+    if rebuilt.rows_lost or rebuilt.files_damaged:
+        say("To read again what is still on the disk: assoc-ingest sync --full")

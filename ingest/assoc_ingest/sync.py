@@ -1,5 +1,6 @@
 """One pass: discover, tail, parse, apply.
 
+0. Should an older program have derived the tables, they are derived again (`rebuild`).
 1. The roots are found and walked (`plan`): what changed, and what is gone.
 2. What changed is read and parsed (`reading`), and goes to the store in batches of about 32 MB. A
    rewritten file is one transaction whatever its size: no reader sees half of it.
@@ -24,6 +25,7 @@ from .discover import Root, recognised
 from .outcome import Report
 from .plan import find_roots, make_plan, match_moved
 from .reading import read
+from .rebuild import is_due, rebuild_into
 from .sources import SOURCES
 from .when import now
 
@@ -108,6 +110,8 @@ def sync_into(
     """
     progress = progress or (lambda done, total: None)
     try:
+        if is_due(connection):
+            report.files_rebuilt = rebuild_into(connection).files
         roots = find_roots(connection, given, options.source, report)
         _remember(connection, roots, report)
         plan = make_plan(connection, roots, report, full=options.full)

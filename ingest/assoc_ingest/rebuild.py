@@ -1,0 +1,249 @@
+"""Deriving every table again from the archive, in place.
+
+When a parser has learned something, or when rows are damaged, the original bytes are still here:
+
+1. A full-text index that does not fit its table is made anew: rows could not be removed else.
+2. File by file, the archived bytes are parsed again and the rows replaced, in transactions of about
+   16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
+3. All that follows from rows is derived again, for everything at once.
+
+What has no bytes here stays as it is: tasks and messages that are gone, changes of tasks that syncs
+saw, and rows of files that are not archived, which the next sync reads again if they are still on
+the disk. A page that SQLite cannot read is a matter for `salvage`, before all that.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import archive, database, salvage
+from .derive import refresh
+from .discover import Found
+from .errors import ArchiveError, DatabaseError
+from .forgotten import LEFT_OUT
+from .model import LOG, PRIVATE, UNREAD, Claim, Issue, KnownFile, Record, Source
+from .reading import HEAD_BYTES, judged
+from .replay import replay
+from .sources import SOURCES
+from .store import KEYED_KINDS, Batch, known_file
+from .tail import Prefix
+from .touched import Touched
+from .when import now
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes parsed so far and the bytes to parse."""
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What a rebuild did."""
+
+    files: int = 0
+    """Files that were derived again."""
+    files_kept: int = 0
+    """Files without archived bytes, whose rows stay."""
+    files_damaged: list[str] = field(default_factory=list)
+    """Files whose archived bytes are damaged; their rows stay."""
+    rows_lost: dict[str, int] = field(default_factory=dict)
+    """By table, rows in pages that could not be read."""
+    bytes_read: int = 0
+    rows: int = 0
+    issues: int = 0
+    seconds: float = 0.0
+
+
+def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
+    """Derive every table of the database again.
+
+    Raises DatabaseError if there is none or it cannot be opened, BusyError if another process
+    writes, sqlite3.Error if the disk fails; what was committed before stays.
+    """
+    if not path.exists():
+        raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+    with database.writing(path) as connection:
+        lost = {}
+        if not salvage.is_readable(connection):
+            lost = salvage.copy_what_is_readable(connection, path)
+        rebuilt = rebuild_into(connection, progress)
+        rebuilt.rows_lost = lost
+        return rebuilt
+
+
+def is_due(connection: sqlite3.Connection) -> bool:
+    """Were the rows derived by an older program, which understood less of the bytes?"""
+    (derived_by,) = connection.execute("pragma user_version").fetchone()
+    return bool(derived_by < database.DERIVATION)
+
+
+def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
+    """Do it all on the writer's connection. Raises sqlite3.Error."""
+    started = time.monotonic()
+    rebuilt = Rebuilt()
+    _mend_indexes(connection)
+    (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
+    batch: Batch | None = None
+    done = 0
+    try:
+        for source, source_id, known in _files(connection):
+            batch = batch or Batch(connection, now())
+            _derive(batch, source, source_id, known, rebuilt)
+            done += known.checkpoint.offset
+            if batch.is_full:
+                _commit(batch, rebuilt)
+                batch = None
+            if progress is not None:
+                progress(done, total)
+        if batch is not None:
+            _commit(batch, rebuilt)
+            batch = None
+    finally:
+        if batch is not None:
+            batch.rollback()
+    _refresh_everything(connection)
+    connection.execute(f"pragma user_version = {database.DERIVATION}")
+    rebuilt.seconds = time.monotonic() - started
+    return rebuilt
+
+
+def _mend_indexes(connection: sqlite3.Connection) -> None:
+    for name in database.full_text_indexes(connection):
+        try:
+            connection.execute(f"insert into {name} ({name}, rank) values ('integrity-check', 1)")
+        except sqlite3.OperationalError:
+            raise  # the disk, and not the index
+        except sqlite3.DatabaseError:
+            connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+
+
+def _files(connection: sqlite3.Connection) -> Iterator[tuple[Source, int, KnownFile]]:
+    """Yield the files of sources that this program knows, in the order in which they came."""
+    rows = connection.execute(
+        "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
+        " order by f.id"
+    ).fetchall()
+    for file_id, source_id, kind in rows:
+        known = known_file(connection, file_id)
+        if known is not None and kind in SOURCES:
+            yield SOURCES[kind], source_id, known
+
+
+def _commit(batch: Batch, rebuilt: Rebuilt) -> None:
+    batch.prepare()
+    written = batch.finish()
+    rebuilt.rows += written.rows
+    rebuilt.issues += written.issues
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _derive(
+    batch: Batch, source: Source, source_id: int, known: KnownFile, rebuilt: Rebuilt
+) -> None:
+    """Replace what was read of a file by what its archived bytes say."""
+    connection = batch.connection
+    try:
+        claim = _claim(connection, source, known)
+        if claim is None or not _is_archived(source, claim, known):
+            rebuilt.files_kept += 1
+            _read_again_later(connection, known)
+            return
+        for _ in archive.read_whole(connection, known.id, known.checkpoint.offset):
+            pass  # before a row is removed: can all of it be read?
+    except ArchiveError:
+        rebuilt.files_damaged.append(known.path)
+        _read_again_later(connection, known)
+        return
+    kept = _issues_of_other_bytes(connection, known, source.shape(claim))
+    file = batch.open_archived(source_id, _as_found(known), claim, known)
+    batch.add(file, kept, (), Prefix(), 0)
+    pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
+    for stretch in replay(source, claim, pieces):
+        batch.add(file, stretch.records, (), Prefix(), stretch.end - stretch.start)
+    rebuilt.files += 1
+    rebuilt.bytes_read += known.checkpoint.offset
+
+
+def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
+    """Return what the path says today, and the first lines where it says too little."""
+    claim = source.claim(tuple(known.path.split("/")))
+    if claim is None or not claim.is_doubtful:
+        return claim
+    end = min(HEAD_BYTES, known.checkpoint.offset)
+    return judged(source, claim, b"".join(archive.read(connection, known.id, 0, end)))
+
+
+def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
+    """Can the rows of the file be told from the archive alone?"""
+    shape = source.shape(claim)
+    if shape == LOG:
+        return True
+    # What a keyed document held when it vanished is gone, and stays noted as such.
+    is_over = claim.kind in KEYED_KINDS and known.gone_at is not None
+    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0 and not is_over
+
+
+def _read_again_later(connection: sqlite3.Connection, known: KnownFile) -> None:
+    """Let the next sync find the file changed, if it is still there."""
+    connection.execute(
+        "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'')"
+        " where id = ? and gone_at is null",
+        (known.id,),
+    )
+
+
+def _issues_of_other_bytes(
+    connection: sqlite3.Connection, known: KnownFile, shape: str
+) -> list[Record]:
+    """Return the issues about bytes that are not in the archive.
+
+    Of a document that is broken now, the last version that was whole is archived; and what the
+    user had forgotten is blank there.
+    """
+    rows = connection.execute(
+        "select reason, quarantined, sample, byte_offset, byte_length from issues"
+        " where file_id = ? and (reason = ? or (? and quarantined = 1))",
+        (known.id, LEFT_OUT, shape != LOG),
+    )
+    return [Issue(*row) for row in rows]
+
+
+def _as_found(known: KnownFile) -> Found:
+    return Found(
+        tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
+        known.inode, known.device,
+    )  # fmt: skip
+
+
+# -- what follows --------------------------------------------------------------------------------
+
+
+def _refresh_everything(connection: sqlite3.Connection) -> None:
+    """Derive all facts again, as if every file had just been read."""
+
+    def ids(query: str) -> set[int]:
+        return {id_ for (id_,) in connection.execute(query)}
+
+    connection.execute("begin immediate")
+    try:
+        files = ids("select id from files")
+        touched = Touched(files=files, shared=set(files))
+        touched.sessions = ids("select id from sessions")
+        touched.projects = ids("select id from projects")
+        rows = connection.execute(
+            "select response_key from usage union select response_key from responses"
+        )
+        touched.responses = {key for (key,) in rows}
+        (last,) = connection.execute("select max(id) from messages").fetchone()
+        touched.first_message_id = (last or 0) + 1
+        refresh(connection, touched)
+        connection.execute("commit")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("rollback")
+        raise

@@ -1,0 +1,154 @@
+"""Copying what can be read of a damaged database into a sound one, in its place.
+
+SQLite refuses a page that it cannot understand, and every row that lies in it. All other rows are
+copied into a new database, table by table in the order of their ids; where the reading fails, it
+goes on behind the damaged place. Then the new database is written over the old one by SQLite's
+backup, which works while others read: they see the old pages or the new ones.
+
+What was lost comes back from the archive (`rebuild`), or from the files at the next sync.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import database
+
+_FARTHEST = 2**40  # no table has ids beyond; behind a damaged end there is nothing to look for
+
+
+def is_readable(connection: sqlite3.Connection) -> bool:
+    """Can every page of the database be read, and does every index fit its table?"""
+    try:
+        return bool(connection.execute("pragma integrity_check(1)").fetchone()[0] == "ok")
+    except sqlite3.OperationalError:
+        raise  # the disk, and not what is written on it
+    except sqlite3.DatabaseError:
+        return False
+
+
+def copy_what_is_readable(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
+    """Replace the database `path`, open as `connection`, by a sound copy.
+
+    Returns in how many places of which tables rows were lost. Raises sqlite3.Error if the disk
+    has no room; the database is then as it was.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{path.name}-", dir=path.parent) as directory,
+        database.writing(Path(directory) / path.name) as sound,
+    ):
+        holes = _copy_tables(connection, sound)
+        sound.backup(connection)
+    return holes
+
+
+def _copy_tables(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> dict[str, int]:
+    sound.execute("pragma foreign_keys = off")
+    sound.execute("begin immediate")
+    holes = {}
+    for table in _tables(sound):
+        columns = _columns(sound, table)
+        columns = [name for name in columns if name in _columns(damaged, table)]
+        if not columns:
+            continue
+        rows = _Rows(damaged, table, columns)
+        names = ", ".join(f'"{name}"' for name in columns)
+        marks = ", ".join("?" * len(columns))
+        # A row that a damaged page gives twice is one row.
+        sound.executemany(f"insert or ignore into {table} ({names}) values ({marks})", rows)
+        if rows.holes:
+            holes[table] = rows.holes
+    for name in database.full_text_indexes(sound):
+        sound.execute(f"insert into {name} ({name}) values ('rebuild')")
+    _drop_what_hangs_in_the_air(sound)
+    sound.execute("commit")
+    return holes
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables with rows of ours: none of SQLite's, none of a full-text index."""
+    rows = connection.execute(
+        "select name from pragma_table_list where schema = 'main' and type = 'table'"
+        " and name not like 'sqlite\\_%' escape '\\' and name not like '\\_sqlite%' escape '\\'"
+    )
+    return [name for (name,) in rows]
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [
+        name for (name,) in connection.execute(f"select name from pragma_table_info('{table}')")
+    ]
+
+
+class _Rows:
+    """The rows of a table that can be read, and in how many places some could not."""
+
+    def __init__(self, connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
+        names = ", ".join(f'"{name}"' for name in columns)
+        self._connection = connection
+        self._after = f"select rowid, {names} from {table} not indexed where rowid > ?"
+        self.holes = 0
+
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
+        last: int | None = 0
+        while last is not None:
+            try:
+                for rowid, *row in self._connection.execute(
+                    f"{self._after} order by rowid", (last,)
+                ):
+                    last = rowid
+                    yield tuple(row)
+                return
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                self.holes += 1
+                last = self._behind_the_hole(last)
+
+    def _behind_the_hole(self, last: int) -> int | None:
+        """Return the id behind which rows can be read again; None if there are none.
+
+        A damaged page holds ids that follow each other. A step that doubles leaps over them, and
+        halving finds the end of the hole.
+        """
+        step = 1
+        while step < _FARTHEST:
+            found = self._reads_behind(last + step)
+            if found is None:
+                return None
+            if found:
+                low, high = last + step // 2, last + step
+                while low + 1 < high:
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if self._reads_behind(middle) else (middle, high)
+                return high
+            step *= 2
+        return None
+
+    def _reads_behind(self, rowid: int) -> bool | None:
+        """Can the first row behind an id be read? None: there is no such row."""
+        try:
+            row = self._connection.execute(f"{self._after} order by rowid limit 1", (rowid,))
+            return None if row.fetchone() is None else True
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            return False
+
+
+def _drop_what_hangs_in_the_air(connection: sqlite3.Connection) -> None:
+    """Remove rows whose file, session or the like is lost; a reference that may be missing goes."""
+    while found := connection.execute("pragma foreign_key_check").fetchall():
+        for table, rowid, _, number in found:
+            keys = connection.execute(f"pragma foreign_key_list({table})").fetchall()
+            (column,) = (key[3] for key in keys if key[0] == number)
+            (is_needed,) = connection.execute(
+                'select "notnull" from pragma_table_info(?) where name = ?', (table, column)
+            ).fetchone()
+            if is_needed:
+                connection.execute(f"delete from {table} where rowid = ?", (rowid,))
+            else:
+                connection.execute(f"update {table} set {column} = null where rowid = ?", (rowid,))

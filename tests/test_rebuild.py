@@ -1,0 +1,322 @@
+"""`rebuild` derives what a sync derived, from the archive alone, and mends what can be mended."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.cases import CASES, home_of
+from tests.child import Child
+from tests.dump import assert_same, check, connect, differences, dump
+from tests.pieces import Killed, killed_at, read_in_pieces
+from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
+
+from assoc_ingest import database as databases
+from assoc_ingest.cli import cli
+from assoc_ingest.rebuild import Rebuilt, rebuild
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sync import SyncOptions, sync
+
+DEMO = sorted((Path(__file__).parent / "demo").iterdir())
+
+
+@pytest.fixture
+def demo(fresh: Callable[[], Path]) -> Path:
+    """A database with a home of each system."""
+    database = fresh()
+    sync(database, DEMO)
+    return database
+
+
+def execute(database: Path, *statements: str) -> None:
+    connection = connect(database)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_is_derived_as_a_sync_derived_it(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    database, home = fresh(), home_of(case, place)
+    sync(database, [home])
+    before = dump(database)
+    with read_in_pieces(chunk=700, batch=900):
+        rebuild(database)
+    check(database)
+    # What is not archived is read again by the next sync, and until then is marked in `files`.
+    assert_same(_but(dump(database), "files"), _but(before, "files"))
+    sync(database, [home])
+    check(database, home)
+    assert_same(dump(database), before)
+
+
+def _but(
+    tables: dict[str, list[dict[str, object]]], name: str
+) -> dict[str, list[dict[str, object]]]:
+    return {table: rows for table, rows in tables.items() if table != name}
+
+
+def test_rows_of_vanished_files_are_derived_like_all_others(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    homes = [Path(shutil.copytree(home, place / home.name)) for home in DEMO]
+    database = fresh()
+    sync(database, homes)
+    for home in homes:
+        for path in sorted(home.rglob("*")):
+            if path.is_file():
+                path.unlink()
+    sync(database, [])
+    before = dump(database)
+    assert {row["is_gone"] for row in before["files"]} == {True}
+    seen = _rows(database, "select id, gone_at from files")
+    execute(database, "delete from messages", "update sessions set title = 'wrong'")
+    rebuilt = rebuild(database)
+    assert rebuilt.rows == len(before["messages"]) > 50
+    check(database)
+    assert_same(dump(database), before)
+    assert _rows(database, "select id, gone_at from files") == seen
+
+
+def _rows(database: Path, query: str) -> list[tuple[object, ...]]:
+    connection = connect(database)
+    rows = [tuple(row) for row in connection.execute(query)]
+    connection.close()
+    return rows
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update messages set text = 'invented' where kind = 'prompt'",
+        "delete from messages where id % 3 = 0",
+        "delete from tool_calls",
+        "update messages set copy_of = null",
+        "update sessions set prompt_count = 99, title = 'wrong'",
+        "update responses set output_tokens = output_tokens + 1",
+        "delete from responses",
+        "update subagents set spawned_by = null, link_method = null",
+        "delete from line_types",
+        "delete from issues",
+        "update files set line_count = 7, own_since = null",
+        "update projects set name = 'wrong', path = '/nowhere'",
+        "update inbox_items set team_id = null, copy_of = null",
+        "update prompts set session_id = null",
+        "insert into messages_fts (messages_fts) values ('delete-all')",
+    ],
+)
+def test_rows_that_are_wrong_become_right(demo: Path, damage: str) -> None:
+    before = dump(demo)
+    execute(demo, damage)
+    rebuild(demo)
+    sync(demo, DEMO)
+    check(demo, *DEMO)
+    assert_same(dump(demo), before)
+
+
+def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> None:
+    """Changes of tasks, and messages that a file no longer holds, stand in no archived byte."""
+    home, database = place / "home", fresh()
+    for status in ("pending", "completed"):
+        task = {"id": "1", "subject": "Sow", "description": "", "status": status,
+                "blocks": [], "blockedBy": []}  # fmt: skip
+        write(home, f"tasks/{SESSION}/1.json", task)
+        write(home, f"tasks/{SESSION}/2.json", {**task, "id": "2"})
+        sync(database, [home])
+    (home / f"tasks/{SESSION}/2.json").unlink()
+    sync(database, [home])
+    before = dump(database)
+    changes = _rows(database, "select * from task_changes")
+    gone = _rows(database, "select id, task_key, gone_at from tasks order by id")
+    assert len(changes) == 2
+    assert [row[2] is None for row in gone] == [True, False]
+    rebuild(database)
+    assert _rows(database, "select * from task_changes") == changes
+    assert _rows(database, "select id, task_key, gone_at from tasks order by id") == gone
+    assert_same(dump(database), before)
+
+
+def test_readers_see_old_rows_or_new_ones(demo: Path) -> None:
+    """One that began before sees the database as it was; nobody waits for the other."""
+    reader = databases.open_reader(demo)
+    reader.execute("begin")
+    count = "select count(*), max(id) from messages"
+    before = tuple(reader.execute(count).fetchone())
+    rebuild(demo)
+    assert tuple(reader.execute(count).fetchone()) == before
+    reader.execute("rollback")
+    after = tuple(reader.execute(count).fetchone())
+    assert after[0] == before[0]
+    assert after[1] > before[1]
+    reader.close()
+
+
+def test_a_rebuild_may_be_killed_at_any_step(demo: Path, place: Path) -> None:
+    expected = dump(demo)
+    step, survived = 0, False
+    while not survived:
+        step += 131
+        database = Path(shutil.copy(demo, place / "killed.db"))
+        try:
+            with killed_at(step), read_in_pieces(chunk=1500, batch=2000):
+                rebuild(database)
+            survived = True
+        except Killed:
+            check(database)
+        rebuild(database)
+        sync(database, DEMO)
+        check(database, *DEMO)
+        assert_same(dump(database), expected)
+        database.unlink()
+    assert step > 300
+
+
+def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
+    expected, chance, kills = dump(demo), random.Random(1), 0
+
+    def run() -> int:
+        with read_in_pieces(chunk=1500, batch=2000):
+            return rebuild(demo).files
+
+    for _ in range(15):
+        child = Child(run)
+        if not child.is_done_within(chance.random() * 0.1):
+            child.kill()
+            kills += 1
+        check(demo)
+    assert kills > 5
+    rebuild(demo)
+    sync(demo, DEMO)
+    assert_same(dump(demo), expected)
+
+
+# -- by itself -----------------------------------------------------------------------------------
+
+
+def test_a_new_version_derives_again_what_an_old_one_read(
+    fresh: Callable[[], Path], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parser learns something: rows of files that nobody has any more know it, too."""
+    home, database = place / "home", fresh()
+    write(home, TRANSCRIPT, user("sow beans"), assistant("done"))
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("water", sessionId=OTHER))
+    sync(database, [home])
+    (home / TRANSCRIPT).unlink()
+    sync(database, [home])
+    source = SOURCES["claude"]
+    parse = type(source).parse
+
+    def learned(self, claim, lines):  # type: ignore[no-untyped-def]
+        return [
+            record._replace(text=record.text.upper()) if getattr(record, "text", None) else record
+            for record in parse(self, claim, lines)
+        ]
+
+    monkeypatch.setattr(type(source), "parse", learned)
+    assert sync(database, [home]).files_rebuilt == 0
+    assert _rows(database, "select text from messages order by id")[0] == ("sow beans",)
+    monkeypatch.setattr(databases, "DERIVATION", databases.DERIVATION + 1)
+    report = sync(database, [home])
+    assert (report.files_rebuilt, report.files_read) == (2, 0)
+    assert _rows(database, "select text from messages order by text") == [
+        ("DONE",), ("SOW BEANS",), ("WATER",),
+    ]  # fmt: skip
+    assert sync(database, [home]).files_rebuilt == 0
+    check(database, home)
+
+
+def test_a_new_database_has_nothing_to_derive(tmp_path: Path) -> None:
+    assert sync(tmp_path / "new.db", DEMO).files_rebuilt == 0
+
+
+# -- damage --------------------------------------------------------------------------------------
+
+
+def test_damaged_pages_cost_what_lay_in_them_until_the_next_sync(demo: Path, place: Path) -> None:
+    expected = dump(demo)
+    damaged = lost = beyond = 0
+    size = 16384
+    pages = demo.stat().st_size // size
+    for seed in range(14):
+        chance, database = random.Random(seed), Path(shutil.copy(demo, place / "damaged.db"))
+        with database.open("r+b") as file:
+            for _ in range(chance.choice([1, 1, 3])):
+                file.seek(chance.randrange(1, pages) * size)
+                file.write(chance.choice([chance.randbytes(size), bytes(size)]))
+        damaged += _integrity(database) != "ok"
+        rebuilt: Rebuilt | None = None
+        try:
+            rebuilt = rebuild(database)
+        except databases.DatabaseError:
+            beyond += 1
+        if rebuilt is not None:
+            lost += bool(rebuilt.rows_lost)
+            assert _integrity(database) == "ok"
+            sync(database, DEMO, SyncOptions(full=True))
+            check(database, *DEMO)
+            assert_same(dump(database), expected)
+        for path in place.glob("damaged.db*"):
+            path.unlink()
+    assert damaged > 8
+    assert lost > 1
+    assert beyond < damaged / 4
+
+
+def _integrity(database: Path) -> str:
+    connection = sqlite3.connect(database)
+    try:
+        return str(connection.execute("pragma integrity_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    finally:
+        connection.close()
+
+
+def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) -> None:
+    with demo.open("r+b") as file:
+        (page,) = _rows(demo, "select rootpage from sqlite_master where name = 'tool_calls'")[0]
+        file.seek((int(str(page)) - 1) * 16384)
+        file.write(bytes(16384))
+    reader = databases.open_reader(demo)
+    reader.execute("begin")
+    before = reader.execute("select count(*) from messages").fetchone()[0]
+    rebuilt = rebuild(demo)
+    assert list(rebuilt.rows_lost) == ["tool_calls"]
+    assert reader.execute("select count(*) from messages").fetchone()[0] == before
+    reader.close()
+    assert demo.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in demo.parent.iterdir() if path.is_dir()) == []
+    check(demo, *DEMO)
+
+
+def test_a_damaged_archive_costs_no_row(demo: Path) -> None:
+    before = dump(demo, tables=["messages"])
+    execute(demo, "update archive set data = x'00' where id in (select max(id) from archive)")
+    rebuilt = rebuild(demo)
+    assert len(rebuilt.files_damaged) == 1
+    assert not differences(dump(demo, tables=["messages"]), before)
+    sync(demo, DEMO)
+    check(demo, *DEMO)
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_did(demo: Path) -> None:
+    result = CliRunner().invoke(cli, ["rebuild", "-d", str(demo), "--json"])
+    assert result.exit_code == 0, result.output
+    assert "Derived 59 rows of messages again from 33 files" in result.stderr
+    assert '"files_kept": 1' in result.stdout
+
+
+def test_without_a_database_it_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(databases.DatabaseError, match="run: assoc-ingest sync"):
+        rebuild(tmp_path / "no.db")
+    assert not list(tmp_path.iterdir())
