@@ -1,0 +1,123 @@
+"""A database of every released version becomes one of this version, or stays as it was.
+
+`tests/golden/databases/VERSION.db.zst` is what that version made of the demonstration homes.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.child import Child
+from tests.dump import assert_same, check, dump
+from tests.pieces import Killed, killed_at
+
+from assoc_ingest import database as databases
+from assoc_ingest import sql
+from assoc_ingest.rebuild import rebuild
+from assoc_ingest.sync import sync
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+HERE = Path(__file__).parent
+DEMO = sorted((HERE / "demo").iterdir())
+RELEASED = sorted((HERE / "golden" / "databases").glob("*.db.zst"))
+
+pytestmark = pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name[:-7])
+
+
+@pytest.fixture
+def old(released: Path, place: Path) -> Path:
+    path = place / "old.db"
+    path.write_bytes(zstd.decompress(released.read_bytes()))
+    path.chmod(0o600)
+    return path
+
+
+def schema(database: Path) -> list[tuple[str, str]]:
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute(
+            "select type || ' ' || name, sql from sqlite_master"
+            " where sql is not null and name not like '\\_sqlite%' escape '\\' order by 1"
+        )
+        return [(name, " ".join(text.split())) for name, text in rows]
+
+
+def applied(database: Path) -> list[str]:
+    with sqlite3.connect(database) as connection:
+        return [name for (name,) in connection.execute("select name from _sqlite_migrations")]
+
+
+def migrate(database: Path) -> None:
+    with databases.writing(database):
+        pass
+
+
+def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
+    assert applied(old) != sql.migration_names()
+    with pytest.raises(databases.DatabaseError, match="made by an older version"):
+        databases.open_reader(old)
+    migrate(old)
+    assert applied(old) == sql.migration_names()
+    assert schema(old) == schema(fresh())
+    check(old)
+
+
+def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
+    """Its homes are not on this disk: all comes from its archive, but for what is not archived."""
+    new = fresh()
+    sync(new, DEMO)
+    rebuild(old)
+    check(old)
+    ours, theirs = dump(old), dump(new)
+    assert_same({**ours, "files": [], "prices": []}, {**theirs, "files": [], "prices": []})
+    assert len(ours["files"]) == len(theirs["files"]) > 30
+
+
+def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute("delete from messages where kind = 'prompt'")
+        (derived_by,) = connection.execute("pragma user_version").fetchone()
+    report = sync(old, DEMO)
+    assert (report.files_rebuilt > 30) == (derived_by < databases.DERIVATION)
+    check(old, *DEMO)
+
+
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
+    steps, survived = 0, False
+    before = applied(old)
+    while not survived:
+        steps += 1
+        database = Path(shutil.copy(old, place / "killed.db"))
+        try:
+            with killed_at(steps):
+                migrate(database)
+            survived = True
+        except Killed:
+            assert applied(database) in (before, sql.migration_names())
+            check(database)
+        migrate(database)
+        assert applied(database) == sql.migration_names()
+        database.unlink()
+    assert steps > 5
+
+
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
+    chance, kills, before = random.Random(1), 0, applied(old)
+    for number in range(20):
+        database = Path(shutil.copy(old, place / f"{number}.db"))
+        child = Child(lambda path=database: migrate(path))
+        if not child.is_done_within(chance.random() * 0.04):
+            child.kill()
+            kills += 1
+        assert applied(database) in (before, sql.migration_names())
+        check(database)
+    assert kills > 3
