@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -294,6 +295,53 @@ def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) ->
     assert demo.stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in demo.parent.iterdir() if path.is_dir()) == []
     check(demo, *DEMO)
+
+
+@pytest.mark.parametrize("length", [20_000, 100_000, 400_000])
+def test_a_database_that_was_cut_off_is_mended(demo: Path, length: int) -> None:
+    expected = dump(demo)
+    execute(demo, "vacuum")  # else the list of tables of a database so small stands at its end
+    os.truncate(demo, demo.stat().st_size - length)
+    with pytest.raises(databases.DatabaseError, match="run: assoc-ingest rebuild"):
+        databases.open_reader(demo)
+    rebuild(demo)
+    assert _integrity(demo) == "ok"
+    sync(demo, DEMO, SyncOptions(full=True))
+    check(demo, *DEMO)
+    assert_same(dump(demo), expected)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop trigger messages_delete",
+        "drop index messages_uuid",
+        "drop view conversation",
+        "drop table todos",
+        "alter table messages drop column is_cut",
+        "delete from files where kind = 'transcript'",
+    ],
+)
+def test_a_schema_that_was_tampered_with_is_mended(
+    demo: Path, damage: str, fresh: Callable[[], Path]
+) -> None:
+    expected = dump(demo)
+    with sqlite3.connect(demo) as connection:
+        connection.execute("pragma foreign_keys = off")
+        names = "select name from sqlite_master where type = 'trigger' and tbl_name = 'messages'"
+        (trigger, *_) = [name for (name,) in connection.execute(names)]
+        connection.execute(damage.replace("messages_delete", trigger))
+    rebuild(demo)
+    assert _schema(demo) == _schema(fresh())
+    sync(demo, DEMO, SyncOptions(full=True))
+    check(demo, *DEMO)
+    assert_same(dump(demo), expected)
+
+
+def _schema(database: Path) -> list[tuple[object, ...]]:
+    return _rows(
+        database, "select type, name, sql from sqlite_master where sql <> '' order by 1, 2"
+    )
 
 
 def test_a_damaged_archive_costs_no_row(demo: Path) -> None:

@@ -190,10 +190,9 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
-        if _begins_as_ours(path):
+        if begins_as_ours(path):
             raise DatabaseError(
-                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
-                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
+                f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
             ) from error
         raise DatabaseError(
             f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
@@ -218,7 +217,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(known - applied)
 
 
-def _begins_as_ours(path: Path) -> bool:
+def begins_as_ours(path: Path) -> bool:
     """Does the header of the file, which SQLite can no longer use, show our id?"""
     with path.open("rb") as file:
         header = file.read(72)

@@ -9,7 +9,8 @@ When a parser has learned something, or when rows are damaged, the original byte
 
 What has no bytes here stays as it is: tasks and messages that are gone, changes of tasks that syncs
 saw, and rows of files that are not archived, which the next sync reads again if they are still on
-the disk. A page that SQLite cannot read is a matter for `salvage`, before all that.
+the disk. A page that SQLite cannot read, or a table that is not as it should be, is a matter for
+`salvage`, before all that.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+    salvage.make_openable(path)
     with database.writing(path) as connection:
         lost = {}
-        if not salvage.is_readable(connection):
+        if not salvage.is_sound(connection):
             lost = salvage.copy_what_is_readable(connection, path)
         rebuilt = rebuild_into(connection, progress)
         rebuilt.rows_lost = lost

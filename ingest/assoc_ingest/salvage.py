@@ -10,20 +10,57 @@ What was lost comes back from the archive (`rebuild`), or from the files at the 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from . import database
+from .errors import DatabaseError
+from .invariants import check_references, check_schema, fresh_schema
+from .verdict import REBUILD
 
+_HEADER = 100  # bytes at the beginning of a database
 _FARTHEST = 2**40  # no table has ids beyond; behind a damaged end there is nothing to look for
 
 
-def is_readable(connection: sqlite3.Connection) -> bool:
-    """Can every page of the database be read, and does every index fit its table?"""
+def make_openable(path: Path) -> None:
+    """Give a database that was cut off its length back: SQLite opens none that is too short.
+
+    Raises DatabaseError if the tables of the database cannot be named even then.
+    """
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+    page_size = int.from_bytes(header[16:18]) or 1
+    length = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32])
+    if path.stat().st_size < length and database.begins_as_ours(path):
+        os.truncate(path, length)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        return bool(connection.execute("pragma integrity_check(1)").fetchone()[0] == "ok")
+        connection.execute("select name from sqlite_master").fetchall()
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if database.begins_as_ours(path):
+            raise DatabaseError(
+                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
+                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
+            ) from error
+    finally:
+        connection.close()
+
+
+def is_sound(connection: sqlite3.Connection) -> bool:
+    """Can every page be read, does every index fit its table, is the schema that of this version?
+
+    Reads the whole database. Raises sqlite3.OperationalError if the disk fails.
+    """
+    try:
+        (first,) = connection.execute("pragma integrity_check(1)").fetchone()
+        with fresh_schema() as schema:
+            problems = [*check_schema(connection, schema), *check_references(connection)]
+        return first == "ok" and not any(problem.remedy == REBUILD for problem in problems)
     except sqlite3.OperationalError:
         raise  # the disk, and not what is written on it
     except sqlite3.DatabaseError:

@@ -59,6 +59,14 @@ class Touched:
                 (file_id,),
             )
         )
+        self.files.update(  # their messages repeat one that goes: another may take its place
+            repeating
+            for (repeating,) in connection.execute(
+                "select i.file_id from inbox_items o join inbox_items i on i.copy_of = o.id"
+                " where o.file_id = ?1 and i.file_id <> ?1",
+                (file_id,),
+            )
+        )
         for column, ids in (("session_id", self.sessions), ("project_id", self.projects)):
             rows = connection.execute(
                 f"select {column} from files where id = ?1 and {column} is not null"
