@@ -100,7 +100,8 @@ def _known(error: Exception) -> AssocIngestError | None:
         sqlite3.SQLITE_CANTOPEN,
     ):
         return DatabaseIOError(
-            f"The database could not be read or written: {error}. It is as the last commit left it."
+            f"The database could not be read or written: {error}. It is as the last commit left "
+            "it. See that its disk is sound, has room and may be written to; then try again."
         )
     return None
 

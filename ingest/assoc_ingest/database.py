@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,10 +32,23 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    connection.execute(f"pragma busy_timeout = {_BUSY_TIMEOUT}")
     try:
+        return _open_current(path, "mode=ro", ())
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+            raise
+        # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
+        # keeps it in memory; while another process has the database open, it says so: busy.
+        return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
+
+
+def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Connection:
+    """Open a database that has the schema of this program, rows by name."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        for setting in (f"busy_timeout = {_BUSY_TIMEOUT}", *settings):
+            connection.execute(f"pragma {setting}").fetchall()
         if _pending(connection, path):
             raise DatabaseError(
                 f"{path} was made by an older version - run: assoc-ingest sync, which updates it"
