@@ -22,6 +22,7 @@ APPLICATION_ID = 0x41534F43  # "ASOC"
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
+_LOG_TIMEOUT = 300  # milliseconds that the end of a sync waits for readers to let go of the log
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
@@ -154,6 +155,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
 
 def _close_writer(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
+        connection.execute(f"pragma busy_timeout = {_LOG_TIMEOUT}")
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
 
