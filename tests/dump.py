@@ -296,15 +296,22 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
                 f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
             )
         }
+    assert pieces_of(data, stretches, place) == file["line_count"], place
+
+
+def pieces_of(data: bytes, stretches: Iterable[tuple[int, int]], place: str) -> int:
+    """Return how many pieces the bytes of a log are; `stretches` are (offset, length) of some.
+
+    Fail if two of those overlap, or if between them lies anything but JSON objects and blanks.
+    """
     position = pieces = 0
     for start, length in sorted(stretches):
         assert position <= start, f"{place}: overlap at {start}"
         assert length > 0, f"{place}: nothing at {start}"
-        assert start + length <= file["offset"], f"{place}: beyond the offset at {start}"
+        assert start + length <= len(data), f"{place}: beyond the offset at {start}"
         pieces += 1 + _objects_in(data[position:start], f"{place}:{position}")
         position = start + length
-    pieces += _objects_in(data[position:], f"{place}:{position}")
-    assert pieces == file["line_count"], place
+    return pieces + _objects_in(data[position:], f"{place}:{position}")
 
 
 def _objects_in(data: bytes, place: str) -> int:
