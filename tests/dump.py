@@ -20,6 +20,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from assoc_ingest import archive
 from assoc_ingest.model import DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
@@ -320,6 +322,9 @@ def _objects_in(data: bytes, place: str) -> int:
     for line in data.split(b"\n"):
         text = line.lstrip(b" \t\r\x00\xef\xbb\xbf").decode()
         while text := text.strip(" \t\r\ufeff\x00"):
+            if _is_object(text):  # the usual case, however deep it is
+                found += 1
+                break
             try:
                 value, end = json.JSONDecoder().raw_decode(text)
             except ValueError:
@@ -328,6 +333,13 @@ def _objects_in(data: bytes, place: str) -> int:
             found += 1
             text = text[end:]
     return found
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -> None:

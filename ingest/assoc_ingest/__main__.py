@@ -23,6 +23,13 @@ from .errors import AssocIngestError
 
 _BUG, _INTERRUPTED, _TERMINATED = 70, 130, 143
 
+_DISK_ERRORS = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "ENOTDIR")
+    if hasattr(errno, name)
+}
+"""What a disk, or the rights on it, can be to blame for."""
+
 
 class _Terminated(BaseException):
     """SIGTERM arrived. No `except Exception` may swallow it; transactions roll back on the way."""
@@ -84,7 +91,7 @@ def _known(error: Exception) -> AssocIngestError | None:
 
     if isinstance(error, AssocIngestError):
         return error
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EROFS):
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return DatabaseIOError(f"Writing failed: {error}.")
     if not isinstance(error, sqlite3.Error):
         return None
