@@ -272,7 +272,7 @@ class Homes(RuleBasedStateMachine):
     def delete_project(self) -> None:
         shutil.rmtree(self.home / PROJECT, ignore_errors=True)
 
-    @precondition(lambda self: self._files())
+    @precondition(lambda self: hasattr(os, "geteuid") and self._files())
     @rule(data=st.data())
     def forbid_and_sync(self, data: st.DataObject) -> None:
         """What cannot be read is named, and keeps what was read of it."""
@@ -311,6 +311,7 @@ class Homes(RuleBasedStateMachine):
         if is_compared:
             self.sync_and_compare(full=False)
 
+    @precondition(lambda self: hasattr(os, "fork"))
     @rule(chunk=st.integers(100, 2000))
     def sync_in_a_new_process(self, chunk: int) -> None:
         """Nothing but the database remembers what was read."""
@@ -318,6 +319,7 @@ class Homes(RuleBasedStateMachine):
             assert isinstance(Child(self._sync).result(), Report)
         check(self.database, self.home)
 
+    @precondition(lambda self: hasattr(os, "fork"))
     @rule(chunk=st.integers(100, 2000))
     def two_syncs(self, chunk: int) -> None:
         """One of them may find the other at work."""

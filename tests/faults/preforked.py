@@ -96,7 +96,7 @@ def _run(
 
     from assoc_ingest.__main__ import main
 
-    with tempfile.TemporaryFile("w+", dir="/tmp") as words:
+    with tempfile.TemporaryFile("w+") as words:
         os.dup2(words.fileno(), 1)
         os.dup2(words.fileno(), 2)
         with read_in_pieces(chunk=1500, batch=2000):

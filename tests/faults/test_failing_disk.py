@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import io
-import resource
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from assoc_ingest.__main__ import main
 from assoc_ingest.database import open_reader
 from assoc_ingest.sync import sync
 
+resource = pytest.importorskip("resource", reason="of POSIX systems only")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux only")
 
 POINTS = 50
