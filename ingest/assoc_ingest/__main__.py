@@ -25,7 +25,17 @@ _BUG, _INTERRUPTED, _TERMINATED = 70, 130, 143
 
 _DISK_ERRORS = {
     getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "ENOTDIR")
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "ENOTDIR",
+        "EEXIST",
+    )
     if hasattr(errno, name)
 }
 """What a disk, or the rights on it, can be to blame for."""

@@ -47,10 +47,10 @@ def test_a_sync_may_be_killed_at_any_moment(seed: int, fresh: Fresh, place: Path
         with read_in_pieces(chunk=1500, batch=2000):
             return sync(database, [home.root]).files_read
 
-    while kills < KILLS:
+    while kills < KILLS or kills_after_a_commit < 3:
         before, started = state(database), time.monotonic()
         child = Child(run)
-        if not usual or child.is_done_within(chance.random() * usual * 1.2):
+        if not usual or child.is_done_within(chance.random() * usual * 1.3):
             assert isinstance(child.result(), int)
             usual = time.monotonic() - started
             survived += 1
@@ -59,9 +59,8 @@ def test_a_sync_may_be_killed_at_any_moment(seed: int, fresh: Fresh, place: Path
             kills_after_a_commit += state(database) != before
         check(database)
         home.change()
-        assert survived < 20 * KILLS, "hardly a kill comes in time"
+        assert kills + survived < 20 * KILLS, "hardly a kill comes in time"
     assert survived
-    assert kills_after_a_commit > KILLS / 10
     assert_ends_as_from_scratch(database, home.root, fresh)
 
 
