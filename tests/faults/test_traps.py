@@ -142,3 +142,17 @@ def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
     assert code == 5, words
     assert words.count("\n") == 1, words
     assert "bug" not in words
+
+
+def test_a_database_below_a_file_is_told_in_one_sentence(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    write(place / "home", TRANSCRIPT, user("hello", "u1"))
+    (place / "file").write_text("not a directory")
+    for below in ("x.db", "deeper/x.db"):
+        code = main(["sync", str(place / "home"), "--db", str(place / "file" / below)])
+        words = capsys.readouterr().err
+        assert code == 5, words
+        assert words.count("\n") == 1, words
+        assert "bug" not in words
