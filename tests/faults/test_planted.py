@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -238,8 +238,6 @@ def errors_passed_over() -> Any:
 
 @contextmanager
 def _both(*patches: Any) -> Iterator[None]:
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         for each in patches:
             stack.enter_context(each)
