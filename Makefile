@@ -2,7 +2,7 @@
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: help setup test thorough golden lint format types docs docs-check check wheel bench home ci
+.PHONY: help setup test thorough faults fuzz golden lint format types docs docs-check check wheel bench home ci
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -16,6 +16,13 @@ test: ## run the tests
 
 thorough: ## run the property tests with many more examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto
+
+faults: ## try ten times as many kills, failing writes, torn logs and histories as the tests do
+	ASSOC_FAULTS=10 $(BIN)/pytest -n auto tests/faults tests/test_incremental_equals_full.py
+
+fuzz: ## give damaged lines to each parser for five minutes, other ones each time
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \
+		$(BIN)/pytest -n auto tests/faults/test_fuzz.py
 
 golden: ## rewrite the expected files of the tests; read the difference
 	$(BIN)/pytest --golden

@@ -19,7 +19,9 @@ def modules() -> str:
 
 def test_files() -> str:
     """Return a table of the test files."""
-    return _table("file", ((path.stem, path) for path in sorted(_ROOT.glob("tests/test_*.py"))))
+    tests = _ROOT / "tests"
+    paths = [*sorted(tests.glob("test_*.py")), *sorted(tests.glob("*/test_*.py"))]
+    return _table("file", ((str(path.relative_to(tests))[:-3], path) for path in paths))
 
 
 def sources() -> str:

@@ -42,10 +42,10 @@ class Child:
         """Wait for its end, but not for longer."""
         return bool(select.select([self._reading], [], [], seconds)[0])
 
-    def kill(self) -> None:
-        """End it at once, wherever it is."""
+    def kill(self) -> bool:
+        """End it at once, wherever it is. Was it still running?"""
         os.kill(self.pid, signal.SIGKILL)
-        self._end()
+        return os.WIFSIGNALED(self._end())
 
     def result(self) -> Any:
         """Wait for its end and return what the function returned."""
@@ -54,9 +54,10 @@ class Child:
         self._end()
         return pickle.loads(data)
 
-    def _end(self) -> None:
-        os.waitpid(self.pid, 0)
+    def _end(self) -> int:
+        _, status = os.waitpid(self.pid, 0)
         os.close(self._reading)
+        return status
 
 
 def as_nobody(function: Callable[[], Any]) -> Any:

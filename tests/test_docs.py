@@ -75,6 +75,26 @@ def test_every_file_and_module_that_a_document_names_is_there() -> None:
         assert modules <= known, name
 
 
+AWAITED = {f"tests/test_{name}.py" for name in ("watch", "verify", "rebuild", "forget", "web")}
+"""Files that a page may name before they are there."""
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    for path in DOCUMENTS:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text("utf-8"))
+        assert named or path.name != "promises.md"
+        for file, test in named:
+            there = (ROOT / file).read_text("utf-8") if (ROOT / file).exists() else None
+            assert there is not None or (file in AWAITED and not test), f"{path.name}: {file}"
+            assert not test or f"def {test}(" in there, f"{path.name}: {file}::{test}"
+
+
+def test_every_fault_test_shows_a_promise() -> None:
+    page = (ROOT / "docs" / "promises.md").read_text("utf-8")
+    for path in ROOT.glob("tests/faults/test_*.py"):
+        assert f"`tests/faults/{path.name}::" in page, path.name
+
+
 def test_the_readme_and_the_checks_run_the_same_tests() -> None:
     checks = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "pytest -n auto\n" in README

@@ -311,6 +311,16 @@ def test_a_database_that_was_cut_off_is_mended(demo: Path, length: int) -> None:
     assert_same(dump(demo), expected)
 
 
+def test_a_database_without_its_list_of_tables_is_left_as_it_is(demo: Path) -> None:
+    with demo.open("r+b") as file:
+        file.seek(100)
+        file.write(bytes(16384 - 100))
+    before = demo.read_bytes()
+    with pytest.raises(databases.DatabaseError, match="Move it away"):
+        rebuild(demo)
+    assert demo.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,33 +76,6 @@ def test_no_more_is_read_than_the_file_had_when_it_was_looked_at(file: Path) -> 
 def test_a_file_that_shrinks_while_it_is_read_ends(file: Path) -> None:
     file.write_bytes(b'{"a":1}\n')
     assert lines(read(file, size=1000)) == [(0, b'{"a":1}')]
-
-
-@given(
-    st.lists(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), max_size=8),
-    st.integers(1, 40),
-)
-def test_any_chunk_size_gives_the_same_lines(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], chunk: int
-) -> None:
-    path = tmp_path_factory.mktemp("chunks") / "log"
-    data = b"".join(part + b"\n" for part in parts)
-    path.write_bytes(data)
-    before, tail.CHUNK = tail.CHUNK, chunk
-    try:
-        found = read(path)
-    finally:
-        tail.CHUNK = before
-    assert b"".join(stretch.data for stretch in found) == data
-    assert lines(found) == list(numbered(parts))
-
-
-def numbered(parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
-    start = 0
-    for part in parts:
-        if part:
-            yield start, part
-        start += len(part) + 1
 
 
 # -- long lines ----------------------------------------------------------------------------------

@@ -23,6 +23,23 @@ from .errors import AssocIngestError
 
 _BUG, _INTERRUPTED, _TERMINATED = 70, 130, 143
 
+_DISK_ERRORS = {
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "ENOTDIR",
+        "EEXIST",
+    )
+    if hasattr(errno, name)
+}
+"""What a disk, or the rights on it, can be to blame for."""
+
 
 class _Terminated(BaseException):
     """SIGTERM arrived. No `except Exception` may swallow it; transactions roll back on the way."""
@@ -84,7 +101,7 @@ def _known(error: Exception) -> AssocIngestError | None:
 
     if isinstance(error, AssocIngestError):
         return error
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EROFS):
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return DatabaseIOError(f"Writing failed: {error}.")
     if not isinstance(error, sqlite3.Error):
         return None
@@ -100,7 +117,8 @@ def _known(error: Exception) -> AssocIngestError | None:
         sqlite3.SQLITE_CANTOPEN,
     ):
         return DatabaseIOError(
-            f"The database could not be read or written: {error}. It is as the last commit left it."
+            f"The database could not be read or written: {error}. It is as the last commit left "
+            "it. See that its disk is sound, has room and may be written to; then try again."
         )
     return None
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from . import sql
-from .errors import BusyError, DatabaseError
+from .errors import BusyError, DamagedError, DatabaseError
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 _ID_BYTES = APPLICATION_ID.to_bytes(4)
@@ -37,6 +37,7 @@ _SAFE = (
 )
 """Settings of every connection that may write."""
 
+_LOG_TIMEOUT = 300  # milliseconds that the end of a sync waits for readers to let go of the log
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
@@ -47,10 +48,23 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    connection.execute(f"pragma busy_timeout = {_BUSY_TIMEOUT}")
     try:
+        return _open_current(path, "mode=ro", ())
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+            raise
+        # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
+        # keeps it in memory; while another process has the database open, it says so: busy.
+        return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
+
+
+def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Connection:
+    """Open a database that has the schema of this program, rows by name."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        for setting in (f"busy_timeout = {_BUSY_TIMEOUT}", *settings):
+            connection.execute(f"pragma {setting}").fetchall()
         if _pending(connection, path):
             raise DatabaseError(
                 f"{path} was made by an older version - run: assoc-ingest sync, which updates it"
@@ -91,7 +105,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     with _private_umask():
         with suppress(FileExistsError):
             path.parent.mkdir(mode=0o700, parents=True)
-        with _locked(path):
+        with locked(path):
             connection = _open_writer(path)
             try:
                 yield connection
@@ -129,7 +143,8 @@ def _private_umask() -> Iterator[None]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold the writer's lock. Raises BusyError if another process has it."""
     from filelock import FileLock, Timeout
 
     lock_path = Path(f"{path}.lock")
@@ -178,6 +193,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
 
 def _close_writer(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
+        connection.execute(f"pragma busy_timeout = {_LOG_TIMEOUT}")
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
 
@@ -190,8 +206,8 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
-        if begins_as_ours(path):
-            raise DatabaseError(
+        if _begins_as_ours(path):
+            raise DamagedError(
                 f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
             ) from error
         raise DatabaseError(
@@ -217,7 +233,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(known - applied)
 
 
-def begins_as_ours(path: Path) -> bool:
+def _begins_as_ours(path: Path) -> bool:
     """Does the header of the file, which SQLite can no longer use, show our id?"""
     with path.open("rb") as file:
         header = file.read(72)

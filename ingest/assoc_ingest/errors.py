@@ -39,6 +39,10 @@ class DatabaseError(AssocIngestError):
     exit_code = 4
 
 
+class DamagedError(DatabaseError):
+    """The database is ours, and SQLite cannot open it any more."""
+
+
 class ArchiveError(DatabaseError):
     """The archived bytes of a file are not those that were read."""
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from . import archive, database, salvage
 from .derive import refresh
 from .discover import Found
-from .errors import ArchiveError, DatabaseError
+from .errors import ArchiveError, DamagedError, DatabaseError
 from .forgotten import LEFT_OUT
 from .model import LOG, PRIVATE, UNREAD, Claim, Issue, KnownFile, Record, Source
 from .reading import HEAD_BYTES, judged
@@ -66,14 +66,27 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    salvage.make_openable(path)
+    lost = _mend(path)
     with database.writing(path) as connection:
-        lost = {}
-        if not salvage.is_sound(connection):
-            lost = salvage.copy_what_is_readable(connection, path)
         rebuilt = rebuild_into(connection, progress)
         rebuilt.rows_lost = lost
         return rebuilt
+
+
+def _mend(path: Path) -> dict[str, int]:
+    """Replace the database by a sound copy if it is damaged; return what that costs, by table."""
+    try:
+        with database.writing(path) as connection:
+            if salvage.is_sound(connection):
+                return {}
+    except DamagedError:
+        pass
+    except sqlite3.OperationalError:
+        raise  # the disk, and not what is written on it
+    except sqlite3.DatabaseError:
+        pass
+    with database.locked(path):
+        return salvage.replace_by_sound_copy(path)
 
 
 def is_due(connection: sqlite3.Connection) -> bool:

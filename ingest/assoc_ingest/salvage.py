@@ -10,45 +10,18 @@ What was lost comes back from the archive (`rebuild`), or from the files at the 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from . import database
-from .errors import DatabaseError
+from .errors import DamagedError
 from .invariants import check_references, check_schema, fresh_schema
 from .verdict import REBUILD
 
-_HEADER = 100  # bytes at the beginning of a database
 _FARTHEST = 2**40  # no table has ids beyond; behind a damaged end there is nothing to look for
-
-
-def make_openable(path: Path) -> None:
-    """Give a database that was cut off its length back: SQLite opens none that is too short.
-
-    Raises DatabaseError if the tables of the database cannot be named even then.
-    """
-    with path.open("rb") as file:
-        header = file.read(_HEADER)
-    page_size = int.from_bytes(header[16:18]) or 1
-    length = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32])
-    if path.stat().st_size < length and database.begins_as_ours(path):
-        os.truncate(path, length)
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    try:
-        connection.execute("select name from sqlite_master").fetchall()
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as error:
-        if database.begins_as_ours(path):
-            raise DatabaseError(
-                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
-                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
-            ) from error
-    finally:
-        connection.close()
 
 
 def is_sound(connection: sqlite3.Connection) -> bool:
@@ -67,18 +40,28 @@ def is_sound(connection: sqlite3.Connection) -> bool:
         return False
 
 
-def copy_what_is_readable(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
-    """Replace the database `path`, open as `connection`, by a sound copy.
+def replace_by_sound_copy(path: Path) -> dict[str, int]:
+    """Replace a damaged database of ours, whose writer's lock is held, by a sound copy.
 
-    Returns in how many places of which tables rows were lost. Raises sqlite3.Error if the disk
-    has no room; the database is then as it was.
+    Returns in how many places of which tables rows were lost. Raises DamagedError if not even its
+    tables can be named, sqlite3.Error if the disk has no room; the database is then as it was.
     """
     with (
         tempfile.TemporaryDirectory(prefix=f"{path.name}-", dir=path.parent) as directory,
         database.writing(Path(directory) / path.name) as sound,
+        closing(sqlite3.connect(path, isolation_level=None)) as damaged,
     ):
-        holes = _copy_tables(connection, sound)
-        sound.backup(connection)
+        # SQLite then takes the tables that it finds listed, and a file that is too short, as they
+        # are. Nothing is written to the schema.
+        damaged.execute("pragma writable_schema = on").fetchall()
+        damaged.execute("pragma cell_size_check = on").fetchall()
+        if not _columns(damaged, "files"):
+            raise DamagedError(
+                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
+                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
+            )
+        holes = _copy_tables(damaged, sound)
+        sound.backup(damaged)
     return holes
 
 
@@ -87,9 +70,10 @@ def _copy_tables(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> dict
     sound.execute("begin immediate")
     holes = {}
     for table in _tables(sound):
-        columns = _columns(sound, table)
-        columns = [name for name in columns if name in _columns(damaged, table)]
+        there = _columns(damaged, table)
+        columns = [name for name in _columns(sound, table) if name in there]
         if not columns:
+            holes[table] = 1
             continue
         rows = _Rows(damaged, table, columns)
         names = ", ".join(f'"{name}"' for name in columns)
@@ -115,9 +99,13 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [
-        name for (name,) in connection.execute(f"select name from pragma_table_info('{table}')")
-    ]
+    try:
+        rows = connection.execute("select name from pragma_table_info(?)", (table,)).fetchall()
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return []
+    return [name for (name,) in rows]
 
 
 class _Rows:

@@ -24,6 +24,7 @@ from . import archive, keyed, model
 from .archive import Frame
 from .derive import refresh
 from .discover import Found
+from .errors import BusyError
 from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_files
@@ -41,6 +42,7 @@ KEYED_KINDS = ("task", "inbox", "task_snapshot")
 _R = TypeVar("_R")
 
 _FLUSH_BYTES = 8 * 1024 * 1024  # input whose records are held in memory before they are inserted
+_OTHER_WRITER = "Another process wrote to the database meanwhile. Sync again."
 _SAMPLED_ISSUES = 100  # quarantined pieces of one file that keep a sample
 
 
@@ -62,6 +64,8 @@ class OpenFile:
     """The file was read to its end: its stat may be believed."""
     is_kept: bool = False
     """Its records come from the archive: what its row says of the disk stays."""
+    written: Prefix | None = None
+    """Where the batch before ended, if the file goes on in this one."""
 
 
 @dataclass(slots=True)
@@ -118,6 +122,8 @@ class Batch:
         if session_key is None and known is not None and not is_rewritten:
             session_key = known.session_key
         file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
+        if known is not None:
+            self._expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
         file.id = known.id if known else self._insert_file(file, generation)
         if is_rewritten:
             self._begin_anew(file.id)
@@ -135,8 +141,22 @@ class Batch:
         self._take_in(file)
 
     def _take_in(self, file: OpenFile) -> None:
+        if file.id not in self._files and file.written is not None:
+            self._expect(file.id, file.written.offset, file.written.crc)
         self._files[file.id] = file
         self._touched.files.add(file.id)
+
+    def _expect(self, file_id: int, offset: int, crc: int) -> None:
+        """Raise BusyError unless the file was read as far as the reading that follows assumes.
+
+        The lock file keeps a second writer away, but not on every file system. Without this look,
+        two writers that read the same lines would both count them.
+        """
+        row = self.connection.execute(
+            "select offset, prefix_crc from files where id = ?", (file_id,)
+        ).fetchone()
+        if row != (offset, crc):
+            raise BusyError(_OTHER_WRITER)
 
     def note_stat(self, known: KnownFile, found: Found, *, is_document: bool) -> None:
         """Remember how the directory shows a file whose content is as it was read.
@@ -161,13 +181,16 @@ class Batch:
             "insert into files (path, kind, size, offset, line_count, issue_count,"
             " first_seen_at, last_synced_at, agent_key, project_key, workflow, generation,"
             " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id)"
-            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)",
+            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)"
+            " on conflict do nothing",
             (
                 found.path, claim.kind, found.size, self.now, self.now, claim.agent_key,
                 claim.project_key, claim.workflow, generation, found.inode, found.device,
                 file.source_id,
             ),
         )  # fmt: skip
+        if not cursor.rowcount:
+            raise BusyError(_OTHER_WRITER)
         return int(cursor.lastrowid or 0)
 
     def _refer(self, file: OpenFile) -> None:
@@ -493,6 +516,8 @@ class Batch:
             f"update files set {COUNTS} where id = ?",
             ((file.id,) for file in files if file.is_kept),
         )
+        for file in self._files.values():
+            file.written = file.prefix
 
     def _checkpoint(self, file: OpenFile) -> dict[str, object]:
         found = file.found

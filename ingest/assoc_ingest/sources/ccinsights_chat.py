@@ -45,7 +45,7 @@ _TYPES = frozenset(["user", "assistant", "tool_use", "tool_result", *_NOTICES, *
 
 
 def _is_line(value: JSONObject) -> bool:
-    return value.get("type") in _TYPES and "timestamp" in value
+    return string(value.get("type")) in _TYPES and "timestamp" in value
 
 
 class ChatLines(ChatReader):

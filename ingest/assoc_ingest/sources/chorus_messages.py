@@ -43,7 +43,7 @@ _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationToken
 
 
 def _is_message(value: JSONObject) -> bool:
-    return value.get("type") in _TYPES and "content" in value
+    return string(value.get("type")) in _TYPES and "content" in value
 
 
 class Messages(ChatReader):

@@ -176,7 +176,7 @@ def _agent_kind(agent: str) -> str:
 
 
 def _is_line_of_ours(line: JSONObject) -> bool:
-    return line.get("type") in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
+    return string(line.get("type")) in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
 
 
 def _has_type(line: JSONObject) -> bool:

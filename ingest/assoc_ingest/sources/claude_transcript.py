@@ -118,7 +118,7 @@ _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
 def is_known(line: JSONObject) -> bool:
     """Has the object the shape of a transcript line, and not of something inside one?"""
-    return line.get("type") in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
+    return string(line.get("type")) in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
         ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
     )
 

@@ -1,0 +1,158 @@
+"""A home that changes at random, as agents change it, and what a database of it has to be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.dump import assert_same, check, dump
+from tests.pieces import Killed, killed_at, read_in_pieces
+from tests.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
+
+from assoc_ingest.store import Batch, Written
+from assoc_ingest.sync import sync
+
+Fresh = Callable[[], Path]
+"""Makes empty databases."""
+
+
+class Home:
+    """A home that changes at random, as agents change it."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
+        self._random = random.Random(seed)
+        self._count = 0
+        for _ in range(6):
+            self._append(self._new())
+
+    def change(self) -> None:
+        """Append to some files, make one, and now and then rewrite one or cut it."""
+        self.grow()
+        one, dice = self._random.choice(self._files()), self._random.random()
+        data = one.read_bytes()
+        if dice < 0.3:
+            one.write_bytes(data[len(data) // 3 :])
+        elif dice < 0.5:
+            one.write_bytes(data[: -self._random.randint(1, 40)])
+        elif dice < 0.6:
+            other = one.with_suffix(".tmp")
+            other.write_bytes(data + self._lines())
+            other.replace(one)
+
+    def grow(self) -> None:
+        """Append to some files, and make one."""
+        for path in self._random.sample(self._files(), 3):
+            self._append(path)
+        self._append(self._new())
+
+    def rewrite(self) -> None:
+        """Give the largest file another history, longer than its own."""
+        largest = max(self._files(), key=lambda path: path.stat().st_size)
+        largest.write_bytes(self._lines() + largest.read_bytes())
+
+    def _files(self) -> list[Path]:
+        return sorted(self.root.rglob("*.jsonl"))
+
+    def _new(self) -> Path:
+        self._count += 1
+        session = f"{self._count:08x}-1111-4222-8333-444455556666"
+        path = f"{PROJECT}/{session}.jsonl"
+        if self._count % 3 == 0:
+            path = f"{PROJECT}/{session}/subagents/agent-a{self._count}.jsonl"
+        return write_bytes(self.root, path, b"")
+
+    def _append(self, path: Path) -> None:
+        with path.open("ab") as file:
+            file.write(self._lines())
+
+    def _lines(self) -> bytes:
+        lines = []
+        for _ in range(self._random.randint(1, 12)):
+            number = self._random.randint(0, 60)
+            uuid, tool = f"u{number}", f"toolu_{number % 9}"
+            lines.append(
+                self._random.choice(
+                    [
+                        user(f"text {number} " + "x" * 300, uuid),
+                        assistant("answer", uuid, id=f"msg_{number}", usage={"output_tokens": 1}),
+                        assistant([call(tool, "Task", prompt=f"text {number}")], uuid),
+                        user([result(tool, "agentId: a3")], uuid),
+                        agent("a3", user(f"text {number}", uuid)),
+                        {"type": "queue-operation", "operation": "enqueue", "content": "text"},
+                        {"type": "summary", "summary": "A title", "leafUuid": uuid},
+                    ]
+                )
+            )
+        return jsonl(*lines, *([b"garbage"] if self._random.random() < 0.2 else []))
+
+
+def assert_ends_as_from_scratch(database: Path, home: Path, fresh: Fresh) -> None:
+    """Sync once more: then the database is whole, as a new one of the same home, and at rest."""
+    sync(database, [home])
+    check(database, home)
+    oracle = fresh()
+    sync(oracle, [home])
+    assert_same(dump(database), dump(oracle))
+    oracle.unlink()
+    assert sync(database, [home]).files_read == 0
+
+
+def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
+    """Kill a sync that appends, rewrites and begins anew, at every seventh of its statements.
+
+    Right after each kill the database is as a commit left it, and the next sync completes it.
+    """
+    changing, grown = Home(place / "home", 5), fresh()
+    home = changing.root
+    sync(grown, [home])
+    changing.change()
+    changing.rewrite()
+    oracle = fresh()
+    sync(oracle, [home])
+    expected = dump(oracle)
+    kills = 0
+    while True:
+        database = grown.with_name("killed.db")
+        database.write_bytes(grown.read_bytes())
+        try:
+            with killed_at(1 + kills * 7), read_in_pieces(chunk=1500, batch=2000):
+                sync(database, [home])
+            survived = True
+        except Killed:
+            survived = False
+            kills += 1
+        check(database)
+        sync(database, [home])
+        check(database, home)
+        assert_same(dump(database), expected)
+        database.unlink()
+        if survived:
+            break
+    assert kills > 40
+
+
+def state(database: Path) -> str:
+    """Return a name for what the tables say, the same for databases that say the same."""
+    return hashlib.sha256(json.dumps(dump(database), sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def states_of_commits(database: Path) -> Iterator[set[str]]:
+    """Gather the states in which the batches of a sync leave the database, and the one before."""
+    states = {state(database)}
+    finish = Batch.finish
+
+    def finish_and_look(batch: Batch) -> Written:
+        written = finish(batch)
+        states.add(state(database))
+        return written
+
+    with patch.object(Batch, "finish", finish_and_look):
+        yield states
+    states.add(state(database))

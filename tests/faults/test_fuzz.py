@@ -1,0 +1,222 @@
+"""Whatever the bytes of a file are, nothing raises, and every byte is accounted for.
+
+Each test runs for `FUZZ_SECONDS`, which are 10 unless the environment says otherwise. A failure
+prints the smallest input that shows it and its seed; `FUZZ_SEED` begins with that one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from tests.dump import assert_same, check, dump, pieces_of
+from tests.faults.amounts import FUZZ_SECONDS
+from tests.faults.damage import Fixture, assert_storable, damaged, fixtures
+from tests.pieces import read_in_pieces
+from tests.strategies import lines as transcript_lines
+from tests.writing import in_memory
+
+from assoc_ingest import tail
+from assoc_ingest.errors import UsageError
+from assoc_ingest.model import Issue, Line, LineType
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.jsonl import complete_prefix, pieces
+from assoc_ingest.sync import sync
+
+LEAST = 5  # portions, on a machine that is busy with something else
+FIRST_SEED = int(os.environ.get("FUZZ_SEED", "0"))
+
+
+def fuzz(strategy: st.SearchStrategy[Any], holds: Callable[[Any], None], at_once: int = 100) -> int:
+    """Try examples until the time is over; return how many there were.
+
+    They come in portions of `at_once`, each with a seed of its own, which an error names.
+    """
+    end = time.monotonic() + FUZZ_SECONDS
+    for number in itertools.count():
+        if number >= LEAST and time.monotonic() > end:
+            return number * at_once
+
+        @seed(FIRST_SEED + number)
+        @settings(
+            max_examples=at_once,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate, Phase.shrink],
+        )
+        @given(example=strategy)
+        def portion(example: object) -> None:
+            holds(example)
+
+        try:
+            portion()
+        except BaseException as error:
+            error.add_note(f"again: FUZZ_SEED={FIRST_SEED + number}")
+            raise
+    raise AssertionError("seeds have no end")
+
+
+# -- the reader of lines -------------------------------------------------------------------------
+
+
+def test_the_reader_of_lines_never_loses_its_place() -> None:
+    """A file that grows by leaps, read in chunks of any size, gives what one read gives."""
+    seen: Counter[str] = Counter()
+    scrap = transcript_lines | st.binary(max_size=60)
+    content = st.lists(scrap, max_size=8).map(b"\n".join)
+    with tempfile.TemporaryFile(dir=in_memory()) as file:
+
+        def holds(example: tuple[bytes, list[int], int]) -> None:
+            data, sizes, chunk = example
+            os.ftruncate(file.fileno(), 0)
+            grown, offset = [], 0
+            for size in [*sorted(size for size in sizes if size < len(data)), len(data)]:
+                os.pwrite(file.fileno(), data[:size], 0)
+                offset, found = read_from(file.fileno(), offset, size, chunk, data)
+                grown += found
+                seen["torn"] += offset < size
+                assert complete_prefix(data[offset:size].split(b"\n")[-1]) == 0
+                assert b"\n" not in data[offset:size]
+            end, at_once = read_from(file.fileno(), 0, len(data), len(data) + 1, data)
+            assert end == offset
+            assert pieces_in(grown) == pieces_in(at_once)
+            seen["lines"] += len(at_once)
+
+        example = st.tuples(content, st.lists(st.integers(0, 900), max_size=4), st.integers(1, 200))
+        assert fuzz(example, holds) >= 100
+    assert seen["torn"] > 20
+    assert seen["lines"] > 100
+
+
+def read_from(
+    descriptor: int, offset: int, size: int, chunk: int, data: bytes
+) -> tuple[int, list[Line]]:
+    """Read on from an offset; return the next one, and the lines between the two."""
+    before, tail.CHUNK = tail.CHUNK, chunk
+    lines: list[Line] = []
+    try:
+        for stretch in tail.stretches(descriptor, offset, size, complete_prefix):
+            assert stretch.start == offset, "a gap or an overlap"
+            assert stretch.data == data[offset : offset + len(stretch.data)]
+            lines += stretch.lines
+            offset += len(stretch.data)
+    finally:
+        tail.CHUNK = before
+    return offset, lines
+
+
+def pieces_in(lines: list[Line]) -> list[object]:
+    return [piece for line in lines for piece in pieces(line, lambda value: True)]
+
+
+# -- parsers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_line_makes_a_parser_fail_or_is_lost(name: str) -> None:
+    """Every object is counted, every other piece quarantined, and SQLite can take all of it."""
+    seen: Counter[str] = Counter()
+
+    def holds(example: tuple[Fixture, list[bytes]]) -> None:
+        fixture, parts = example
+        if not fixture.is_log:
+            for record in fixture.source.parse(fixture.claim, [Line(0, parts[0])]):
+                assert_storable(record)
+            seen["documents"] += 1
+            return
+        lines, start = [], 0
+        for part in parts:
+            lines.append(Line(start, part))
+            start += len(part) + 1
+        records = fixture.source.parse(fixture.claim, [line for line in lines if line.data])
+        for record in records:
+            assert_storable(record)
+        quarantined = [r for r in records if isinstance(r, Issue) and r.quarantined]
+        counts = [record[-1] for record in records if isinstance(record, LineType)]
+        stretches = {
+            (record.byte_offset, record.byte_length)
+            for record in records
+            if getattr(record, "byte_length", None) is not None
+        }
+        found = pieces_of(b"\n".join(parts), stretches, fixture.path)
+        assert found == sum(counts) + len(quarantined)
+        seen["quarantined"] += len(quarantined)
+        seen["counted"] += sum(counts)
+
+    def some_lines(fixture: Fixture) -> st.SearchStrategy[tuple[Fixture, list[bytes]]]:
+        line = damaged(fixture.lines).map(lambda data: data.replace(b"\n", b" "))
+        parts = st.lists(line, min_size=1, max_size=4 if fixture.is_log else 1)
+        return st.tuples(st.just(fixture), parts)
+
+    assert fuzz(st.sampled_from(fixtures(name)).flatmap(some_lines), holds) >= 100
+    logs = any(fixture.is_log for fixture in fixtures(name))
+    assert not logs or (seen["quarantined"] > 20 and seen["counted"] > 20)
+    assert seen["documents"] > 20 or all(fixture.is_log for fixture in fixtures(name))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_file_makes_a_sync_fail_or_is_half_read(name: str, template: Path, place: Path) -> None:
+    """A file of damaged lines has the same rows, read at once and in pieces as it grows."""
+    seen: Counter[str] = Counter()
+
+    def holds(example: tuple[Fixture, bytes, float, int]) -> None:
+        fixture, data, cut, chunk = example
+        with tempfile.TemporaryDirectory(dir=place) as directory:
+            at = Path(directory)
+            home = Path(shutil.copytree(fixture.root, at / "home"))
+            whole, grown = (Path(shutil.copy(template, at / f"{db}.db")) for db in ("a", "b"))
+            file = home / fixture.path
+            file.write_bytes(data)
+            with suppress(UsageError):  # what shows whose home it is may be what is damaged
+                sync(whole, [home])
+                check(whole, home)
+                seen["issues"] += len(dump(whole)["issues"])
+                file.write_bytes(data[: int(len(data) * cut)])
+                chunk = max(chunk, len(data) // 40)
+                with read_in_pieces(chunk, batch=chunk):
+                    with suppress(UsageError):
+                        sync(grown, [home])
+                    file.write_bytes(data)
+                    os.utime(file, ns=(1, 2 * 10**18))
+                    sync(grown, [home])
+                check(grown, home)
+                if fixture.is_log:  # of tasks and inboxes, what they once said is kept
+                    assert_same(dump(grown), dump(whole))
+                seen["files"] += 1
+
+    def some_content(fixture: Fixture) -> st.SearchStrategy[tuple[Fixture, bytes, float, int]]:
+        parts = st.lists(damaged(fixture.lines), min_size=1, max_size=5 if fixture.is_log else 1)
+        content = parts.map(b"\n".join)
+        return st.tuples(st.just(fixture), content, st.floats(0, 1), st.integers(1, 3000))
+
+    assert fuzz(st.sampled_from(fixtures(name)).flatmap(some_content), holds, at_once=10) >= 20
+    assert seen["files"] >= 10
+    assert seen["issues"] > 0
+
+
+# -- what was found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("odd", [b"[]", b"{}", b"[1]"])
+def test_a_type_that_is_a_list_behind_a_stub_is_no_known_line(name: str, odd: bytes) -> None:
+    """Found by fuzzing: a list cannot be looked up in a set, and ended the whole sync."""
+    line = b'{"cut{"type":' + odd + b',"timestamp":1,"content":"","sessionId":"s","uuid":"u"}'
+    logs = [fixture for fixture in fixtures(name) if fixture.is_log]
+    assert logs
+    for fixture in logs:
+        assert fixture.source.believes(fixture.claim, [line, line[5:]]) in (True, False)
+        records = fixture.source.parse(fixture.claim, [Line(0, line)])
+        assert [r.byte_length for r in records if isinstance(r, Issue)] == [len(line)]

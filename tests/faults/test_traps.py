@@ -1,0 +1,158 @@
+"""What others stumbled over does not happen here: traps that no other test steps into."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.child import Child, as_nobody
+from tests.dump import assert_same, check, connect, dump
+from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
+from tests.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
+
+from assoc_ingest.__main__ import main
+from assoc_ingest.sync import sync
+
+
+@pytest.mark.parametrize("depth", [60, 250, 260, 900, 1000, 1030, 5000, 100_000])
+def test_no_depth_of_nesting_ends_a_sync(depth: int, fresh: Fresh, place: Path) -> None:
+    """Decoders, encoders, Python and SQLite each have another limit."""
+    nested = b'{"a":' * depth + b"1" + b"}" * depth
+    lists = b"[" * depth + b"]" * depth
+    marked = [
+        jsonl(assistant([call("toolu_1", given="HERE")], "a1")),
+        jsonl(user([result("toolu_1", "HERE")], "u1", toolUseResult="HERE")),
+        jsonl({"type": "a-new-kind", "content": "HERE", "sessionId": "s"}),
+        jsonl({"type": "attachment", "attachment": "HERE", "uuid": "x", "sessionId": "s"}),
+    ]
+    lines = [line.replace(b'"HERE"', value) for line in marked for value in (nested, lists)]
+    file = place / "home" / TRANSCRIPT
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"".join(lines) + jsonl(user("behind it", "u9")))
+    database = fresh()
+    sync(database, [place / "home"])
+    check(database, place / "home")
+    assert dump(database)["files"][0]["line_count"] == len(lines) + 1
+    assert "behind it" in [row["text"] for row in dump(database)["messages"]]
+
+
+def test_what_others_take_for_the_end_of_a_line_is_none(fresh: Fresh, place: Path) -> None:
+    text = "one\u2028two\u2029three\u0085four\x0bfive\x0csix\rseven\x1ceight"
+    raw = jsonl(user("RAW", "u2")).replace(b"RAW", b"a\xe2\x80\xa8b\xc2\x85c\xe2\x80\xa9d")
+    write(place / "home", TRANSCRIPT, user(text, "u1"), raw[:-1])
+    database = fresh()
+    sync(database, [place / "home"])
+    check(database, place / "home")
+    texts = [row["text"] for row in dump(database)["messages"]]
+    assert sorted(texts) == sorted([text, "a\u2028b\u0085c\u2029d"])
+
+
+def test_a_database_that_is_vacuumed_is_searched_and_synced_as_before(
+    fresh: Fresh, place: Path
+) -> None:
+    """An index over a table whose rows have no ids of their own would point elsewhere."""
+    home, database = Home(place / "home", 15), fresh()
+    for _ in range(4):
+        sync(database, [home.root])
+        home.change()
+        home.rewrite()
+    sync(database, [home.root])
+    before = dump(database)
+    connection = connect(database)
+    connection.execute("vacuum")
+    connection.close()
+    check(database, home.root)
+    assert_same(dump(database), before)
+    home.change()
+    assert_ends_as_from_scratch(database, home.root, fresh)
+
+
+HOSTILE = ("../../../etc/passwd", "/etc/passwd", "..", "C:\\secret", "a/b", "\0", "~root", "%2e%2e")
+
+
+def test_no_file_is_opened_because_a_line_names_it_and_no_network_is_used(
+    fresh: Fresh, place: Path
+) -> None:
+    """Every name that a transcript can state is hostile; the interpreter tells what is opened."""
+    home, database = place / "home", fresh()
+    lines: list[Any] = []
+    for number, name in enumerate(HOSTILE):
+        spawned = {"agentId": name, "transcript_path": name, "outputFile": name}
+        stated = {"sessionId": name, "agentId": name, "cwd": name, "gitBranch": name}
+        lines += [
+            user(f"text {number}", name, name, **stated),
+            assistant([call(name, "Read", file_path=name)], f"a{number}", name, **stated),
+            user([result(name, f"see {name}")], f"r{number}", toolUseResult=spawned),
+            {"type": "summary", "summary": "x", "leafUuid": name},
+            {"type": "file-history-snapshot", "messageId": name, "snapshot": {
+                "trackedFileBackups": {name: {"backupFileName": name, "version": 1}}}},
+        ]  # fmt: skip
+    write(home, TRANSCRIPT, *lines)
+    write(home, f"{PROJECT}/agent-a1b2c3d.jsonl", *lines)
+    sync(fresh(), [home])  # whatever Python still has to import is imported
+
+    def watched() -> tuple[list[str], list[str]]:
+        opened: list[str] = []
+        connected: list[str] = []
+
+        def see(event: str, arguments: tuple[Any, ...]) -> None:
+            if event in ("open", "os.open", "os.listdir", "os.scandir"):
+                opened.append(str(arguments[0]))
+            elif event.startswith(("socket.", "urllib.", "subprocess.", "os.system", "os.exec")):
+                connected.append(event)
+
+        sys.addaudithook(see)
+        sync(database, [home])
+        return opened, connected
+
+    opened, connected = Child(watched).result()
+    ours = (str(place), sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))
+    assert any(path.endswith(".jsonl") for path in opened)
+    assert [path for path in opened if not path.startswith(ours) and not path.isdigit()] == []
+    assert connected == []
+    check(database, home)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "existing"])
+def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
+    is_there: bool, place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    home, locked = place / "home", place / "locked"
+    write(home, TRANSCRIPT, user("hello", "u1"))
+    arguments = ["sync", str(home), "--db", str(locked / "index.db")]
+    assert main(arguments) == 0  # all modules that are needed are now imported
+    if not is_there:
+        shutil.rmtree(locked)
+        locked.mkdir()
+    for path in (place, *place.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    capfd.readouterr()
+    try:
+        code = as_nobody(lambda: main(arguments))
+    finally:
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o755)
+    words = capfd.readouterr().err
+    assert code == 5, words
+    assert words.count("\n") == 1, words
+    assert "bug" not in words
+
+
+def test_a_database_below_a_file_is_told_in_one_sentence(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    write(place / "home", TRANSCRIPT, user("hello", "u1"))
+    (place / "file").write_text("not a directory")
+    for below in ("x.db", "deeper/x.db"):
+        code = main(["sync", str(place / "home"), "--db", str(place / "file" / below)])
+        words = capsys.readouterr().err
+        assert code == 5, words
+        assert words.count("\n") == 1, words
+        assert "bug" not in words
