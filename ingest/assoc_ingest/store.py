@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from . import archive, keyed, model
 from .archive import Frame
 from .derive import refresh
-from .discover import Found
+from .discover import Found, Place, stored_path
 from .model import Checkpoint, Claim, KnownFile
 from .tail import Prefix
 from .touched import Touched
@@ -485,13 +485,21 @@ def _of(kind: type[_R], by_type: dict[type, list[Any]]) -> list[_R]:
     return by_type.get(kind, [])
 
 
-def known_files(connection: sqlite3.Connection, source_id: int) -> Iterator[KnownFile]:
-    """Yield the newest generation of every path of a source."""
+def known_files(
+    connection: sqlite3.Connection, source_id: int, place: Place | None = None
+) -> Iterator[KnownFile]:
+    """Yield every generation of every path of a source, or of a place in it; the newest last."""
+    where, start = "source_id = :source", ""
+    if place is not None and place.parts:
+        start = f"{stored_path(place.parts)}/"
+        where += " and path > :start and path < :end"  # '0' is the letter behind '/'
+    if place is not None and not place.is_deep:
+        where += " and instr(substr(path, length(:start) + 1), '/') = 0"
     for row in connection.execute(
         "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
         " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc"
-        " from files where source_id = ? order by path, generation",
-        (source_id,),
+        f" from files where {where} order by path, generation",
+        {"source": source_id, "start": start, "end": f"{start[:-1]}0"},
     ):
         fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
         yield KnownFile(*fields)

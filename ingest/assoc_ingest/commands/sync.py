@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from .options import database_option
-
-if TYPE_CHECKING:
-    from ..sync import Progress
+from .progress import progress_bar
 
 
 @click.command()
@@ -48,32 +43,8 @@ def sync(
     from ..sync import sync as run
 
     options = SyncOptions(source, full, dry_run, git)
-    with _progress() as progress:
+    with progress_bar() as progress:
         report = run(database, paths, options, progress)
     write_summary(report, as_json=as_json, dry_run=dry_run)
     if strict and (report.quarantined or report.unreadable):
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar in bytes on a terminal, and nothing elsewhere."""
-    import sys
-
-    from .. import display
-    from ..terminal import is_terminal
-
-    bar = click.progressbar(
-        length=1,  # known only when the directories have been walked: with the first call
-        label="Reading",
-        file=sys.stderr,
-        hidden=not is_terminal(sys.stderr),
-        item_show_func=lambda item: item,
-    )
-    with bar:
-
-        def advance(done: int, total: int) -> None:
-            bar.length = max(total, 1)
-            bar.update(done - bar.pos, f"{display.size(done)} of {display.size(total)}")
-
-        yield advance
