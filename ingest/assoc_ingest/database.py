@@ -19,6 +19,9 @@ from .errors import BusyError, DatabaseError
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
+LOG_LIMIT = 64 * 1024 * 1024
+"""Bytes to which the write-ahead log is cut when it begins anew: a larger one could not yet."""
+
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
@@ -126,7 +129,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
             "recursive_triggers = on",
             "cell_size_check = on",
             "mmap_size = 0",
-            "journal_size_limit = 67108864",
+            f"journal_size_limit = {LOG_LIMIT}",
             "cache_size = -32768",
             "temp_store = memory",
         ):

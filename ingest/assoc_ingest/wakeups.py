@@ -20,6 +20,8 @@ from threading import Event
 from typing import Protocol
 
 _STEP = 20  # milliseconds without a change that end a group of changes
+_SLOW_STEP = 40  # when it was quiet for a while: each step wakes the processor
+_QUIET = 60.0  # seconds after the last change, after which it is quiet
 _GROUP = 100  # milliseconds that a group takes at most
 _FIRST_RETRY = 0.1  # seconds; doubled with each failure
 _IS_RECURSIVE = sys.platform != "linux"
@@ -60,6 +62,7 @@ class SystemWatcher:
 
         self._failure = WatchfilesRustInternalError
         self._stop = stop
+        self._last_change = time.monotonic()
         try:
             # Where each directory is watched by itself, those that cannot be read are not among
             # them. To ignore a denied permission would be to ignore every other error too.
@@ -79,13 +82,18 @@ class SystemWatcher:
     def wait(self, seconds: float) -> set[str]:
         """Return the paths that changed."""
         milliseconds = max(1, int(seconds * 1000))
+        is_quiet = time.monotonic() - self._last_change > _QUIET
+        step = _SLOW_STEP if is_quiet else _STEP
         try:
-            changes = self._notify.watch(_GROUP, _STEP, milliseconds, self._stop)
+            changes = self._notify.watch(_GROUP, step, milliseconds, self._stop)
         except (self._failure, OSError) as error:
             raise DeafError(_reason(error)) from error
         if changes == "signal":
             raise KeyboardInterrupt
-        return set() if isinstance(changes, str) else {path for _, path in changes}
+        if isinstance(changes, str):  # the time is over, or the event is set
+            return set()
+        self._last_change = time.monotonic()
+        return {path for _, path in changes}
 
     def close(self) -> None:
         """Stop hearing."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Event
 
 from .changed import places_of
-from .database import writing
+from .database import LOG_LIMIT, writing
 from .discover import Root, recognised
 from .errors import BusyError, NotFoundError
 from .outcome import Report
@@ -38,7 +38,8 @@ from .when import now
 
 _TICK = 1.0  # seconds between two looks at the roots themselves
 _REST = 2  # times as long as the last pass took is the pause after it: a third of a core at most
-_LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log for each of which a pass waits a second
+_LONGEST_REST = 1.0  # seconds: after a first pass of minutes nobody wants to wait for more
+_LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that make a second's pause
 
 _PASSING = {
     sqlite3.SQLITE_BUSY,
@@ -229,8 +230,8 @@ class _Watch:
             log = Path(f"{self._database}-wal").stat().st_size
         except FileNotFoundError:
             log = 0
-        pause = max(seconds * _REST, log / _LOG_RATE if log >= _LOG_RATE else 0.0)
-        self._stop.wait(min(pause, self._rescan))
+        rest = min(seconds * _REST, _LONGEST_REST)
+        self._stop.wait(min(max(rest, (log - LOG_LIMIT) / _LOG_RATE), self._rescan))
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Move what was committed from the write-ahead log to the database, as far as readers let.
