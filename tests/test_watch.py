@@ -423,17 +423,17 @@ def test_a_log_that_cannot_be_emptied_slows_the_watch_down(
         append(home / TRANSCRIPT, "big " * 50_000)
         return [home / TRANSCRIPT]
 
-    limit, changes = 24_000_000, 40  # it is emptied at about 17 MB where nobody holds it
+    limit, changes = 20_000_000, 28  # it is emptied at about 17 MB where nobody holds it
     script = Script(*[change] * changes)
     with (
         patch("assoc_ingest.watch.LOG_LIMIT", limit),
         patch("assoc_ingest.watch._LOG_RATE", 1),
         patch("assoc_ingest.watch._REST", 0),
     ):
-        script.run(database, home, rescan=0.4)
+        script.run(database, home, rescan=0.05)
     reader.close()
     assert len(texts(database)) == 1 + changes
-    assert (0.4 in script.stop.pauses) == is_held
+    assert (0.05 in script.stop.pauses) == is_held
 
 
 def test_a_damaged_database_ends_the_watch(home: Path, fresh: Fresh) -> None:

@@ -61,7 +61,9 @@ def _summary(report: Report, dry_run: bool) -> str:
     gone = f"; {report.files_gone:,} gone, their rows stay" if report.files_gone else ""
     if not report.files_read:
         return f"Nothing new in {display.many(report.files_seen, 'file')}{gone}."
-    read = f"{display.many(report.files_read, 'file')} of {report.files_seen:,}"
+    read = display.many(report.files_read, "file")
+    if report.files_seen:
+        read = f"{read} of {report.files_seen:,}"
     size = display.size(report.bytes_read)
     if dry_run:
         return f"Would read {read}, {size}{gone}."

@@ -194,6 +194,8 @@ class _Watch:
             self._say_once(f"{error} Waiting for one to appear.")
             plan, self._is_first = Plan(), False
         report.seconds = time.monotonic() - started
+        if places is not None:
+            report.files_seen = 0  # how many there are, a look at some places does not tell
         if not plan.is_doubtful:
             self._report(report)
         self._rest(report.seconds)
@@ -201,6 +203,8 @@ class _Watch:
 
     def _report(self, report: Report) -> None:
         """Tell of what was read; of what could not be, once."""
+        back = set(report.roots) - set(report.missing_roots)
+        self._said.difference_update(map(_missing, back))
         if self._is_first or report.files_read or report.files_gone:
             self._written = True
             self._said.update(f"Could not read {path}: {why}" for path, why in report.unreadable)
