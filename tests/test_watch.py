@@ -855,3 +855,17 @@ def test_a_watch_that_is_killed_again_and_again_ends_with_the_same_rows(
     check(database, home.root)
     assert sync(database, [home.root]).files_read == 0
     assert THIRD not in str(expected)
+
+
+@posix
+def test_it_ends_at_once_even_if_a_reader_holds_an_old_state(home: Path, fresh: Fresh) -> None:
+    with watching(fresh(), home) as running:
+        reader = sqlite3.connect(running.database, isolation_level=None)
+        reader.execute("begin")
+        reader.execute("select count(*) from files").fetchone()
+        append(home / TRANSCRIPT, "unseen by the reader")
+        running.wait_for("unseen by the reader")
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(timeout=6) == 0  # a database in use is waited for longer
+        reader.close()
+    check(running.database, home)

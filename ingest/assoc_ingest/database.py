@@ -25,6 +25,7 @@ LOG_LIMIT = 64 * 1024 * 1024
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
+_CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
@@ -144,6 +145,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
 
 def _close_writer(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
+        connection.execute(f"pragma busy_timeout = {_CLOSING_TIMEOUT}").fetchall()
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
 
