@@ -28,7 +28,7 @@ from assoc_ingest.errors import (
 GOLDEN = Path(__file__).parent / "golden"
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
 AT = "2026-01-20T10:00:00.000Z"
-COMMANDS = ("sync", "search", "show", "list", "query", "status", "verify", "restore")
+COMMANDS = ("sync", "watch", "search", "show", "list", "query", "status", "verify", "restore")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}
 """What no way from a reading command leads to."""
 
 PRINTS = {"output", "terminal", "display", "search", "show"}
-"""What no way from a sync leads to: it returns a report."""
+"""What no way from a sync or a watch leads to: they return or tell a report."""
 
 HEAVY = {"datasette", "platformdirs", "sqlite_utils", "tabulate", "watchfiles", "genai_prices"}
 """Libraries that cost more to import than a command may take to start."""
@@ -168,6 +168,7 @@ def test_reading_and_writing_are_apart() -> None:
     for command in ("search", "show", "listing", "query", "status"):
         assert not reach(f"commands.{command}") & WRITES, command
     assert not reach("sync") & PRINTS
+    assert not reach("watch") & PRINTS
 
 
 def test_imports_have_no_cycle() -> None:

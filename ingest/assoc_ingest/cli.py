@@ -16,12 +16,14 @@ from .commands.options import verbose_option
 # In the order of a first day with the program.
 _COMMANDS = {
     "sync": "sync:sync",
+    "watch": "watch:watch",
     "search": "search:search",
     "show": "show:show",
     "list": "listing:listing",
     "query": "query:query",
     "stats": "stats:stats",
     "status": "status:status",
+    "service": "service:service",
     "verify": "verify:verify",
     "rebuild": "rebuild:rebuild",
     "restore": "restore:restore",

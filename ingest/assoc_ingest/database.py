@@ -24,6 +24,9 @@ DERIVATION = 1
 """How rows are derived from bytes. Raise it when a parser learns something that rows of files read
 long ago should have too: the next sync derives every table again (`rebuild`)."""
 
+LOG_LIMIT = 64 * 1024 * 1024
+"""Bytes to which the write-ahead log is cut when it begins anew: a larger one could not yet."""
+
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
 _BUSY_TIMEOUT = 10_000  # milliseconds
@@ -37,7 +40,7 @@ _SAFE = (
 )
 """Settings of every connection that may write."""
 
-_LOG_TIMEOUT = 300  # milliseconds that the end of a sync waits for readers to let go of the log
+_CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
@@ -178,7 +181,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
             *_SAFE,
             f"page_size = {_PAGE_SIZE}",
             "journal_mode = wal",
-            "journal_size_limit = 67108864",
+            f"journal_size_limit = {LOG_LIMIT}",
             "cache_size = -32768",
             "temp_store = memory",
         ):
@@ -193,7 +196,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
 
 def _close_writer(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
-        connection.execute(f"pragma busy_timeout = {_LOG_TIMEOUT}")
+        connection.execute(f"pragma busy_timeout = {_CLOSING_TIMEOUT}").fetchall()
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import UsageError
 from .model import KnownFile, Source
@@ -31,6 +33,17 @@ class Root:
 
     source: Source
     path: Path
+
+
+class Place(NamedTuple):
+    """A directory below a root whose files are looked at; if it is deep, with all below it."""
+
+    parts: tuple[str, ...]
+    is_deep: bool = True
+
+
+WHOLE = (Place(()),)
+"""All of a root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,11 @@ class Walk:
 
     symlinks: int = 0
     hard_links: int = 0
+    linked: int = 0
+    """Files that have several names, here or elsewhere."""
     unreadable: list[tuple[str, str]] | None = None
+    directories: dict[str, int] | None = None
+    """The directories that were listed, with their inodes."""
 
 
 def stored_path(parts: tuple[str, ...]) -> str:
@@ -88,20 +105,28 @@ def original_parts(path: str) -> tuple[str, ...]:
     return tuple((restored if is_same else path).split("/"))
 
 
-def walk(root: Root, seen: Walk) -> Iterator[Found]:
-    """Yield every regular file in the directories that the root's source wants, in byte order."""
+def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
+    """Yield every regular file in the directories that the root's source wants, in byte order.
+
+    With `places`, only what lies there, place by place; one that is no directory, or to which a
+    link leads, holds nothing.
+    """
     identities: set[tuple[int, int]] = set()
-    pending: list[tuple[tuple[str, ...], str]] = [((), str(root.path))]
+    pending: list[tuple[tuple[str, ...], str, bool]] = [
+        (place.parts, str(root.path.joinpath(*place.parts)), place.is_deep)
+        for place in sorted(apart(places), reverse=True)
+        if _is_wanted(root, place)
+    ]
     while pending:
-        parts, directory = pending.pop()
+        parts, directory, is_deep = pending.pop()
         directories = []
         for entry in _entries(directory, seen):
             here = (*parts, entry.name)
             if entry.is_symlink():
                 seen.symlinks += 1
             elif entry.is_dir(follow_symlinks=False):
-                if root.source.descends(here):
-                    directories.append((here, entry.path))
+                if is_deep and root.source.descends(here):
+                    directories.append((here, entry.path, True))
             elif entry.is_file(follow_symlinks=False):
                 found = _found(here, entry, seen)
                 if found is None:
@@ -115,13 +140,47 @@ def walk(root: Root, seen: Walk) -> Iterator[Found]:
         pending.extend(reversed(directories))
 
 
+def apart(places: Collection[Place]) -> set[Place]:
+    """Return places that do not overlap: those without what lies in another one."""
+    deep = {place.parts for place in places if place.is_deep}
+    return {
+        place
+        for place in places
+        if not any(place.parts[:length] in deep for length in range(len(place.parts)))
+        and (place.is_deep or place.parts not in deep)
+    }
+
+
+def _is_wanted(root: Root, place: Place) -> bool:
+    """Would a walk of the whole root come to this place?"""
+    path = root.path
+    for length, name in enumerate(place.parts, 1):
+        path /= name
+        if not root.source.descends(place.parts[:length]) or not _is_directory(path):
+            return False
+    return True
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
     try:
+        if seen.directories is not None:
+            seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
         with os.scandir(directory) as entries:
             return sorted(entries, key=lambda entry: os.fsencode(entry.name))
     except FileNotFoundError:
+        if seen.directories is not None:
+            seen.directories.pop(directory, None)
         return []  # it vanished since its parent was listed
     except OSError as error:
+        if seen.directories is not None:
+            seen.directories.pop(directory, None)
         if seen.unreadable is not None:
             seen.unreadable.append((directory, error.strerror or str(error)))
         return []
@@ -136,6 +195,7 @@ def _found(parts: tuple[str, ...], entry: os.DirEntry[str], seen: Walk) -> Found
         if seen.unreadable is not None:
             seen.unreadable.append((entry.path, error.strerror or str(error)))
         return None
+    seen.linked += status.st_nlink > 1
     return Found(
         parts,
         entry.path,

@@ -1,37 +1,52 @@
-"""What a sync has to do: which roots, which files changed in them, which are gone.
+"""What a sync has to do: which files changed below the roots, which are gone.
 
-The roots are those that the user names, or the defaults and all that were ever named. A file
-whose stat is as the last sync left it is not opened. A root that is missing, or a directory that
-cannot be listed, marks nothing as gone.
+A file whose stat is as the last sync left it is not opened. A root that is missing or empty (an
+unmounted disk leaves an empty directory), or a directory that cannot be listed, marks nothing gone.
+
+A plan may be limited to places where something has changed. What such a plan cannot tell makes it
+doubtful, and then all has to be looked at: a file that is missing may have moved anywhere, and of
+hard links the first counts, wherever it lies.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from .discover import ASSOCIATE, Root, Walk, default_roots, recognised, walk
-from .errors import NotFoundError, UsageError
+from .discover import (
+    WHOLE,
+    Place,
+    Root,
+    Walk,
+    apart,
+    walk,
+)
 from .forgotten import Forgotten
 from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .reading import Work
-from .sources import SOURCES
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
+
+Places = Mapping[Root, Collection[Place]]
+"""The places below each root to which a plan is limited."""
 
 
 @dataclass(slots=True)
 class Plan:
     """What a sync has to do, as the directories show it."""
 
+    roots: list[Root] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
     forgotten: Forgotten = field(default_factory=Forgotten)
+    directories: dict[str, int] = field(default_factory=dict)
+    """The directories that were listed, with their inodes."""
+    is_doubtful: bool = False
+    """The places to which it is limited do not tell what has to be done."""
 
     @property
     def bytes(self) -> int:
@@ -39,76 +54,48 @@ class Plan:
         return sum(_unread(work) for work in self.work)
 
 
-def find_roots(
-    connection: sqlite3.Connection | None,
-    given: list[Root],
-    only: str | None,
-    report: Report,
-) -> list[Root]:
-    """Return the roots to read: those given, else the defaults and the remembered ones.
-
-    Raises NotFoundError, which says where was looked, if there is none.
-    """
-    roots = {(root.source.name, root.path): root for root in given}
-    if not given:
-        looked = default_roots(os.environ, _project_paths(connection))
-        for path in looked:
-            if path.is_dir():
-                for root in _shaped(path, only):
-                    roots.setdefault((root.source.name, root.path), root)
-        for kind, path in _remembered(connection, only):
-            if not path.is_dir():
-                report.missing_roots.append(str(path))
-            elif kind in SOURCES:
-                roots.setdefault((kind, path), Root(SOURCES[kind], path))
-        if not roots and not report.missing_roots:
-            places = ", ".join(str(path) for path in looked if path.name != ASSOCIATE)
-            raise NotFoundError(
-                f"No home of a coding agent found (looked at {places}). "
-                "Name one: assoc-ingest sync PATH"
-            )
-    report.roots = [str(root.path) for root in roots.values()]
-    return list(roots.values())
-
-
-def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
-    """Return the directories of known projects that are on this disk."""
-    if connection is None:
-        return []
-    rows = connection.execute("select path from projects where on_disk = 1 order by path")
-    return [path for (path,) in rows]
-
-
-def _shaped(path: Path, only: str | None) -> list[Root]:
-    try:
-        return recognised(path, SOURCES, only)
-    except UsageError:  # a default directory that is there but holds nothing of ours
-        return []
-
-
-def _remembered(
-    connection: sqlite3.Connection | None, only: str | None
-) -> Iterator[tuple[str, Path]]:
-    if connection is None:
-        return
-    for kind, root in connection.execute("select kind, root from sources order by id"):
-        if only in (None, kind):
-            yield kind, Path(root)
-
-
 def make_plan(
-    connection: sqlite3.Connection | None, roots: Iterable[Root], report: Report, *, full: bool
+    connection: sqlite3.Connection | None,
+    roots: Iterable[Root],
+    report: Report,
+    *,
+    full: bool,
+    places: Places | None = None,
 ) -> Plan:
-    """Walk the roots and return what has to be read. With `full`, every file is looked at."""
-    plan = Plan(forgotten=load_forgotten(connection))
+    """Walk the roots and return what has to be read. With `full`, every file is looked at.
+
+    With `places`, only those are walked, and the plan may turn out to be doubtful.
+    """
+    plan = Plan(list(roots), forgotten=load_forgotten(connection))
     ids = source_ids(connection)
-    for root in roots:
+    linked = 0
+    for root in plan.roots:
         source_id = ids.get((root.source.name, str(root.path)))
-        known = {}
+        limits = WHOLE if places is None else apart(places[root])
+        known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
-            known = {file.path: file for file in known_files(connection, source_id)}
-        _plan_root(plan, root, source_id or 0, known, report, full)
+            for place in limits:
+                files = known_files(connection, source_id, place)
+                known.update((file.path, file) for file in files)
+        linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
+    if places is not None:
+        is_new_link = linked > 0 and bool(plan.work)
+        plan.is_doubtful = is_new_link or _may_have_moved(connection, plan)
     return plan
+
+
+def _may_have_moved(connection: sqlite3.Connection | None, plan: Plan) -> bool:
+    """Is something missing, or new that may be a known file under another name?"""
+    if plan.gone or connection is None:
+        return True
+    return any(
+        connection.execute(
+            "select 1 from files where inode = ? and device = ? and gone_at is null",
+            (work.found.inode, work.found.device),
+        ).fetchone()
+        for work in plan.work
+        if work.known is None
+    )
 
 
 def source_ids(connection: sqlite3.Connection | None) -> dict[tuple[str, str], int]:
@@ -126,10 +113,13 @@ def _plan_root(
     known: dict[str, KnownFile],
     report: Report,
     full: bool,
-) -> None:
-    seen = Walk(unreadable=report.unreadable)
+    places: Collection[Place],
+) -> Walk:
+    seen = Walk(unreadable=report.unreadable, directories=plan.directories)
     first_unreadable = len(report.unreadable)
-    for found in walk(root, seen):
+    is_bare = True
+    for found in walk(root, seen, places):
+        is_bare = False
         path = found.path
         file = known.pop(path, None)
         if file is not None and found.is_as(file) and not full:
@@ -142,11 +132,26 @@ def _plan_root(
         forgotten = plan.forgotten.keys_in(str(root.path))
         plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
+    if is_bare and places == WHOLE and known and _is_empty(root):
+        report.missing_roots.append(str(root.path))
+        return seen
     hidden = [f"{place}/" for place, _ in report.unreadable[first_unreadable:]]
     for file in known.values():
         place = f"{root.path}/{file.path}"
         if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
             plan.gone.append((root, file))
+    return seen
+
+
+def _is_empty(root: Root) -> bool:
+    """Is nothing in the root's directory, or nothing there at all?"""
+    try:
+        with os.scandir(root.path) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # that it cannot be read is told otherwise
 
 
 def _unread(work: Work) -> int:

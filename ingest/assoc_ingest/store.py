@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from . import archive, keyed, model
 from .archive import Frame
 from .derive import refresh
-from .discover import Found
+from .discover import Found, Place, stored_path
 from .errors import BusyError
 from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
@@ -549,10 +549,19 @@ _KNOWN = (
 )
 
 
-def known_files(connection: sqlite3.Connection, source_id: int) -> Iterator[KnownFile]:
-    """Yield all files of a source: of every path the newest generation last."""
+def known_files(
+    connection: sqlite3.Connection, source_id: int, place: Place | None = None
+) -> Iterator[KnownFile]:
+    """Yield every generation of every path of a source, or of a place in it; the newest last."""
+    where, start = "source_id = :source", ""
+    if place is not None and place.parts:
+        start = f"{stored_path(place.parts)}/"
+        where += " and path > :start and path < :end"  # '0' is the letter behind '/'
+    if place is not None and not place.is_deep:
+        where += " and instr(substr(path, length(:start) + 1), '/') = 0"
     rows = connection.execute(
-        f"{_KNOWN} where source_id = ? order by path, generation", (source_id,)
+        f"{_KNOWN} where {where} order by path, generation",
+        {"source": source_id, "start": start, "end": f"{start[:-1]}0"},
     )
     return map(_known, rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -38,11 +39,36 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
         say(f"{pieces} could not be understood. To see them: assoc-ingest list issues")
 
 
+def write_news(news: Report | str, *, as_json: bool) -> None:
+    """Print what a watch tells, at once: words, or with `as_json` one JSON object on a line.
+
+    A sentence becomes `{"event": "notice", "text": ...}`, a report `{"event": "pass", ...}` with
+    the columns of `sync_runs` and some more.
+    """
+    if as_json:
+        write([safe_json(_news(news)) + "\n"])
+        sys.stdout.flush()
+    elif isinstance(news, str):
+        say(news)
+    else:
+        write_summary(news, as_json=False, dry_run=False)
+
+
+def _news(news: Report | str) -> dict[str, object]:
+    if isinstance(news, str):
+        return {"event": "notice", "text": news}
+    columns = (*_COLUMNS, "files_gone", "quarantined", "missing_roots", "unreadable")
+    shown = {name: getattr(news, name) for name in columns}
+    return {"event": "pass", **shown, "seconds": round(news.seconds, 3)}
+
+
 def _summary(report: Report, dry_run: bool) -> str:
     gone = f"; {report.files_gone:,} gone, their rows stay" if report.files_gone else ""
     if not report.files_read:
         return f"Nothing new in {display.many(report.files_seen, 'file')}{gone}."
-    read = f"{display.many(report.files_read, 'file')} of {report.files_seen:,}"
+    read = display.many(report.files_read, "file")
+    if report.files_seen:
+        read = f"{read} of {report.files_seen:,}"
     size = display.size(report.bytes_read)
     if dry_run:
         return f"Would read {read}, {size}{gone}."

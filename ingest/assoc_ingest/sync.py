@@ -23,9 +23,10 @@ from .batches import Batches
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Report
-from .plan import find_roots, make_plan, match_moved
-from .reading import read
+from .plan import Places, Plan, make_plan, match_moved
+from .reading import Opened, Part, Step, read
 from .rebuild import is_due, rebuild_into
+from .roots import find_roots
 from .sources import SOURCES
 from .when import now
 
@@ -45,6 +46,8 @@ class SyncOptions:
     """Only say what would be read."""
     git: bool = False
     """Ask git about the projects that are on this disk."""
+    only_news: bool = False
+    """Leave no trace in the database of a run that read nothing and missed nothing."""
 
 
 def sync(
@@ -68,7 +71,7 @@ def sync(
     else:
         if not database.exists():
             find_roots(None, given, options.source, Report(""))  # raises before one is made
-        with writing(database) as connection, _uncollected():
+        with writing(database) as connection:
             sync_into(connection, given, options, report, progress)
     report.seconds = time.monotonic() - started
     return report
@@ -103,45 +106,106 @@ def sync_into(
     options: SyncOptions,
     report: Report,
     progress: Progress | None = None,
-) -> None:
+    *,
+    places: Places | None = None,
+    is_stopped: Callable[[], bool] | None = None,
+) -> Plan:
     """Do it all on the writer's connection, and leave a row in `sync_runs` that says how it went.
 
-    Fills in `report`. Raises NotFoundError and sqlite3.Error as `sync` does.
+    Fills in `report`, and returns the plan. With `places`, only those are looked at, and if their
+    plan is doubtful nothing is done. When `is_stopped` says so, the batch is finished, and what is
+    left is for the next sync. Raises NotFoundError and sqlite3.Error as `sync` does.
     """
-    progress = progress or (lambda done, total: None)
     try:
-        if is_due(connection):
-            report.files_rebuilt = rebuild_into(connection).files
-        roots = find_roots(connection, given, options.source, report)
-        _remember(connection, roots, report)
-        plan = make_plan(connection, roots, report, full=options.full)
-        moved = match_moved(plan)
-        gone = [file.id for _, file in plan.gone if file.id not in moved]
-        report.files_gone = len(gone)
-        if plan.work or gone:
-            _record_start(connection, report)
-        total = plan.bytes
-        with Batches(connection, report, lambda done: progress(done, total)) as batches:
-            for step in read(plan.work, thorough=options.full):
-                batches.take(step)
-            batches.mark_gone(gone)
-        if report.rows:
-            from .prices import refresh_prices
-
-            refresh_prices(connection)
-        directories.look_at_projects(connection)
-        if options.git:
-            directories.ask_git(connection)
+        with _uncollected():
+            if is_due(connection):
+                report.files_rebuilt = rebuild_into(connection).files
+            plan = _plan(connection, given, options, report, places)
+            if not plan.is_doubtful:
+                _carry_out(connection, plan, options, report, progress, is_stopped)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
     finally:
-        _record_end(connection, report)
+        if not options.only_news or report.files_read or report.files_gone:
+            _record_end(connection, report)
+    return plan
 
 
-def _remember(connection: sqlite3.Connection, roots: Iterable[Root], report: Report) -> None:
-    """Make or refresh the rows of the roots."""
+def _plan(
+    connection: sqlite3.Connection,
+    given: list[Root],
+    options: SyncOptions,
+    report: Report,
+    places: Places | None,
+) -> Plan:
+    if places is not None:
+        return make_plan(connection, places, report, full=options.full, places=places)
+    roots = find_roots(connection, given, options.source, report)
+    _remember(connection, roots, report, only_news=options.only_news)
+    return make_plan(connection, roots, report, full=options.full)
+
+
+def _carry_out(
+    connection: sqlite3.Connection,
+    plan: Plan,
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None,
+    is_stopped: Callable[[], bool] | None,
+) -> None:
+    progress = progress or (lambda done, total: None)
+    moved = match_moved(plan)
+    gone = [file.id for _, file in plan.gone if file.id not in moved]
+    report.files_gone = len(gone)
+    if (plan.work or gone) and not options.only_news:
+        _record_start(connection, report)
+    total = plan.bytes
+    with Batches(connection, report, lambda done: progress(done, total)) as batches:
+        for step in _until(is_stopped, read(plan.work, thorough=options.full)):
+            batches.take(step)
+        batches.mark_gone(gone)
+    _look_around(connection, plan, options, report)
+
+
+def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps until it is time to stop, and then to where a batch may end."""
+    may_end = True
+    for step in steps:
+        if may_end and is_stopped is not None and is_stopped():
+            return
+        yield step
+        may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
+
+
+def _look_around(
+    connection: sqlite3.Connection, plan: Plan, options: SyncOptions, report: Report
+) -> None:
+    """Take in what follows from no file: prices, and which projects are on this disk."""
+    if report.rows:
+        from .prices import refresh_prices
+
+        refresh_prices(connection)
+    directories.look_at_projects(connection)
+    if options.git:
+        directories.ask_git(connection)
+    if options.only_news and (report.files_read or report.files_gone):
+        connection.executemany(
+            "update sources set last_synced_at = ? where kind = ? and root = ?",
+            ((report.started_at, root.source.name, str(root.path)) for root in plan.roots),
+        )
+
+
+def _remember(
+    connection: sqlite3.Connection, roots: list[Root], report: Report, *, only_news: bool
+) -> None:
+    """Make or refresh the rows of the roots; with `only_news`, if one came, went or returned."""
     seen = report.started_at
+    if only_news:
+        there = set(connection.execute("select kind, root from sources where gone_at is null"))
+        is_known = all((root.source.name, str(root.path)) in there for root in roots)
+        if is_known and not {root for _, root in there} & set(report.missing_roots):
+            return
     connection.execute("begin immediate")
     connection.executemany(
         "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"

@@ -24,7 +24,7 @@ def verify(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest verify
     """
-    from ..verdict import write_verdict
+    from ..verdict_report import write_verdict
     from ..verify import verify as run
 
     with progress_in_bytes("Checking") as progress:

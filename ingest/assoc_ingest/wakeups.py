@@ -1,0 +1,192 @@
+"""What the operating system tells of changes: a reason to look, never a reason not to.
+
+Linux is asked about exactly the directories that a sync walks, each by itself: watching a root with
+all below it would follow links out of it, and take in caches and whole repositories. Elsewhere the
+system watches a root as a whole and follows nothing. A new directory means a new watcher, which
+costs 30 microseconds for each directory; what happened meanwhile is found by looking at what is
+newly heard of.
+
+Watching can fail at any time: too many directories, one that vanished, a file name that is not
+UTF-8. It is then tried again, later and later, and until then nothing wakes anybody.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from threading import Event
+from typing import Protocol
+
+_STEP = 20  # milliseconds without a change that end a group of changes
+_SLOW_STEP = 40  # when it was quiet for a while: each step wakes the processor
+_QUIET = 60.0  # seconds after the last change, after which it is quiet
+_GROUP = 100  # milliseconds that a group takes at most
+_FIRST_RETRY = 0.1  # seconds; doubled with each failure
+_IS_RECURSIVE = sys.platform != "linux"
+
+
+class DeafError(Exception):
+    """The system cannot tell of changes. `is_passing`: because a directory has just vanished."""
+
+    def __init__(self, reason: str, *, is_passing: bool = False) -> None:
+        super().__init__(reason)
+        self.is_passing = is_passing
+
+
+class Watcher(Protocol):
+    """Hears of changes in the directories that it was opened for."""
+
+    def wait(self, seconds: float) -> set[str]:
+        """Return the paths that changed, as soon as some did; none after `seconds` or a stop.
+
+        Raises DeafError if it will hear nothing any more.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop hearing."""
+        ...
+
+
+OpenWatcher = Callable[[Collection[str], Event], Watcher]
+"""Opens a watcher of directories, which returns when the event is set. Raises DeafError."""
+
+
+class SystemWatcher:
+    """The watcher of this operating system."""
+
+    def __init__(self, directories: Collection[str], stop: Event) -> None:
+        from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
+
+        self._failure = WatchfilesRustInternalError
+        self._stop = stop
+        self._last_change = time.monotonic()
+        try:
+            # Where each directory is watched by itself, those that cannot be read are not among
+            # them. To ignore a denied permission would be to ignore every other error too.
+            self._notify = RustNotify(
+                sorted(filter(_is_text, directories)),
+                False,  # no debugging output
+                False,  # no polling
+                0,
+                _IS_RECURSIVE,
+                _IS_RECURSIVE,  # ignore what may not be read
+            )
+        except FileNotFoundError as error:
+            raise DeafError(str(error), is_passing=True) from error
+        except (WatchfilesRustInternalError, OSError) as error:
+            raise DeafError(_reason(error)) from error
+
+    def wait(self, seconds: float) -> set[str]:
+        """Return the paths that changed."""
+        milliseconds = max(1, int(seconds * 1000))
+        is_quiet = time.monotonic() - self._last_change > _QUIET
+        step = _SLOW_STEP if is_quiet else _STEP
+        try:
+            changes = self._notify.watch(_GROUP, step, milliseconds, self._stop)
+        except (self._failure, OSError) as error:
+            raise DeafError(_reason(error)) from error
+        if changes == "signal":
+            raise KeyboardInterrupt
+        if isinstance(changes, str):  # the time is over, or the event is set
+            return set()
+        self._last_change = time.monotonic()
+        return {path for _, path in changes}
+
+    def close(self) -> None:
+        """Stop hearing."""
+        self._notify.close()
+
+
+def _is_text(path: str) -> bool:
+    """Can the path be told to the system? One that is not UTF-8 is only looked at in time."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    if "watch limit" in str(error):
+        return "too many directories for fs.inotify.max_user_watches"
+    return str(error)
+
+
+class Wakeups:
+    """Hears of changes as well as the system allows, and of none when it does not."""
+
+    def __init__(
+        self, stop: Event, longest_retry: float, tell: Callable[[str], None], opened: OpenWatcher
+    ) -> None:
+        self._stop = stop
+        self._longest_retry = longest_retry
+        self._tell = tell
+        self._open = opened
+        self._watcher: Watcher | None = None
+        self._heard: dict[str, int] = {}
+        self._failures = 0
+        self._opened_at = self._retry_at = 0.0
+
+    def listen(self, roots: Collection[Path], directories: dict[str, int]) -> set[str]:
+        """Listen to all these directories; return those that were not heard of before.
+
+        `directories` are those of a walk below `roots`, with their inodes.
+        """
+        wanted = directories
+        if _IS_RECURSIVE:
+            wanted = {str(root): directories.get(str(root), 0) for root in roots}
+        is_heard = self._watcher is not None and wanted.items() <= self._heard.items()
+        if is_heard or not wanted or time.monotonic() < self._retry_at:
+            return set()
+        new = {path for path, inode in wanted.items() if self._heard.get(path) != inode}
+        self.close()  # first: the number of watches is limited
+        try:
+            self._watcher = self._open(list(wanted), self._stop)
+        except DeafError as error:
+            self._fail(error)
+            return set()
+        self._heard, self._opened_at = dict(wanted), time.monotonic()
+        return new
+
+    def wait(self, seconds: float) -> set[str]:
+        """Return the paths that changed; none after `seconds`, or after a stop."""
+        if self._watcher is None:
+            until_retry = max(0.0, self._retry_at - time.monotonic())
+            self._stop.wait(min(seconds, until_retry) if self._retry_at else seconds)
+            return set()
+        try:
+            changed = self._watcher.wait(seconds)
+        except DeafError as error:
+            if time.monotonic() - self._opened_at > self._longest_retry:
+                self._failures = 0
+            self.forget()
+            self._fail(error)
+            return set()
+        for path in changed & self._heard.keys():
+            del self._heard[path]  # the directory may be another one of the same name and inode
+        return changed
+
+    def forget(self) -> None:
+        """Take it that nothing is heard: the next `listen` begins anew."""
+        self.close()
+        self._heard = {}
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+
+    def _fail(self, error: DeafError) -> None:
+        self._heard = {}
+        wait = min(self._longest_retry, _FIRST_RETRY * 2**self._failures)
+        self._retry_at = time.monotonic() + wait
+        self._failures = min(self._failures + 1, 30)
+        if not error.is_passing:
+            self._tell(
+                f"The system does not tell of all changes ({error}); "
+                f"they are found within {self._longest_retry:g} s."
+            )
