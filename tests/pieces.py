@@ -57,5 +57,5 @@ def killed_at(step: int) -> Iterator[None]:
         with patch.object(database.sqlite3, "connect", connect_mortal):
             yield
     finally:
-        if opened:
-            opened[0].close()
+        for connection in set(opened):
+            connection.close()

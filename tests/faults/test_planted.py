@@ -155,7 +155,7 @@ def stale_rows() -> Any:
         for table in ("tool_calls", "usage", "issues", "line_types", "transcripts"):
             batch.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
 
-    return patch.object(Batch, "_clear", clear)
+    return patch.object(Batch, "_begin_anew", clear)
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def torn_line_consumed() -> Any:
     def stretches(descriptor: int, start: int, size: int, complete: object) -> Iterator[Stretch]:
         data = read_at(descriptor, size - start, start)
         if data:
-            lines = tail._lines(start, data)
+            lines = tail.lines_of(start, data)
             yield Stretch(start, data, [Line(*line) for line in lines])
 
     return patch.object(reading, "stretches", stretches)

@@ -33,7 +33,7 @@ MEBIBYTE = 1024 * 1024
 @contextmanager
 def no_lock() -> Iterator[None]:
     """The lock file locks nobody out."""
-    with patch("assoc_ingest.database._locked", lambda path: nullcontext()):
+    with patch("assoc_ingest.database.locked", lambda path: nullcontext()):
         yield
 
 
