@@ -38,10 +38,15 @@ from tests.writing import (
 
 from assoc_ingest import archive
 from assoc_ingest.compact import compact
+from assoc_ingest.database import open_reader
 from assoc_ingest.forget import Forgetting, forget
+from assoc_ingest.rebuild import rebuild
+from assoc_ingest.restore import restore
+from assoc_ingest.selection import select_all
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.targets import Target
 from assoc_ingest.tombstones import remember, tombstones
+from assoc_ingest.verify import verify
 
 SECRET = "Qwertzuiop77"
 SIDE = f"{PROJECT}/{SESSION}"
@@ -500,3 +505,34 @@ def test_the_agents_files_are_untouched(database: Path, home: Path) -> None:
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     forgotten(database)
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+# -- beside the other commands -------------------------------------------------------------------
+
+
+def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path) -> None:
+    """`verify` finds nothing, before and after `rebuild`; `restore` gives back the rest."""
+    forgotten(database)
+    for step in (lambda: None, lambda: rebuild(database), lambda: sync(database, [home])):
+        step()
+        verdict = verify(database)
+        assert verdict.findings == []
+        assert traces(database) == []
+        check(database)
+    assert not [warning for warning in verdict.warnings if warning.check == "disk"]
+    with open_reader(database) as connection:
+        restored = list(restore(connection, select_all(connection), place / "restored"))
+    by_path = {file.path: file for file in restored}
+    assert by_path["history.jsonl"].status == "written"
+    assert "forgotten" in (by_path["history.jsonl"].note or "")
+    assert not [file for file in restored if file.status == "refused"]
+    assert (place / "restored" / "history.jsonl").stat().st_size == (
+        home / "history.jsonl"
+    ).stat().st_size
+
+
+def test_a_sync_reports_nothing_that_it_leaves_out(database: Path, home: Path) -> None:
+    forgotten(database)
+    for options in (SyncOptions(), SyncOptions(full=True)):
+        rebuild(database)
+        assert sync(database, [home], options).quarantined == 0

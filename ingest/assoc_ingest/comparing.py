@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from . import model
+from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
 from .writers import CONTEXT, INSERTS
@@ -224,8 +225,10 @@ class Comparison:
 
     def _condition(self, kind: type) -> str | None:
         """Return which rows are compared, None if none are."""
-        if kind is model.Issue and not self._is_log:
-            return "quarantined = 0"  # the others are of a later version, which is not archived
+        if kind is model.Issue:
+            # Of a document, the others are of a later version, which is not archived.
+            is_read = "1" if self._is_log else "quarantined = 0"
+            return f"{is_read} and reason <> '{LEFT_OUT}'"
         if kind is model.Task or (kind is model.InboxItem and not self._is_log):
             # They outlive the document; while it is missing nothing is to be compared.
             return "gone_at is null" if self._known.gone_at is None else None

@@ -71,6 +71,14 @@ def load(connection: sqlite3.Connection | None) -> Forgotten:
     )
 
 
+def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
+    """Is something of this file left out, so that its archive has not all the bytes of it?"""
+    row = connection.execute(
+        "select 1 from issues where file_id = ? and reason = ? limit 1", (file_id, LEFT_OUT)
+    ).fetchone()
+    return row is not None
+
+
 def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
     """Does the path give the file to one of these conversations?
 

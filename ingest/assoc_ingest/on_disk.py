@@ -14,6 +14,7 @@ from pathlib import Path
 
 from . import display
 from .discover import Found, Root, Walk, walk
+from .forgotten import Forgotten, load
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
 from .reading import is_odd
 from .replay import claim_of
@@ -57,6 +58,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
     """Compare the checksums of all files that are not gone with the files themselves."""
     seen = OnDisk()
     broken = {id_ for (id_,) in connection.execute(_BROKEN)}
+    forgotten = load(connection)
     roots = connection.execute("select id, kind, root from sources order by id").fetchall()
     for source_id, kind, place in roots:
         if kind not in SOURCES:
@@ -64,20 +66,26 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
         path = Path(place)
         if path.is_dir():
             known = {file.path: file for file in known_files(connection, source_id)}
-            _compare_root(Root(SOURCES[kind], path), known, broken, seen, advance)
+            _compare_root(Root(SOURCES[kind], path), known, forgotten, broken, seen, advance)
         else:
             seen.missing_roots.append(place)
     return seen
 
 
 def _compare_root(
-    root: Root, known: dict[str, KnownFile], broken: set[int], seen: OnDisk, advance: Advance
+    root: Root,
+    known: dict[str, KnownFile],
+    forgotten: Forgotten,
+    broken: set[int],
+    seen: OnDisk,
+    advance: Advance,
 ) -> None:
     listing = Walk(unreadable=[])
     for found in walk(root, listing):
         file = known.pop(found.path, None)
         if file is None:
-            if root.source.claim(found.parts) is not None:
+            claim = root.source.claim(found.parts)
+            if claim is not None and not forgotten.covers(str(root.path), found.path, claim):
                 seen.changed.append(found.location)
         elif file.gone_at is not None:
             seen.changed.append(found.location)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from .errors import NotFoundError, UsageError
+from .forgotten import is_left_out
 from .model import KnownFile
 from .named import find_session
 from .store import known_file
@@ -45,6 +46,8 @@ class Selected:
     source_id: int
     has_unread: bool
     """Something in it could not be read. Of a document the archive has the version before."""
+    is_left_out: bool = False
+    """Something in it is forgotten, and is not in the archive."""
 
 
 def select_all(connection: sqlite3.Connection, generation: int | None = None) -> list[Selected]:
@@ -120,5 +123,6 @@ def _selected(
         place = (source_id, known.path)
         before = newest.get(place)
         if before is None or before.known.generation < known.generation:
-            newest[place] = Selected(known, kind, root, source_id, bool(has_unread))
+            left_out = is_left_out(connection, file_id)
+            newest[place] = Selected(known, kind, root, source_id, bool(has_unread), left_out)
     return [newest[place] for place in sorted(newest)]

@@ -443,7 +443,7 @@ class Batch:
         quarantined = sum(issue.quarantined for issue in issues)
         self.written.issues += len(issues)
         # What is left out on purpose is a piece without a record, but no failure to report.
-        self.written.quarantined += quarantined - sum(i.reason == LEFT_OUT for i in issues)
+        self.written.quarantined += sum(i.quarantined for i in issues if i.reason != LEFT_OUT)
         if not quarantined:
             return issues
         self._flush()  # issues of earlier stretches are counted in the table

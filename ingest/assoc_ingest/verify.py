@@ -23,6 +23,7 @@ from . import archive, invariants, surroundings
 from .comparing import Comparison, scratch
 from .database import checking
 from .errors import ArchiveError
+from .forgotten import is_left_out
 from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .on_disk import compare_with_disk
 from .replay import claim_of, replay
@@ -229,6 +230,8 @@ class _Checked:
 
     @property
     def are_as_stored(self) -> bool:
-        """Have the bytes the checksums of what was read?"""
+        """Have the bytes the checksums of what was read? What is forgotten is blank in them."""
         stored = self._known.checkpoint
-        return stored.head_hash is None or self.prefix.checkpoint() == stored
+        if stored.head_hash is None or self.prefix.checkpoint() == stored:
+            return True
+        return is_left_out(self._connection, self._known.id)
