@@ -75,17 +75,13 @@ def test_every_file_and_module_that_a_document_names_is_there() -> None:
         assert modules <= known, name
 
 
-AWAITED = {f"tests/test_{name}.py" for name in ("watch", "verify", "rebuild", "forget", "web")}
-"""Files that a page may name before they are there."""
-
-
 def test_every_test_that_a_page_names_exists() -> None:
     for path in DOCUMENTS:
         named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text("utf-8"))
         assert named or path.name != "promises.md"
         for file, test in named:
             there = (ROOT / file).read_text("utf-8") if (ROOT / file).exists() else None
-            assert there is not None or (file in AWAITED and not test), f"{path.name}: {file}"
+            assert there is not None, f"{path.name}: {file}"
             assert not test or f"def {test}(" in there, f"{path.name}: {file}::{test}"
 
 

@@ -47,8 +47,10 @@ from tests.writing import (
 
 from assoc_ingest import archive
 from assoc_ingest.outcome import Report
+from assoc_ingest.rebuild import rebuild
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.tail import open_regular
+from assoc_ingest.verify import verify
 
 SIDE = f"{PROJECT}/{SESSION}"
 LOGS = (
@@ -331,8 +333,16 @@ class Homes(RuleBasedStateMachine):
         event(f"{len(done)} of two syncs were done")
         check(self.database, self.home)
 
-    # A rule that rebuilds the tables from the archive belongs here: after it `check` holds, and
-    # the next `sync_and_compare` finds no difference.
+    @rule(chunk=st.integers(100, 2000), batch=st.sampled_from([500, 10**9]))
+    def rebuild(self, chunk: int, batch: int) -> None:
+        """What is derived from the archive is what syncs derived from the files."""
+        before = comparable(self.database)
+        with read_in_pieces(chunk, batch):
+            rebuild(self.database)
+        check(self.database)
+        after = comparable(self.database)
+        assert_same({**after, "files": []}, {**before, "files": []})
+        assert verify(self.database).findings == []
 
     @rule(full=st.booleans())
     def sync_and_compare(self, full: bool) -> None:

@@ -25,6 +25,7 @@ from unittest.mock import patch
 import pytest
 from tests.child import NOBODY, Child
 from tests.dump import assert_same, check, connect, dump
+from tests.faults.amounts import times
 from tests.faults.changing import Home
 from tests.pieces import read_in_pieces
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
@@ -46,8 +47,6 @@ NEVER = 1000.0
 """Seconds to a rescan that no test lives to see: only a notice can have woken the watch."""
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting."""
-FAULTS = 40 if "ASSOC_FAULTS" in os.environ else 1
-"""How many times as long the watch is killed again and again."""
 
 
 @pytest.fixture
@@ -816,7 +815,7 @@ def test_nobody_else_writes_meanwhile(home: Path, fresh: Fresh) -> None:
 
 
 @posix
-@pytest.mark.parametrize("seed", range(2 * FAULTS))
+@pytest.mark.parametrize("seed", range(times(2)))
 def test_a_watch_that_is_killed_again_and_again_ends_with_the_same_rows(
     seed: int, place: Path, fresh: Fresh
 ) -> None:
