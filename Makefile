@@ -2,7 +2,7 @@
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: help setup test thorough faults fuzz golden lint format types docs docs-check check wheel bench home ci
+.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench home ci
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -20,6 +20,9 @@ thorough: ## run the property tests with many more examples
 faults: ## try ten times as many kills, failing writes, torn logs and histories as the tests do
 	ASSOC_FAULTS=10 $(BIN)/pytest -n auto tests/faults tests/test_incremental_equals_full.py \
 		tests/test_watch.py -k "not fuzz"
+
+soak: ## for an hour, kill a watch every few seconds while files change
+	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}
 
 fuzz: ## give damaged lines to each parser for five minutes, other ones each time
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \

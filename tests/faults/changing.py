@@ -24,8 +24,10 @@ Fresh = Callable[[], Path]
 class Home:
     """A home that changes at random, as agents change it."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, uuids: int = 60) -> None:
+        """With few `uuids`, most lines stand in several files, as forks repeat them."""
         self.root = root
+        self._uuids = uuids
         self._random = random.Random(seed)
         self._count = 0
         for _ in range(6):
@@ -74,7 +76,7 @@ class Home:
     def _lines(self) -> bytes:
         lines = []
         for _ in range(self._random.randint(1, 12)):
-            number = self._random.randint(0, 60)
+            number = self._random.randint(0, self._uuids)
             uuid, tool = f"u{number}", f"toolu_{number % 9}"
             lines.append(
                 self._random.choice(
