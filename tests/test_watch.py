@@ -276,7 +276,16 @@ def test_looking_at_what_did_not_change_writes_nothing(home: Path, fresh: Fresh)
     assert len(script.told) == 1
 
 
-def test_a_pass_that_read_something_leaves_its_row_and_is_told(home: Path, fresh: Fresh) -> None:
+@pytest.mark.parametrize(("seconds", "rows_left"), [(600.0, [3]), (0.0, [1, 1, 1])])
+def test_a_pass_that_read_something_is_told_and_counted(
+    seconds: float,
+    rows_left: list[int],
+    home: Path,
+    fresh: Fresh,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Passes soon after each other share a row."""
+    monkeypatch.setattr("assoc_ingest.watch._RUN", seconds)
     database = fresh()
 
     def change() -> list[Path]:
@@ -288,10 +297,10 @@ def test_a_pass_that_read_something_leaves_its_row_and_is_told(home: Path, fresh
     assert [(news.files_read, news.rows) for news in script.told if isinstance(news, Report)] == [
         (1, 1)
     ] * 3
-    rows = _query(database, "select rows, error, finished_at is null from sync_runs")
-    assert [tuple(row) for row in rows] == [(1, None, 0)] * 3
+    rows = _query(database, "select files_read, rows, error, finished_at is null from sync_runs")
+    assert [tuple(row) for row in rows] == [(count, count, None, 0) for count in rows_left]
     synced = _query(database, "select last_synced_at from sources")[0][0]
-    assert synced == _query(database, "select max(started_at) from sync_runs")[0][0]
+    assert synced >= _query(database, "select max(started_at) from sync_runs")[0][0]
 
 
 def test_a_system_that_tells_nothing_is_told_of_once_and_asked_again(

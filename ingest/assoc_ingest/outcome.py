@@ -19,6 +19,8 @@ class Report:
     rows: int = 0
     issues: int = 0
     error: str | None = None
+    is_continued: bool = False
+    """The row `id` has the counts of passes before; those of this one are added."""
     files_seen: int = 0
     files_gone: int = 0
     files_rebuilt: int = 0

@@ -231,17 +231,24 @@ def _record_start(connection: sqlite3.Connection, report: Report) -> None:
 def _record_end(connection: sqlite3.Connection, report: Report) -> None:
     report.finished_at = now()
     columns = ("started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error")
-    values = [getattr(report, column) for column in columns]
+    values = {column: getattr(report, column) for column in columns}
+    if report.id is None:
+        statement = (
+            f"insert into sync_runs ({', '.join(columns)})"
+            f" values ({', '.join(f':{column}' for column in columns)}) returning id"
+        )
+    elif report.is_continued:
+        counts = ("files_read", "bytes_read", "rows", "issues")
+        added = ", ".join(f"{column} = {column} + :{column}" for column in counts)
+        statement = (
+            f"update sync_runs set finished_at = :finished_at, error = :error, {added}"
+            " where id = :id returning id"
+        )
+    else:
+        assignments = ", ".join(f"{column} = :{column}" for column in columns)
+        statement = f"update sync_runs set {assignments} where id = :id returning id"
     try:
-        if report.id is None:
-            report.id = connection.execute(
-                f"insert into sync_runs ({', '.join(columns)}) values (?, ?, ?, ?, ?, ?, ?)", values
-            ).lastrowid
-        else:
-            assignments = ", ".join(f"{column} = ?" for column in columns)
-            connection.execute(
-                f"update sync_runs set {assignments} where id = ?", (*values, report.id)
-            )
+        (report.id,) = connection.execute(statement, {**values, "id": report.id}).fetchone()
     except sqlite3.Error:
         if report.error is None:  # else the first error is the one to tell
             raise

@@ -39,6 +39,7 @@ from .when import now
 _TICK = 1.0  # seconds between two looks at the roots themselves
 _REST = 2  # times as long as the last pass took is the pause after it: a third of a core at most
 _LONGEST_REST = 1.0  # seconds: after a first pass of minutes nobody wants to wait for more
+_RUN = 600.0  # seconds of a watch that are one row of sync_runs: else a year would leave millions
 _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that make a second's pause
 
 _PASSING = {
@@ -115,6 +116,8 @@ class _Watch:
         self._places: dict[Path, tuple[int, int] | None] = {}
         self._next_rescan = 0.0
         self._written = False
+        self._run_id: int | None = None
+        self._run_ends = 0.0
 
     def run(self) -> None:
         """Hold the database until it is time to stop; hold it anew when it failed."""
@@ -134,7 +137,7 @@ class _Watch:
 
     def _keep_up(self, connection: sqlite3.Connection) -> None:
         """Pass after pass, until it is time to stop or the database is another file."""
-        identity = _identity(self._database)
+        identity, self._run_id = _identity(self._database), None
         self._pass_over_all(connection)
         while not self._stop.is_set():
             new = self._wakeups.listen([root.path for root in self._roots], self._directories)
@@ -183,7 +186,7 @@ class _Watch:
 
     def _sync(self, connection: sqlite3.Connection, places: Places | None) -> Plan:
         started = time.monotonic()
-        report = Report(now())
+        report = self._new_report()
         options = SyncOptions(self._source, only_news=not self._is_first)
         try:
             plan = sync_into(
@@ -193,6 +196,7 @@ class _Watch:
         except NotFoundError as error:  # an agent may be installed some day
             self._say_once(f"{error} Waiting for one to appear.")
             plan, self._is_first = Plan(), False
+        self._continue(report)
         report.seconds = time.monotonic() - started
         if places is not None:
             report.files_seen = 0  # how many there are, a look at some places does not tell
@@ -200,6 +204,18 @@ class _Watch:
             self._report(report)
         self._rest(report.seconds)
         return plan
+
+    def _new_report(self) -> Report:
+        """Return the report of a pass, which goes on with the row of the passes just before it."""
+        if self._run_id is None or time.monotonic() >= self._run_ends:
+            return Report(now())
+        return Report(now(), self._run_id, is_continued=True)
+
+    def _continue(self, report: Report) -> None:
+        if report.error is not None:
+            self._run_id = None
+        elif report.id != self._run_id and report.id is not None:
+            self._run_id, self._run_ends = report.id, time.monotonic() + _RUN
 
     def _report(self, report: Report) -> None:
         """Tell of what was read; of what could not be, once."""
