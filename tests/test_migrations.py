@@ -121,3 +121,21 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) 
         assert applied(database) in (before, sql.migration_names())
         check(database)
     assert kills > 3
+
+
+def test_a_kill_while_it_is_derived_again_costs_nothing(old: Path, place: Path) -> None:
+    chance, kills = random.Random(2), 0
+    whole = Path(shutil.copy(old, place / "whole.db"))
+    rebuild(whole)
+    expected = dump(whole)
+    for number in range(12):
+        database = Path(shutil.copy(old, place / f"rebuilt-{number}.db"))
+        child = Child(lambda path=database: rebuild(path).files)
+        if not child.is_done_within(chance.random() * 0.25):
+            child.kill()
+            kills += 1
+        check(database)
+        rebuild(database)
+        check(database)
+        assert_same(dump(database), expected)
+    assert kills > 3
