@@ -1,8 +1,10 @@
 # The daily commands. `make setup` first; all others use the environment it makes.
 VENV = .venv
 BIN = $(VENV)/bin
+SIZE = 200MB
 
-.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench home ci
+.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-peers \
+	bench-compare home ci
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -53,8 +55,17 @@ check: lint types docs-check test ## all of that
 wheel: ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
 
-bench: ## measure syncs of 20 MB and 200 MB
-	$(BIN)/python -m benchmarks.bench
+bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps the report
+	$(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-hard: ## sync corpora that have one thing in excess
+	$(BIN)/python -m benchmarks.bench --sizes '' --hard $(ARGS)
+
+bench-peers: ## measure other programs beside ours, each with a private copy of a home
+	$(BIN)/python -m benchmarks.peers --size $(SIZE) $(ARGS)
+
+bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE (200MB)
+	$(BIN)/python -m benchmarks.compare $(or $(BASE),$(error BASE=commit is missing)) --size $(SIZE) $(ARGS)
 
 home: ## write a synthetic home of 20 MB into build/home
 	$(BIN)/python benchmarks/generate.py build/home --bytes 20MB

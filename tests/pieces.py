@@ -20,6 +20,7 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
     with (
         patch("assoc_ingest.tail.CHUNK", chunk),
         patch("assoc_ingest.store.BATCH_BYTES", batch),
+        patch("assoc_ingest.store.FILE_BYTES", 0),
         patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
     ):
         yield

@@ -220,3 +220,27 @@ def test_the_order_of_reading_changes_nothing(fresh: Callable[[], Path], tmp_pat
         assert_same(dump(database), whole)
         orders += 1
     assert orders == 24
+
+
+@pytest.mark.parametrize("is_long_first", [False, True])
+def test_a_title_line_means_the_session_of_the_first_block(
+    tmp_path: Path, fresh: Callable[[], Path], is_long_first: bool
+) -> None:
+    """The blocks of a line that stands twice may have their originals in two sessions."""
+    project = tmp_path / "home" / "projects" / "-srv-garden"
+    text, other = {"type": "text", "text": "plan"}, {"type": "text", "text": "and the beds"}
+    lines = {
+        "short": line("u5", message={"role": "user", "content": [text]}),
+        "long": line("u5", message={"role": "user", "content": [text, other]}),
+    }
+    files = {"short": "1c8d3a5f", "long": "2d9e4b60"}
+    title = {"type": "summary", "summary": "The garden", "leafUuid": "u5"}
+    write(project / f"3{SESSION[1:]}.jsonl", title)
+    databases = (fresh(), fresh())
+    for name in sorted(lines, reverse=not is_long_first):
+        write(project / f"{files[name]}{SESSION[8:]}.jsonl", lines[name])
+        sync(databases[0], [tmp_path / "home"])
+    sync(databases[1], [tmp_path / "home"])
+    assert_same(dump(databases[0]), dump(databases[1]))
+    titled = "select s.session_key from summaries u join sessions s on s.id = u.session_id"
+    assert connect(databases[0]).execute(titled).fetchone()[0].startswith(files["short"])

@@ -30,8 +30,10 @@ from tests.writing import (
     write,
 )
 
+from assoc_ingest import store
 from assoc_ingest import sync as syncing
 from assoc_ingest.outcome import Report
+from assoc_ingest.rebuild import rebuild
 
 DEMO = Path(__file__).parent / "demo"
 _STEP = 50  # instructions of SQLite between two looks
@@ -194,3 +196,30 @@ def test_an_append_costs_the_same_beside_many_sessions(work: Sync, tmp_path: Pat
         append(path, *turn(40, key))
         costs.append(work(home).instructions)
     assert costs[1] < 2 * costs[0], costs
+
+
+@pytest.mark.parametrize("again", ["sync", "rebuild"])
+def test_a_batch_holds_no_more_than_so_many_small_files(
+    fresh: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """Each has something in memory until its batch is committed, however few bytes it has."""
+    home, database = tmp_path / "home", fresh()
+    for number in range(20):
+        key = f"{number:08x}{SESSION[8:]}"
+        write(home, f"{PROJECT}/{key}.jsonl", {**user("hello", f"u{number}"), "sessionId": key})
+    if again == "rebuild":
+        syncing.sync(database, [home])
+    prepare, sizes = store.Batch.prepare, []
+
+    def counted(batch: store.Batch) -> None:
+        sizes.append(len(batch._files))
+        prepare(batch)
+
+    monkeypatch.setattr(store, "BATCH_BYTES", 5 * store.FILE_BYTES)
+    monkeypatch.setattr(store.Batch, "prepare", counted)
+    if again == "rebuild":
+        rebuild(database)
+    else:
+        syncing.sync(database, [home])
+    assert len(sizes) >= 4
+    assert max(sizes) == 5

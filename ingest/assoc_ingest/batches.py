@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from .outcome import Report
 from .reading import Closed, Opened, Part, Step, Unchanged, Unreadable
-from .store import Batch, OpenFile, Written
+from .store import FILE_BYTES, Batch, OpenFile, Written
 from .when import now
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
@@ -125,4 +125,6 @@ class Batches:
 
 
 def _size(step: Step) -> int:
+    if isinstance(step, Opened):
+        return FILE_BYTES
     return step.size if isinstance(step, Part) else 0

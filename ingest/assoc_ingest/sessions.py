@@ -19,6 +19,7 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
     connection.execute(
         "insert into owners select u.id, ("
         " select m.session_id from messages m where m.uuid = u.leaf_uuid and m.copy_of is null"
+        # Of each block one is the original: by the block, for ids follow the order of reading.
         " order by m.session_id is null, m.block limit 1) from summaries u"
         " where u.session_id is null or u.session_id in (select id from touched_sessions)"
         " or u.file_id in (select id from touched_files)"

@@ -36,6 +36,10 @@ from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
 
+FILE_BYTES = 4 * 1024
+"""What a file counts for beside its bytes: a hundred thousand of one line each would else be one
+batch, which holds something in memory for each of them."""
+
 KEYED_KINDS = ("task", "inbox", "task_snapshot")
 """Kinds of files whose rows are kept by key, see `keyed`."""
 
@@ -141,8 +145,10 @@ class Batch:
         self._take_in(file)
 
     def _take_in(self, file: OpenFile) -> None:
-        if file.id not in self._files and file.written is not None:
-            self._expect(file.id, file.written.offset, file.written.crc)
+        if file.id not in self._files:
+            self.input_bytes += FILE_BYTES
+            if file.written is not None:
+                self._expect(file.id, file.written.offset, file.written.crc)
         self._files[file.id] = file
         self._touched.files.add(file.id)
 

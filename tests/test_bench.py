@@ -1,0 +1,223 @@
+"""The benchmarks measure what they say: every row is there, on homes that take seconds.
+
+Nothing here looks at how long anything took.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import bench, compare, hard, peers, plain, report
+from benchmarks.cost import Cost, Line
+from benchmarks.growing import LINES, Growing
+from benchmarks.homes import ROOT, Homes
+from benchmarks.parts import PARTS, parts
+from benchmarks.plain import spoken_line
+from benchmarks.questions import SEARCHES
+from benchmarks.syncs import Run
+
+from assoc_ingest.sync import sync
+
+SMALL = ("--repeat", "1", "--growing", "200KB", "--chat", "200", "--shown", "150", "--watched", "1")
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build directory for homes, used by all tests here."""
+    return tmp_path_factory.mktemp("build")
+
+
+def tables(page: str) -> dict[str, list[str]]:
+    """Return the first cells of each table, by its title."""
+    found: dict[str, list[str]] = {}
+    for part in page.split("\n### ")[1:]:
+        title, *lines = part.split("\n")
+        found[title] = [line.split(" | ")[0][2:] for line in lines if line.startswith("| ")][1:]
+    return found
+
+
+def test_every_row_is_measured_and_kept(
+    build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results.md"
+    given = ("--sizes", "300KB", "--build", str(build), "--results", str(results), "--write")
+    assert bench.main([*given, *SMALL, "--remark", "in a test"]) == 0
+    printed = capsys.readouterr().out
+    kept = results.read_text("utf-8")
+    assert kept.startswith(report.HEADER)
+    assert printed.strip() in kept
+    rows = tables(kept)
+    assert rows["A home of 300KB"] == [
+        *("read the files", "+ parse each line (orjson)", "+ insert, no index"),
+        *("+ full-text index", "first sync", "no-op sync", "start: --version"),
+        *("start: search error", "verify", "rebuild", "compact", "10 lines to 200 kB"),
+        *("10 lines to 200 messages", "rewrite of 200 kB"),
+    ]
+    searches = [f"{name}, {scope}" for scope in ("prose", "tools") for name in SEARCHES]
+    pages = ["list sessions", "usage_by_day", "tool_use", "status", "show, first page"]
+    assert rows["Questions to a home of 300KB"] == [*searches, *pages]
+    assert re.search(r"^## \d{4}-\d\d-\d\d \d\d:\d\d, \S+", kept, re.M)
+    assert re.search(r"\d+ cores?, .+ Python .+, SQLite .+, orjson .+, best of 1, in a test", kept)
+    assert re.search(r"first sync, in seconds of processor per byte: [\d.]+ x read the files", kept)
+    assert "1 times: middle" in kept
+    assert all(f"{part} " in kept for part in PARTS) or "without dbstat" in kept
+
+
+def test_the_newest_results_stand_first(tmp_path: Path) -> None:
+    results = tmp_path / "results.md"
+    for number in range(3):
+        report.write(f"## run {number}\n\ntext\n", results)
+    sections = "\n\n".join(f"## run {number}\n\ntext" for number in (2, 1, 0))
+    assert results.read_text("utf-8") == f"{report.HEADER}\n{sections}\n"
+
+
+def test_a_table_of_costs_has_its_ratio_to_the_last_floor() -> None:
+    floors = [Line("floor", Cost(1.0, 2.0, 50_000_000), 100_000_000)]
+    lines = [Line("first sync", Cost(2.0, 5.0, 90_000_000), 100_000_000, "note")]
+    assert report.costs("Title", floors, lines) == (
+        "### Title\n\n"
+        "|  | wall | CPU | MB/s | CPU s/GB | peak | x floor |  |\n"
+        "|---|--:|--:|--:|--:|--:|--:|---|\n"
+        "| floor | 1.00 s | 2.00 s | 100.0 | 20.0 | 50 MB |  |  |\n"
+        "| first sync | 2.00 s | 5.00 s | 50.0 | 50.0 | 90 MB | 2.50 | note |\n"
+    )
+
+
+def test_hard_corpora_are_synced_whole_and_in_half(build: Path) -> None:
+    rows = tables("\n" + hard.report_of(Homes(build), 0.001))["Hard corpora, first sync"]
+    assert rows == [
+        *("one line of words: 60,000", "files of one line: 100"),
+        *("messages of one word: 1,000", "one text without a space: 20,000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "messages"),
+    [("chat", 1, 40), ("words", 1, 40), ("files", 40, 40), ("line", 1, 1), ("solid", 1, 1)],
+)
+def test_plain_homes_hold_what_was_asked_for(
+    tmp_path: Path, kind: str, files: int, messages: int
+) -> None:
+    home, database = tmp_path / "home", tmp_path / "assoc.db"
+    plain.write(home, kind, 40)
+    assert sync(database, [home]).files_read == files
+    with sqlite3.connect(database) as connection:
+        (texts,) = connection.execute("select json_group_array(text) from messages").fetchall()
+        (count,) = connection.execute("select count(*) from messages").fetchone()
+        (issues,) = connection.execute("select count(*) from issues").fetchone()
+    assert (count, issues) == (messages, 0)
+    if kind in ("line", "solid"):
+        assert len(texts[0]) == len('[""]') + 40
+        assert (" " in texts[0]) == (kind == "line")
+
+
+def test_a_growing_transcript_ends_as_it_was(build: Path, tmp_path: Path) -> None:
+    home = Homes(build).plain("chat", 100)
+    growing = Growing(home, tmp_path / "copy", 3)
+    (whole,) = home.glob("projects/*/*.jsonl")
+    sizes = []
+    for _ in range(3):
+        sizes.append(growing.path.read_bytes().count(b"\n"))
+        growing.grow()
+    assert sizes == [100 - 3 * LINES, 100 - 2 * LINES, 100 - LINES]
+    assert growing.path.read_bytes() == whole.read_bytes()
+    growing.rewrite()
+    assert sorted(growing.path.read_bytes()) == sorted(whole.read_bytes())
+    assert growing.path.read_bytes() != whole.read_bytes()
+
+
+def test_the_parts_are_the_whole_database(tmp_path: Path) -> None:
+    home, database = tmp_path / "home", tmp_path / "assoc.db"
+    plain.write(home, "chat", 300)
+    sync(database, [home])
+    found = parts(database)
+    if found is None:
+        pytest.skip("SQLite is built without dbstat")
+    assert sum(found.values()) == database.stat().st_size
+    assert all(found[part] for part in ("messages", "indexes", "full text", "archive"))
+
+
+def test_a_spoken_line_can_be_found(tmp_path: Path) -> None:
+    """Else a watch would be waited for in vain."""
+    home, database = tmp_path / "home", tmp_path / "assoc.db"
+    plain.write(home, "chat", 10)
+    (path,) = home.glob("projects/*/*.jsonl")
+    with path.open("ab") as file:
+        file.write(spoken_line("zwatch1") + spoken_line("zwatch2"))
+    sync(database, [home])
+    with sqlite3.connect(database) as connection:
+        query = "select m.text from messages m join messages_fts f on f.rowid = m.id"
+        found = connection.execute(f"{query} where messages_fts match 'zwatch2'").fetchall()
+    assert found == [("zwatch2",)]
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+def test_a_comparison_shows_ratios_of_the_best_and_the_larger_spread() -> None:
+    def runs(*walls: float) -> list[Run]:
+        costs = [Line("first sync", Cost(wall, 2 * wall, 100)) for wall in walls]
+        return [Run([line], [("rare", "prose", 9.0, line.cost.wall, 1)]) for line in costs]
+
+    page = compare.compared(runs(4.0, 5.0), runs(2.0, 2.2))
+    row = "4.00 s | 2.00 s | 0.50 | 25% | 8.00 s | 4.00 s | 0.50 | 25% | 1.00"
+    assert f"| first sync | {row} |" in page
+    assert "| rare, prose | 4.00 | 2.00 | 0.50 | 25% |" in page
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
+def test_a_commit_is_compared_with_this_checkout(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare.main(["HEAD", "--size", "300KB", "--build", str(build), *SMALL]) == 0
+    page = capsys.readouterr().out
+    assert len(tables(page)["Commands"]) == 10
+    assert len(tables(page)["Questions"]) == 2 * len(SEARCHES) + 5
+    assert not list(build.glob("run-*"))
+
+
+# -- peers ---------------------------------------------------------------------------------------
+
+_FAKE = """#!{python}
+import os, pathlib
+user = pathlib.Path(os.environ["HOME"])
+claude = pathlib.Path(os.environ["CLAUDE_CONFIG_DIR"])
+assert claude == user / ".claude" and os.environ["DO_NOT_TRACK"] == "1"
+files = sorted(claude.glob("projects/**/*.jsonl"))
+with open(user / "index.db", "a") as out:
+    out.write("x" * 100)
+with open({log!r}, "a") as out:
+    out.write(f"{{len(files)}} {{sum(path.stat().st_size for path in files)}}\\n")
+"""
+
+
+def test_a_peer_is_shown_a_private_copy_that_grows(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peer = peers.Peer("fake", "1", ("fake-search",), "index.db", "nothing")
+    programs = build / "peers" / "fake-1" / "bin"
+    programs.mkdir(parents=True)
+    log = tmp_path / "log"
+    fake = programs / "fake-search"
+    fake.write_text(_FAKE.format(python=sys.executable, log=str(log)))
+    fake.chmod(0o755)
+    missing = peers.Peer("no-such-program-of-anybody", "1", ("none",), "index.db", "")
+    monkeypatch.setattr(peers, "PEERS", (peer, missing))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    results = tmp_path / "results.md"
+    given = ["--size", "300KB", "--growing", "200KB", "--repeat", "1", "--build", str(build)]
+    assert peers.main([*given, "--write", "--results", str(results)]) == 0
+    page = capsys.readouterr().out
+    assert list(tables(page).values()) == [["assoc-ingest", "fake 1"], ["fake 1"]]
+    assert "Could not be installed here, and is left out: no-such-program-of-anybody." in page
+    assert page.strip() in results.read_text("utf-8")
+    seen = [line.split() for line in log.read_text().splitlines()]
+    assert len({count for count, _ in seen}) == 1
+    sizes = [int(size) for _, size in seen]
+    assert sizes[0] == sizes[1] == sizes[-2] < sizes[-1]
+    shutil.rmtree(programs.parent)
