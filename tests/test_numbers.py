@@ -266,28 +266,3 @@ def test_a_prompt_is_what_a_person_typed(home: Path, ask: Count) -> None:
     )
     write(home, f"{AGENTS}/agent-a1.jsonl", agent("a1", user("to an agent", "n10")))
     assert ask("select prompt_count from sessions") == [(5,)]
-
-
-def test_a_title_goes_to_the_session_that_owns_the_first_block(
-    home: Path, fresh: Callable[[], Path]
-) -> None:
-    """A copy has a block more than the original: of the line, each has an original block."""
-    two = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
-    files = {
-        TRANSCRIPT: [assistant("one", "a1"), user("mine", "u1", second=2)],
-        f"{PROJECT}/{OTHER}.jsonl": [
-            assistant(two, "a1", sessionId=OTHER), user("own", "u2", second=9, sessionId=OTHER),
-            {"type": "summary", "summary": "The title", "leafUuid": "a1"},
-        ],
-    }  # fmt: skip
-    for order in (list(files), list(reversed(files))):
-        database = fresh()
-        for path in files:
-            (home / path).unlink(missing_ok=True)
-        for path in order:
-            write(home, path, *files[path])
-            sync(database, [home])
-        connection = connect(database)
-        query = "select session_key from sessions where title = 'The title'"
-        assert [tuple(row) for row in connection.execute(query)] == [(SESSION,)]
-        connection.close()
