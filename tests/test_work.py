@@ -193,4 +193,17 @@ def test_an_append_costs_the_same_beside_many_sessions(work: Sync, tmp_path: Pat
         work(home)
         append(path, *turn(40, key))
         costs.append(work(home).instructions)
-    assert costs[1] < 2 * costs[0], costs
+    # The sessions of its project are counted again; the others are not looked at.
+    assert costs[1] - costs[0] < 200 * (100 - 5), costs
+
+
+def test_calls_of_agents_are_found_without_going_through_all_calls(
+    work: Sync, tmp_path: Path
+) -> None:
+    costs = []
+    for count in (100, 800):
+        home, key = tmp_path / str(count), SESSION.replace("0b7c2f4e", f"{count:08x}")
+        write(home, f"{PROJECT}/{key}.jsonl", *turns(count, key))
+        write(home, f"{PROJECT}/{key}/subagents/agent-a1.jsonl", agent("a1", user("part 1")))
+        costs.append(work(home).instructions)
+    assert costs[1] < 9 * costs[0], costs

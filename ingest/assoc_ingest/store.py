@@ -30,8 +30,8 @@ from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_files
 from .tail import Prefix
 from .touched import Touched
-from .when import from_milliseconds
-from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
+from .when import from_milliseconds, milliseconds
+from .writers import CONTEXT, COUNTS, INSERTS, MERGE_TOOL_CALL, TOOL_CALL, WRITE_CHECKPOINT
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -89,6 +89,7 @@ class Batch:
     def __post_init__(self) -> None:
         self._pending: dict[type, list[Any]] = {}
         self._pending_bytes = 0
+        self._calling: set[int] = set()  # files that have tool calls among what is pending
         self._files: dict[int, OpenFile] = {}
         self._touched = Touched()
         self.connection.execute("begin immediate")
@@ -410,9 +411,9 @@ class Batch:
 
     def _append_messages(
         self, file: OpenFile, messages: Iterable[model.Message]
-    ) -> dict[tuple[int, int], int]:
+    ) -> dict[tuple[int, int] | None, int]:
         """Take messages in; return the ids of tool blocks by their position."""
-        ids = {}
+        ids: dict[tuple[int, int] | None, int] = {}
         next_id = self._next_id
         references = (file.id, file.session_id, file.subagent_id)
         rows = self._pending.setdefault(model.Message, [])
@@ -426,17 +427,24 @@ class Batch:
         return ids
 
     def _append_tool_calls(
-        self, file: OpenFile, calls: Iterable[model.ToolCall], ids: dict[tuple[int, int], int]
+        self,
+        file: OpenFile,
+        calls: Sequence[model.ToolCall],
+        ids: dict[tuple[int, int] | None, int],
     ) -> None:
+        if not calls:
+            return
+        if file.id in self._calling:  # halves of a call meet in the table, not among what waits
+            self._flush()
+        self._calling.add(file.id)
         rows = self._pending.setdefault(model.ToolCall, [])
+        references = (file.id, file.session_id, file.subagent_id)
         for call in calls:
-            values = call._asdict()
-            values["call_id"] = ids.get(values.pop("call"))
-            values["result_id"] = ids.get(values.pop("result"))
-            values["file_id"] = file.id
-            values["session_id"] = file.session_id
-            values["subagent_id"] = file.subagent_id
-            rows.append(values)
+            between = None
+            if call.started_at is not None and call.ended_at is not None:
+                between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
+            blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
+            rows.append((*call[:9], *blocks, *call[11:], *references, between))
 
     def _counted_issues(self, file: OpenFile, issues: list[model.Issue]) -> list[model.Issue]:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
@@ -474,8 +482,13 @@ class Batch:
     def _flush(self) -> None:
         """Insert the gathered rows."""
         pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        self._calling.clear()
         for kind in INSERTS:
             if rows := pending.get(kind):
+                if kind is model.ToolCall:
+                    self.connection.executemany(
+                        MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows]
+                    )
                 self.connection.executemany(INSERTS[kind], rows)
 
     # -- the end ---------------------------------------------------------------------------------
