@@ -30,7 +30,8 @@ LOG_LIMIT = 64 * 1024 * 1024
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_SETTINGS = {
     "hashsize": 64 * 1024 * 1024,  # bytes of index rows gathered in memory before they are written
-    "automerge": 8,  # parts of an index that are merged into one; 4, the default, writes all twice
+    "automerge": 16,  # parts that are merged into one; with 4, the default, most is written twice
+    "crisismerge": 64,  # parts at which all are merged at once: never while a merge goes on
 }
 _BUSY_TIMEOUT = 10_000  # milliseconds
 _SAFE = (
