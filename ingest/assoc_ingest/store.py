@@ -30,8 +30,8 @@ from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_files
 from .tail import Prefix
 from .touched import Touched
-from .when import from_milliseconds, milliseconds
-from .writers import CONTEXT, COUNTS, INSERTS, MERGE_TOOL_CALL, TOOL_CALL, WRITE_CHECKPOINT
+from .when import from_milliseconds
+from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT, tool_call_row, write_tool_calls
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -440,11 +440,8 @@ class Batch:
         rows = self._pending.setdefault(model.ToolCall, [])
         references = (file.id, file.session_id, file.subagent_id)
         for call in calls:
-            between = None
-            if call.started_at is not None and call.ended_at is not None:
-                between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
             blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
-            rows.append((*call[:9], *blocks, *call[11:], *references, between))
+            rows.append(tool_call_row(call, blocks, references))
 
     def _counted_issues(self, file: OpenFile, issues: list[model.Issue]) -> list[model.Issue]:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
@@ -486,10 +483,9 @@ class Batch:
         for kind in INSERTS:
             if rows := pending.get(kind):
                 if kind is model.ToolCall:
-                    self.connection.executemany(
-                        MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows]
-                    )
-                self.connection.executemany(INSERTS[kind], rows)
+                    write_tool_calls(self.connection, rows)
+                else:
+                    self.connection.executemany(INSERTS[kind], rows)
 
     # -- the end ---------------------------------------------------------------------------------
 

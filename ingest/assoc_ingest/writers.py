@@ -7,7 +7,11 @@ the stretches were, the row is the same.
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+
 from . import model
+from .when import milliseconds
 
 
 def _transcript_merge() -> str:
@@ -194,8 +198,27 @@ INSERTS: dict[type, str] = {
 }
 """The statement for each type of record, in the order in which they are executed."""
 
-MERGE_TOOL_CALL = _tool_call_merge()
-"""Completes the row of a tool call that is there already; executed before the insert."""
+_MERGE_TOOL_CALL = _tool_call_merge()
+
+
+def tool_call_row(
+    call: model.ToolCall, blocks: tuple[int | None, int | None], references: Sequence[int | None]
+) -> tuple[object, ...]:
+    """Return the values of a tool call's row, with the ids of its blocks, and of its file."""
+    between = None
+    if call.started_at is not None and call.ended_at is not None:
+        between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
+    return (*call[:9], *blocks, *call[11:], *references, between)
+
+
+def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+    """Merge tool calls into rows that are there, and insert the others.
+
+    No two of the rows may be of one call: what is not in the table is not merged.
+    """
+    connection.executemany(_MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows])
+    connection.executemany(INSERTS[model.ToolCall], rows)
+
 
 CLEARED = (
     "tool_calls",  # before messages, which they refer to
