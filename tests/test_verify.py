@@ -357,7 +357,7 @@ def test_an_index_that_forgot_a_row_is_found(demo: Path, index: str, columns: st
 
 def frames_of(home: Path, database: Path) -> list[tuple[int, int, int]]:
     """Sync a transcript of several frames; return (id, start, end) of each."""
-    lines = [user(f"line {n} " + "abcdefg " * 4000, f"u{n}", second=n) for n in range(30)]
+    lines = [user(f"line {n} " + "abcdefg " * 16_000, f"u{n}", second=n) for n in range(30)]
     write(home, TRANSCRIPT, *lines)
     sync(database, [home])
     rows = damage(database, 'select id, start, "end" from archive order by start')

@@ -1,8 +1,8 @@
 """The original bytes of every file that was read, compressed.
 
-The archive of a file is exactly its bytes [0, offset) as last read: frames of about 256 KB, cut
-at line ends where there is one, compressed with zstd level 3. A frame of many lines takes half
-the space of a frame a line, and a page of a transcript still costs the reading of one or two.
+The archive of a file is exactly its bytes [0, offset) as last read: frames of about 1 MB, cut at
+line ends where there is one, compressed with zstd level 3. A frame of many lines takes half the
+space of a frame a line, and a page of a transcript still costs the reading of one or two, 2 ms.
 Each sync appends; a small last frame is taken up again and merged with what follows, so that a
 file that grows line by line does not end as a thousand frames of one line.
 """
@@ -23,8 +23,8 @@ else:
     from backports import zstd
 
 CODEC = "zstd"
-_FRAME = 256 * 1024
-_SMALL = _FRAME // 2  # merging a larger last frame would write more than it saves
+_FRAME = 1024 * 1024  # a quarter of it takes 7 % more space, four times of it 2 % less
+_SMALL = 128 * 1024  # merging a larger last frame would write more than it saves
 _LEVEL = 3
 
 

@@ -18,7 +18,7 @@ from . import model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
-from .writers import CONTEXT, INSERTS
+from .writers import CONTEXT, INSERTS, tool_call_row, write_tool_calls
 
 _TABLES = {kind: sql.split()[2] for kind, sql in INSERTS.items() if kind is not model.Message} | {
     model.Task: "tasks"
@@ -156,20 +156,22 @@ class Comparison:
 
     def _insert(self, kind: type, records: list[Any], places: set[tuple[int, int]]) -> None:
         if kind is model.ToolCall:
-            rows: Iterable[Any] = (self._tool_call(call, places) for call in records)
-        elif kind is model.Task:
-            rows = [(self._known.id, *task) for task in records if self._is_here(task)]
+            write_tool_calls(self._scratch, [self._tool_call(call, places) for call in records])
+            return
+        if kind is model.Task:
+            rows: Iterable[Any] = [
+                (self._known.id, *task) for task in records if self._is_here(task)
+            ]
         else:
             references = [0] * len(CONTEXT.get(kind, ()))
             rows = ((self._known.id, *references, *record) for record in records)
         self._scratch.executemany(_INSERT_TASK if kind is model.Task else INSERTS[kind], rows)
 
-    def _tool_call(self, call: model.ToolCall, places: set[tuple[int, int]]) -> dict[str, object]:
-        values = call._asdict()
-        for half in ("call", "result"):
-            place = values.pop(half)
-            values[f"{half}_id"] = _number(*place) if place in places else None
-        return {**values, "file_id": self._known.id, "session_id": None, "subagent_id": None}
+    def _tool_call(self, call: model.ToolCall, places: set[tuple[int, int]]) -> tuple[object, ...]:
+        call_id, result_id = (
+            _number(*place) if place in places else None for place in (call.call, call.result)
+        )
+        return tool_call_row(call, (call_id, result_id), (self._known.id, None, None))
 
     def _is_here(self, task: model.Task) -> bool:
         """Is this the file that the task is kept under? Two may state the same."""

@@ -138,8 +138,9 @@ def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: s
         if not rows and not is_anew:
             continue
         entries = connection.execute(
+            # The plus: the planner would go through all rows of the file, which are in order.
             f"select id, byte_offset, text from messages"
-            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by byte_offset",
+            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by +byte_offset",
             (file_id, is_anew),
         ).fetchall()
         open_entries: dict[str, list[tuple[int, int]]] = {}

@@ -28,7 +28,11 @@ LOG_LIMIT = 64 * 1024 * 1024
 """Bytes to which the write-ahead log is cut when it begins anew: a larger one could not yet."""
 
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
-_FTS_HASH_SIZE = 64 * 1024 * 1024  # index rows gathered in memory before they are written
+_FTS_SETTINGS = {
+    "hashsize": 64 * 1024 * 1024,  # bytes of index rows gathered in memory before they are written
+    "automerge": 16,  # parts that are merged into one; with 4, the default, most is written twice
+    "crisismerge": 64,  # parts at which all are merged at once: never while a merge goes on
+}
 _BUSY_TIMEOUT = 10_000  # milliseconds
 _SAFE = (
     f"busy_timeout = {_BUSY_TIMEOUT}",
@@ -253,9 +257,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
             connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         sql.migrations().apply(Database(connection))
-        connection.execute(
-            "insert into messages_fts (messages_fts, rank) values ('hashsize', ?)",
-            (_FTS_HASH_SIZE,),
+        connection.executemany(
+            "insert into messages_fts (messages_fts, rank) values (?, ?)", _FTS_SETTINGS.items()
         )
         connection.execute("commit")
     except BaseException:

@@ -85,14 +85,18 @@ _CALL = """
 def _evidence(
     connection: sqlite3.Connection, session_id: int
 ) -> dict[str, list[tuple[tuple[int, int | None], str]]]:
-    """Return, for each agent that a line of the session names, its calls, the best first."""
+    """Return, for each agent that a line of the session names, its calls, the best first.
+
+    Calls are found by their own id: the plus keeps the planner from going through all those of
+    the session, and for each through all that its lines say of agents.
+    """
     found: dict[str, list[tuple[tuple[int, int | None], str]]] = {}
     for key, method, call, parent in connection.execute(
         f"select l.agent_key, l.method, {_CALL}"
         " from files f"
-        " join agent_links l on l.file_id = f.id"
-        " join tool_calls t on t.tool_use_id = l.tool_use_id and t.session_id = f.session_id"
-        " join files tf on tf.id = t.file_id"
+        " cross join agent_links l on l.file_id = f.id"
+        " cross join tool_calls t on t.tool_use_id = l.tool_use_id and +t.session_id = f.session_id"
+        " cross join files tf on tf.id = t.file_id"
         " where f.session_id = ? and t.call_id is not null"
         " and (l.method <> 4 or t.name in ('Task', 'Agent'))"
         " order by l.agent_key, l.method, f.path, l.byte_offset,"
@@ -111,12 +115,12 @@ def _workflow_calls(
     rows = connection.execute(
         f"select coalesce(w.run, s.run), {_CALL}"
         " from files f"
-        " join workflow_links w on w.file_id = f.id and w.tool_use_id is not null"
+        " cross join workflow_links w on w.file_id = f.id and w.tool_use_id is not null"
         " left join ("
         "  select x.run, x.task_key from workflow_links x join files xf on xf.id = x.file_id"
         "  where xf.session_id = ?1 and x.tool_use_id is null"
         " ) s on s.task_key = w.task_key"
-        " join tool_calls t on t.tool_use_id = w.tool_use_id and t.session_id = f.session_id"
+        " cross join tool_calls t on t.tool_use_id = w.tool_use_id and +t.session_id = f.session_id"
         " where f.session_id = ?1 and t.call_id is not null"
         " order by f.path desc, w.byte_offset desc",
         (session_id,),

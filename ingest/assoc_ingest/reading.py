@@ -9,13 +9,17 @@ committed. For each file that the directory shows as changed, these are the step
   with the records that its source made of it, and a `Closed` step at the end;
 - a document is one `Part`. One that does not parse keeps what was read before: half-written
   documents are normal, and the next sync sees them whole.
+
+A large stretch is compressed in a thread while its lines are parsed: zstd needs no interpreter.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from .archive import Compressor, Frame
 from .discover import Found, Root
@@ -42,6 +46,7 @@ HEAD_BYTES = 256 * 1024
 """Bytes in which the first twenty lines of a doubtful file are looked for."""
 
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
+_LARGE = 64 * 1024  # bytes that are worth handing to a thread
 LONG_LINE = "line is longer than 64 MiB"
 
 
@@ -118,15 +123,30 @@ Step = Opened | Part | Closed | Unchanged | Unreadable
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
-    compressor = Compressor()
-    for item in work:
-        yield from _read_file(item, thorough, compressor)
+    with ThreadPoolExecutor(1, "compress") as thread:
+        packer = _Packer(Compressor(), thread)
+        for item in work:
+            yield from _read_file(item, thorough, packer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packer:
+    """Makes frames of the archive beside other work, where that takes long enough to pay."""
+
+    compressor: Compressor
+    thread: ThreadPoolExecutor
+
+    def begin(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
+        """Begin with the frames of the bytes at `start`; what is returned waits for them."""
+        if len(data) < _LARGE:
+            return partial(self.compressor.frames, start, data)
+        return self.thread.submit(self.compressor.frames, start, data).result
 
 
 # -- one file ------------------------------------------------------------------------------------
 
 
-def _read_file(work: Work, thorough: bool, compressor: Compressor) -> Iterator[Step]:
+def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
     shape = work.root.source.shape(work.claim)
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
@@ -142,13 +162,11 @@ def _read_file(work: Work, thorough: bool, compressor: Compressor) -> Iterator[S
     try:
         size = min(work.found.size, os.fstat(descriptor).st_size)
         if shape == LOG:
-            yield from _read_log(work, descriptor, size, thorough, compressor)
+            yield from _read_log(work, descriptor, size, thorough, packer)
         elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
             yield from _note_binary(work)
         else:
-            yield from _read_document(
-                work, descriptor, size, compressor, is_private=shape == PRIVATE
-            )
+            yield from _read_document(work, descriptor, size, packer, is_private=shape == PRIVATE)
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
     finally:
@@ -156,7 +174,7 @@ def _read_file(work: Work, thorough: bool, compressor: Compressor) -> Iterator[S
 
 
 def _read_log(
-    work: Work, descriptor: int, size: int, thorough: bool, compressor: Compressor
+    work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
 ) -> Iterator[Step]:
     claim = _judged(work, descriptor, size)
     known, generation, prefix = work.known, 0, None
@@ -186,18 +204,18 @@ def _read_log(
             data, lines, left_out = log_without(
                 work.forgotten, source, claim, stretch.start, data, lines
             )
-        frames = compressor.frames(stretch.start, data)
+        frames = packer.begin(stretch.start, data)
         records = source.parse(claim, lines) if lines else []
         records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
         is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
-        yield Part(records, frames, prefix, len(stretch.data), is_open)
+        yield Part(records, frames(), prefix, len(stretch.data), is_open)
     yield Closed()
 
 
 def _read_document(
-    work: Work, descriptor: int, size: int, compressor: Compressor, *, is_private: bool
+    work: Work, descriptor: int, size: int, packer: _Packer, *, is_private: bool
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
@@ -229,7 +247,7 @@ def _read_document(
     if is_private or left is not None:
         yield Part(records if left is None else left, [], unarchived, len(data))
     else:
-        yield Part(records, compressor.frames(0, data), prefix, len(data))
+        yield Part(records, packer.begin(0, data)(), prefix, len(data))
     yield Closed()
 
 

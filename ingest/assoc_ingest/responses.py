@@ -29,20 +29,17 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     if not keys:
         return
     fill(connection, "touched_responses", keys)
-    connection.execute(
-        "create temp table if not exists best as"
-        " select *, '' as unique_key, 0 as session_id, 0 as subagent_id from usage where 0"
-    )
+    _rank_files(connection)
     connection.execute("delete from best")
-    connection.execute(f"""
-        insert into best
-        select u.*, first_value(f.session_id) over canonical,
+    connection.execute("""
+        insert into best (id, unique_key, session_id, subagent_id, rank)
+        select u.id, u.unique_key, first_value(f.session_id) over canonical,
             first_value(coalesce(f.subagent_id, (
                 select m.subagent_id from messages m
                 where m.file_id = u.file_id and m.byte_offset = u.byte_offset limit 1
-            ))) over canonical
+            ))) over canonical, f.rank
         from (
-            select usage.*, case
+            select usage.id, usage.file_id, usage.byte_offset, case
                 when usage.response_key like 'msg\\_%' escape '\\' or usage.api_message_id is null
                     or max(usage.request_id) over (partition by usage.response_key) is not null
                 then usage.response_key
@@ -51,8 +48,8 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
             from touched_responses t
             cross join usage on usage.response_key = t.response_key
         ) u
-        join files f on f.id = u.file_id
-        window canonical as (partition by u.unique_key order by {FILE_RANK}, u.byte_offset)
+        cross join ranked f on f.id = u.file_id
+        window canonical as (partition by u.unique_key order by f.rank, u.byte_offset)
     """)
     columns = (
         "model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,"
@@ -75,14 +72,28 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     connection.execute(f"""
         insert into responses (response_key, {columns})
         select unique_key, {columns} from (
-            select u.*, row_number() over (
-                partition by u.unique_key
-                order by u.output_tokens desc, {FILE_RANK}, u.byte_offset desc
+            select b.*, row_number() over (
+                partition by b.unique_key
+                order by u.output_tokens desc, b.rank, u.byte_offset desc
             ) as place
-            from best u join files f on f.id = u.file_id
-        )
+            from best b cross join usage u on u.id = b.id
+        ) b cross join usage u on u.id = b.id
         where place = 1
         on conflict (response_key) do update set {assignments}
+    """)
+
+
+def _rank_files(connection: sqlite3.Connection) -> None:
+    """Put the files of touched responses in order, once: it takes long, and lines are many."""
+    connection.execute("delete from ranked")
+    connection.execute(f"""
+        insert into ranked (id, session_id, subagent_id, rank)
+        select f.id, f.session_id, f.subagent_id, row_number() over (order by {FILE_RANK})
+        from files f
+        where f.id in (
+            select u.file_id from touched_responses t
+            cross join usage u on u.response_key = t.response_key
+        )
     """)
 
 

@@ -9,17 +9,19 @@ and a user with a SQLite shell.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from sqlite3 import complete_statement
 from typing import TYPE_CHECKING
 
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlite_utils import Migrations
+    from sqlite_utils import Database, Migrations
 
 MIGRATION_SET = "assoc-ingest"
 
@@ -91,8 +93,24 @@ def migrations() -> Migrations:
 
 
 def _register(known: Migrations, name: str, script: str) -> None:
-    # `Database.executescript` runs statement by statement inside the open transaction;
-    # the method of the same name of a sqlite3 connection commits first.
     @known(name=name)
-    def apply(database: object) -> None:
-        database.executescript(script)  # type: ignore[attr-defined]
+    def apply(database: Database) -> None:
+        for statement in statements(script):
+            database.conn.execute(statement)
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script, each of which ends at the end of a line.
+
+    They are executed one by one inside the open transaction: `executescript` of a sqlite3
+    connection commits first, and that of sqlite-utils looks for an end behind every character,
+    a quarter of a second for a new database.
+    """
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if line.rstrip().endswith(";") and complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+    if statement.strip():
+        yield statement.strip()

@@ -31,7 +31,7 @@ from .removal import clear_rows, remove_files
 from .tail import Prefix
 from .touched import Touched
 from .when import from_milliseconds
-from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT
+from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT, tool_call_row, write_tool_calls
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -93,6 +93,7 @@ class Batch:
     def __post_init__(self) -> None:
         self._pending: dict[type, list[Any]] = {}
         self._pending_bytes = 0
+        self._calling: set[int] = set()  # files that have tool calls among what is pending
         self._files: dict[int, OpenFile] = {}
         self._touched = Touched()
         self.connection.execute("begin immediate")
@@ -416,9 +417,9 @@ class Batch:
 
     def _append_messages(
         self, file: OpenFile, messages: Iterable[model.Message]
-    ) -> dict[tuple[int, int], int]:
+    ) -> dict[tuple[int, int] | None, int]:
         """Take messages in; return the ids of tool blocks by their position."""
-        ids = {}
+        ids: dict[tuple[int, int] | None, int] = {}
         next_id = self._next_id
         references = (file.id, file.session_id, file.subagent_id)
         rows = self._pending.setdefault(model.Message, [])
@@ -432,17 +433,21 @@ class Batch:
         return ids
 
     def _append_tool_calls(
-        self, file: OpenFile, calls: Iterable[model.ToolCall], ids: dict[tuple[int, int], int]
+        self,
+        file: OpenFile,
+        calls: Sequence[model.ToolCall],
+        ids: dict[tuple[int, int] | None, int],
     ) -> None:
+        if not calls:
+            return
+        if file.id in self._calling:  # halves of a call meet in the table, not among what waits
+            self._flush()
+        self._calling.add(file.id)
         rows = self._pending.setdefault(model.ToolCall, [])
+        references = (file.id, file.session_id, file.subagent_id)
         for call in calls:
-            values = call._asdict()
-            values["call_id"] = ids.get(values.pop("call"))
-            values["result_id"] = ids.get(values.pop("result"))
-            values["file_id"] = file.id
-            values["session_id"] = file.session_id
-            values["subagent_id"] = file.subagent_id
-            rows.append(values)
+            blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
+            rows.append(tool_call_row(call, blocks, references))
 
     def _counted_issues(self, file: OpenFile, issues: list[model.Issue]) -> list[model.Issue]:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
@@ -480,9 +485,13 @@ class Batch:
     def _flush(self) -> None:
         """Insert the gathered rows."""
         pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        self._calling.clear()
         for kind in INSERTS:
             if rows := pending.get(kind):
-                self.connection.executemany(INSERTS[kind], rows)
+                if kind is model.ToolCall:
+                    write_tool_calls(self.connection, rows)
+                else:
+                    self.connection.executemany(INSERTS[kind], rows)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -12,6 +12,12 @@ create temp table if not exists touched_uuids (uuid text primary key) without ro
 create temp table if not exists touched_sessions (id integer primary key);
 create temp table if not exists touched_responses (response_key text primary key) without rowid;
 create temp table if not exists canonical (id integer primary key, copy_of integer);
+create temp table if not exists ranked (
+    id integer primary key, session_id integer, subagent_id integer, rank integer
+);
+create temp table if not exists best (
+    id integer primary key, unique_key text, session_id integer, subagent_id integer, rank integer
+);
 """
 
 # Whose line is the original, where several files have it: a main file before an agent's, a

@@ -7,7 +7,11 @@ the stretches were, the row is the same.
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+
 from . import model
+from .when import milliseconds
 
 
 def _transcript_merge() -> str:
@@ -60,33 +64,51 @@ def _milliseconds(start: str, end: str) -> str:
     return f"max(0, cast(round(86400000 * ({days})) as integer))"
 
 
+TOOL_CALL = (
+    "name", "target", "status", "started_at", "ended_at", "duration_ms", "exit_code",
+    "output_file", "tool_use_id", "call_id", "result_id", "byte_offset", "byte_length", "block",
+    "file_id", "session_id", "subagent_id",
+)  # fmt: skip
+"""The values of a tool call's row, in order: the fields of its record with ids for positions, and
+the references of its file. An insert has one more: the milliseconds between its call and result."""
+
+
 def _tool_call_insert() -> str:
-    """Merge the halves of a call: the first call in the file and the first result, in any order."""
+    """Insert a call that has no row yet; how long it took is what its result states, if it does."""
+    values = [f"?{number}" for number in range(1, len(TOOL_CALL) + 1)]
+    stated = TOOL_CALL.index("duration_ms")
+    values[stated] = f"coalesce(?{stated + 1}, ?{len(TOOL_CALL) + 1})"
+    return (
+        f"insert into tool_calls ({', '.join(TOOL_CALL)}) values ({', '.join(values)})"
+        " on conflict do nothing"
+    )
+
+
+def _tool_call_merge() -> str:
+    """Merge the halves of a call: the first call in the file and the first result, in any order.
+
+    No upsert: as an update would change references, SQLite would prepare to undo every insert.
+    """
+    new = {name: f"?{number}" for number, name in enumerate(TOOL_CALL, 1)}
     place = ("byte_offset", "byte_length", "block", "call_id", "subagent_id")
     of_call = ("name", "target", "started_at", *place)
-    of_result = ("ended_at", "exit_code", "output_file", "result_id")
-    references = ("tool_use_id", "file_id", "session_id")
-    columns = (*of_call, *of_result, "status", "duration_ms", *references)
-    is_new_call = "call_id is null and excluded.call_id is not null"
-    is_new_result = "result_id is null and excluded.result_id is not null"
-    assignments = [f"{name} = iif({is_new_call}, excluded.{name}, {name})" for name in of_call]
-    assignments += [f"{name} = iif({is_new_result}, excluded.{name}, {name})" for name in of_result]
-    assignments += [
-        f"status = iif({is_new_result}, excluded.status, status)",
+    of_result = ("ended_at", "exit_code", "output_file", "result_id", "status")
+    is_new_call = f"call_id is null and {new['call_id']} is not null"
+    is_new_result = f"result_id is null and {new['result_id']} is not null"
+    assignments = [f"{name} = iif({is_new_call}, {new[name]}, {name})" for name in of_call]
+    assignments += [f"{name} = iif({is_new_result}, {new[name]}, {name})" for name in of_result]
+    assignments.append(
         # The record has what the tool states of its result; a call that is not the first in the
         # file may stand beside it, so only what is in the row tells how long it took.
-        f"duration_ms = case when {is_new_result}"
-        f" then coalesce(:duration_ms, {_milliseconds('started_at', 'excluded.ended_at')})"
+        f"duration_ms = case when {is_new_result} then"
+        f" coalesce({new['duration_ms']}, {_milliseconds('started_at', new['ended_at'])})"
         f" when {is_new_call}"
-        f" then coalesce(duration_ms, {_milliseconds('excluded.started_at', 'ended_at')})"
-        " else duration_ms end",
-    ]
-    values = {column: f":{column}" for column in columns}
-    lasted = _milliseconds(":started_at", ":ended_at")
-    values["duration_ms"] = f"coalesce(:duration_ms, {lasted})"
+        f" then coalesce(duration_ms, {_milliseconds(new['started_at'], 'ended_at')})"
+        " else duration_ms end"
+    )
     return (
-        f"insert into tool_calls ({', '.join(columns)}) values ({', '.join(values.values())})"
-        f" on conflict (file_id, tool_use_id) do update set {', '.join(assignments)}"
+        f"update tool_calls set {', '.join(assignments)}"
+        f" where file_id = {new['file_id']} and tool_use_id = {new['tool_use_id']}"
     )
 
 
@@ -175,6 +197,28 @@ INSERTS: dict[type, str] = {
     ),
 }
 """The statement for each type of record, in the order in which they are executed."""
+
+_MERGE_TOOL_CALL = _tool_call_merge()
+
+
+def tool_call_row(
+    call: model.ToolCall, blocks: tuple[int | None, int | None], references: Sequence[int | None]
+) -> tuple[object, ...]:
+    """Return the values of a tool call's row, with the ids of its blocks, and of its file."""
+    between = None
+    if call.started_at is not None and call.ended_at is not None:
+        between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
+    return (*call[:9], *blocks, *call[11:], *references, between)
+
+
+def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+    """Merge tool calls into rows that are there, and insert the others.
+
+    No two of the rows may be of one call: what is not in the table is not merged.
+    """
+    connection.executemany(_MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows])
+    connection.executemany(INSERTS[model.ToolCall], rows)
+
 
 CLEARED = (
     "tool_calls",  # before messages, which they refer to

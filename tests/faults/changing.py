@@ -106,7 +106,7 @@ def assert_ends_as_from_scratch(database: Path, home: Path, fresh: Fresh) -> Non
 
 
 def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
-    """Kill a sync that appends, rewrites and begins anew, at every seventh of its statements.
+    """Kill a sync that appends, rewrites and begins anew, at every fifth of its statements.
 
     Right after each kill the database is as a commit left it, and the next sync completes it.
     """
@@ -123,7 +123,7 @@ def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
         database = grown.with_name("killed.db")
         database.write_bytes(grown.read_bytes())
         try:
-            with killed_at(1 + kills * 7), read_in_pieces(chunk=1500, batch=2000):
+            with killed_at(1 + kills * 5), read_in_pieces(chunk=1500, batch=2000):
                 sync(database, [home])
             survived = True
         except Killed:
