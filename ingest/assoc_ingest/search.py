@@ -130,7 +130,7 @@ class _Plain:
         if not self._terms.texts():
             return
         if not tools:
-            yield from islice(self._titles(), _TITLES)
+            yield from islice(self._titles(), 0 if self._messages_only else _TITLES)
             yield from _mixed(self._messages(SAID), self._stores(SAID))
         yield from _mixed(self._messages(TOOLS), self._stores(TOOLS))
         yield from self._line_starts()
@@ -157,7 +157,14 @@ class _Plain:
             return
         yield from (_hit(row, scope, marks.balanced(row["snippet"])) for row in rows)
 
+    @property
+    def _messages_only(self) -> bool:
+        """Is there a filter by what only messages have?"""
+        return bool(self._parameters["model"] or self._parameters["role"])
+
     def _stores(self, scope: str) -> list[Iterator[Hit]]:
+        if self._messages_only:
+            return []
         if self._terms.has_cjk:
             patterns = self._patterns(self._terms.texts())
             rows = self._rows("search_stores_cjk", patterns=patterns, scope=scope)

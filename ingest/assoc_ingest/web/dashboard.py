@@ -1,0 +1,2 @@
+async def view(datasette, request):
+    raise NotImplementedError
