@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup
 
-from ..calls import BOXES, CHANGES, LISTS, arguments_of
+from ..calls import BOXES, CHANGES, LISTS, arguments_of, target_of
 from ..conversation import Message
 from ..terminal import one_line, readable
 from .html import difference, joined, markdown
@@ -28,6 +28,23 @@ def body_of(message: Message) -> Markup:
     if message.tool == "Bash" and isinstance(arguments.get("command"), str):
         return _command(arguments)
     return _fields(arguments)
+
+
+def summary_of(message: Message, directory: str | None) -> str:
+    """Return one line about a call: what it was applied to, or how far a list is done."""
+    arguments = arguments_of(message)
+    todos = arguments.get("todos")
+    if message.tool in LISTS and isinstance(todos, list):
+        done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
+        return f"{done} of {len(todos)} done"
+    if message.tool == "TaskUpdate" and isinstance(arguments.get("taskId"), str):
+        changes = [
+            f"{key} {value}" if key != "status" else str(value)
+            for key, value in arguments.items()
+            if key != "taskId" and isinstance(value, str)
+        ]
+        return one_line(f"task {arguments['taskId']}: {', '.join(changes)}")
+    return target_of(message, directory)
 
 
 def shortened(text: str, name: str = "ai-plain") -> Markup:

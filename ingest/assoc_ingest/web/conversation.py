@@ -139,11 +139,11 @@ class _Reader:
         self._asked = asked
         self._named = self._place(asked.after if asked.at is None else asked.at)
         self._subagent = self._find_subagent()
-        self._files = [
-            file.id for file in conversation.files
-        ] if self._subagent is None else [
-            row["id"] for row in self._rows("subagent_files", subagent=self._subagent.id)
-        ]  # fmt: skip
+        self._main = [file for file in conversation.files if self._holds_messages(file)]
+        self._files = [file.id for file in self._main]
+        if self._subagent is not None:
+            found = self._rows("subagent_files", subagent=self._subagent.id)
+            self._files = [row["id"] for row in found]
 
     def shown(self) -> _Shown:
         """Return what is on the page."""
@@ -188,6 +188,14 @@ class _Reader:
             if subagent.agent_key == wanted:
                 return subagent
         raise PageError(404, f"This conversation has no subagent {wanted!r}.")
+
+    def _holds_messages(self, file: File) -> bool:
+        """A large output that lies in a file of its own is a file of the conversation, too."""
+        found = self._rows(
+            "messages_before", file=file.id, subagent=None, before_offset=None, before_block=None,
+            limit=1,
+        )  # fmt: skip
+        return found.fetchone() is not None
 
     def _place(self, message: int | None) -> sqlite3.Row | None:
         if message is None:
@@ -256,7 +264,7 @@ class _Reader:
             yield from self._conversation.subagent_messages(self._subagent, after, PAGE + 1)
             return
         after_place = begin.after
-        for file in self._conversation.files[begin.file :]:
+        for file in self._main[begin.file :]:
             yield from self._conversation.messages(file, after_place, PAGE + 1)
             after_place = None
 

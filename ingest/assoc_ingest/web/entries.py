@@ -17,7 +17,7 @@ from .. import calls, display, spoken
 from ..conversation import Conversation, Message, Subagent
 from ..show import facts_of
 from ..terminal import one_line, readable
-from .call_body import body_of, shortened
+from .call_body import body_of, shortened, summary_of
 from .html import markdown, plain
 
 INLINE = 40
@@ -152,7 +152,7 @@ class Entries:
 
     def _call(self, message: Message) -> Entry:
         entry = self._new(message, "call", one_line(message.tool or "tool"))
-        entry.summary = _cut(calls.target_of(message, self._directory))
+        entry.summary = _cut(summary_of(message, self._directory))
         entry.facts, _ = calls.facts_of(message)
         entry.is_error = message.status == "error"
         entry.body = body_of(message)
