@@ -89,10 +89,12 @@ async def view(datasette: Datasette, request: Request) -> Response:
             datasette, request, database, TABLES,
             lambda connection: _found(connection, asked["q"], filters, count),
         )  # fmt: skip
+        titles = sum(hit.what == "session" for hit in hits)  # they have no facets but these
         more = next((step for step in _STEPS if step > count), None)
         context |= {
             "hits": [_shown(datasette, database, hit) for hit in hits[:count]],
             "counts": counts,
+            "total": counts.total + titles,
             "facets": [
                 (name, list(_values(here, asked, name, counts)))
                 for name in FACETS
@@ -139,7 +141,7 @@ def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
         if hit.what == "message":
             address += f"?_at={hit.id}#m{hit.id}"
     return Shown(
-        title=hit.session or "(untitled)",
+        title=hit.session or (hit.file or "").rpartition("/")[2] or "(untitled)",
         address=address,
         row=row,
         who=who_of(hit),
