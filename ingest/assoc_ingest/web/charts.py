@@ -42,14 +42,12 @@ class Chart:
 
 
 def stacked(
-    columns: Sequence[str], values: Mapping[tuple[str, str], float], form: str = "{:,.0f}"
+    columns: Sequence[str],
+    values: Mapping[tuple[str, str], float],
+    series: Sequence[str],
+    form: str = "{:,.0f}",
 ) -> Chart:
-    """Return bars for values by (column, series); the small series are one, called others."""
-    sums: dict[str, float] = defaultdict(float)
-    for (_, name), value in values.items():
-        sums[name] += value
-    ranked = sorted((name for name in sums if sums[name]), key=lambda name: (-sums[name], name))
-    series = ranked if len(ranked) <= COLOURS else [*ranked[: COLOURS - 1], OTHERS]
+    """Return bars for values by (column, series); what is not in `series` is its last, others."""
     stacks = {column: dict.fromkeys(series, 0.0) for column in columns}
     for (column, name), value in values.items():
         if column in stacks and value:
@@ -61,7 +59,16 @@ def stacked(
         for number, column in enumerate(columns)
         for bar in _stack(column, stacks[column], number * step, step, top, form)
     ]
-    return Chart(bars, series, top, _labels(columns))
+    return Chart(bars, list(series), top, _labels(columns))
+
+
+def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
+    """Return the series of values by (column, series), the largest first, the small ones as one."""
+    sums: dict[str, float] = defaultdict(float)
+    for (_, name), value in values.items():
+        sums[name] += value
+    names = sorted((name for name in sums if sums[name]), key=lambda name: (-sums[name], name))
+    return names if len(names) <= COLOURS else [*names[: COLOURS - 1], OTHERS]
 
 
 def _stack(

@@ -58,6 +58,7 @@ class _Shown:
     later: str | None
     is_first: bool
     links: list[sqlite3.Row]
+    teams: list[sqlite3.Row]
     target: int | None
 
 
@@ -175,6 +176,7 @@ class _Reader:
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
             links=list(self._rows("show_links", session=self._id)),
+            teams=list(self._rows("session_teams", session=self._id)),
             target=self._asked.at,
         )
 

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
 
-TABLES = ("sessions", "projects", "responses", "prices", "tool_calls", "messages", "files")
+TABLES = (
+    "sessions", "projects", "responses", "prices", "tool_calls", "messages", "files", "teams",
+    "hook_events",
+)  # fmt: skip
 PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "all": "all"}
 _DEFAULT = "90"
 _MOST_DAYS = 400  # more columns than that are months
-_TOOLS, _PROJECTS = 15, 15
+_TOOLS, _PROJECTS, _TEAMS = 15, 15, 10
 _DUE_DAYS = 7
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -95,6 +98,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "weekdays": _WEEKDAYS,
         "due_days": _DUE_DAYS,
         "session_path": lambda key: session_path(datasette, database, key),
+        "team_path": lambda team: f"{datasette.urls.database(database)}/-/team/{team}",
         "project_path": lambda project: f"{datasette.urls.database(database)}/-/project/{project}",
         "table": lambda name: datasette.urls.table(database, name),
     }
@@ -116,14 +120,15 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     for (day, model), sums in usage.days.items():
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
+    series = charts.ranked(tokens)  # the same colours in both charts
     tools = _rows(connection, "tool_use", since=since, project=None)
     projects = _rows(connection, "dashboard_projects", since=since)
     return {
         "newest": newest,
         "sessions": _rows(connection, "newest_session", since=since)[0]["sessions"] or 0,
         "total": usage.total,
-        "cost_chart": charts.stacked(columns, costs, "${:,.2f}"),
-        "token_chart": charts.stacked(columns, tokens),
+        "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),
+        "token_chart": charts.stacked(columns, tokens, series),
         "days": sorted(usage.days.items(), reverse=True),
         "hours": usage.hours,
         "hours_top": max(usage.hours.values(), default=0),
@@ -134,6 +139,8 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "most_calls": max((row["calls"] for row in tools), default=0),
         "projects": [(row, usage.projects[row["id"]]) for row in projects[:_PROJECTS]],
         "more_projects": max(len(projects) - _PROJECTS, 0),
+        "teams": _rows(connection, "teams_overview", limit=_TEAMS),
+        "active": [row for row in _rows(connection, "active_sessions") if row["is_active"]],
         "due": _rows(connection, "retention_by_session", days=_DUE_DAYS, limit=20),
         "due_totals": _rows(connection, "retention_totals", days=_DUE_DAYS)[0],
     }
