@@ -7,7 +7,7 @@ from datasette import hookimpl
 from .routes import View, routes
 
 
-@hookimpl
+@hookimpl  # type: ignore[untyped-decorator]
 def register_routes() -> list[tuple[str, View]]:
     """Return our pages: a pattern for the path, and what answers it."""
     return routes()

@@ -27,7 +27,7 @@ def body_of(message: Message) -> Markup:
         return _list(arguments["todos"])
     if message.tool == "Bash" and isinstance(arguments.get("command"), str):
         return _command(arguments)
-    return _fields(arguments)
+    return fields(arguments)
 
 
 def summary_of(message: Message, directory: str | None) -> str:
@@ -82,10 +82,11 @@ def _list(items: object) -> Markup:
 def _command(arguments: dict[str, object]) -> Markup:
     rest = {key: value for key, value in arguments.items() if key != "command"}
     command = shortened(f"$ {arguments['command']}", "ai-plain ai-command")
-    return command + _fields(rest)
+    return command + fields(rest)
 
 
-def _fields(arguments: dict[str, object]) -> Markup:
+def fields(arguments: dict[str, object]) -> Markup:
+    """Return named values as HTML, long texts in a form in which they are read."""
     rows = [_FIELD.format(readable(key), _value(key, value)) for key, value in arguments.items()]
     return Markup('<dl class="ai-fields">{}</dl>').format(joined(rows)) if rows else Markup("")
 

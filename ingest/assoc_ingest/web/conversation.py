@@ -202,7 +202,7 @@ class _Reader:
     def _place(self, message: int | None) -> sqlite3.Row | None:
         if message is None:
             return None
-        row = self._rows("message_place", id=message).fetchone()
+        row: sqlite3.Row | None = self._rows("message_place", id=message).fetchone()
         if row is not None and row["answers"] is not None:  # a result stands inside its call
             row = self._rows("message_place", id=row["answers"]).fetchone()
         if row is None or row["session_id"] != self._id:

@@ -192,7 +192,7 @@ class Entries:
         entry.ids = [message.id for message in messages[1:]]
         entry.is_open = any(message.id == self._target for message in messages)
         entry.summary = ", ".join(display.many(count, word) for word, count in counts.items())
-        if len(messages) == 1:
+        if len(messages) == 1 and not messages[0].is_repeat:
             entry.summary += ": " + _cut(one_line(spoken.untagged(messages[0].content[:400])))
         entry.body = Markup("").join(shortened(message.content) for message in messages)
         return entry

@@ -15,9 +15,9 @@ def named_row(
 
     Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
     """
-    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19  # noqa: PLR2004
+    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
     parameters = {"id": int(wanted) if is_number else None, "name": wanted}
-    rows = connection.execute(sql.query(query).sql, parameters).fetchall()
+    rows: list[sqlite3.Row] = connection.execute(sql.query(query).sql, parameters).fetchall()
     if not rows:
         raise PageError(404, f"There is no {word} {wanted!r}.")
     if len(rows) > 1:

@@ -43,9 +43,7 @@ class PageError(Exception):
         self.links = links
 
 
-async def databases(
-    datasette: Datasette, request: Request, tables: Sequence[str]
-) -> list[str]:
+async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
     """Return the names of the databases that are ours and that may be looked at."""
     return [
         name
@@ -75,7 +73,7 @@ async def read(
         raise Forbidden(f"You may not see all that this page shows of {database}.")
     limit = _QUERIES * int(datasette.setting("sql_time_limit_ms"))
     try:
-        return await datasette.get_database(database).execute_fn(
+        found: T = await datasette.get_database(database).execute_fn(
             lambda connection: _in_one_transaction(connection, limit, function)
         )
     except NotFoundError as error:
@@ -87,6 +85,7 @@ async def read(
             raise
         message = "This took too long. Ask for less, or raise sql_time_limit_ms."
         raise PageError(503, message) from error
+    return found
 
 
 async def page(
@@ -108,9 +107,7 @@ async def page(
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
     """Return the page that tells an error."""
     context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
-    return await page(
-        datasette, request, "error", {**context, "links": error.links}, error.status
-    )
+    return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
 
 
 _TITLES = {

@@ -114,7 +114,7 @@ def _filters(asked: dict[str, str]) -> Filters:
             raise PageError(400, f"{asked['month']!r} is not a month such as 2026-01.")
         year, month = int(match[1]), int(match[2])
         since = f"{year:04}-{month:02}-01T00:00:00Z"
-        year, month = (year + 1, 1) if month == 12 else (year, month + 1)  # noqa: PLR2004
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
         until = f"{year:04}-{month:02}-01T00:00:00Z"
     return Filters(
         kind=asked["kind"] or None,

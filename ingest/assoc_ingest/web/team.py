@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from markupsafe import Markup
 
 from .. import display, sql
 from . import pages
+from .call_body import fields
 from .conversation import session_path
 from .html import markdown
 from .named_row import named_row
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 TABLES = ("teams", "team_members", "inbox_items", "tasks", "task_dependencies", "sessions")
 MOST = 200
 """Messages of a team on its page; the table has the older ones."""
+
+_SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
 
 
 @dataclass(slots=True)
@@ -92,12 +96,24 @@ def _threads(members: list[sqlite3.Row], letters: list[sqlite3.Row]) -> list[Thr
                 sender=str(row["sender"] or "(unknown)"),
                 moment=display.moment(row["timestamp"]),
                 kind=row["kind"],
-                body=markdown(row["text"] or row["summary"] or ""),
+                body=_body(row),
                 is_unread=row["is_read"] == 0,
                 is_gone=row["gone_at"] is not None,
             )
         )
     return list(threads.values())
+
+
+def _body(row: sqlite3.Row) -> Markup:
+    """Return what a message says; programs write JSON to each other."""
+    text = row["text"] or row["summary"] or ""
+    try:
+        inner = json.loads(text) if row["kind"] != "message" else None
+    except ValueError:
+        inner = None
+    if isinstance(inner, dict):
+        return fields({key: value for key, value in inner.items() if key not in _SHOWN})
+    return markdown(text)
 
 
 def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
