@@ -9,10 +9,21 @@ select
     s.title as session,
     s.session_key,
     i.id
-from sessions s
-join tasks i on i.session_id = s.id
-where s.project_id = :project
-  and i.gone_at is null
+from (
+    select t.id, s.id as session_id
+    from sessions s
+    join tasks t on t.session_id = s.id
+    where s.project_id = :project
+    union
+    select t.id, s.id
+    from sessions s
+    join teams c on c.lead_session_id = s.id
+    join tasks t on t.team_id = c.id
+    where s.project_id = :project
+) o
+join tasks i on i.id = o.id
+join sessions s on s.id = o.session_id
+where i.gone_at is null
   and coalesce(i.status, '') <> 'deleted'
 order by
     case i.status when 'in_progress' then 0 when 'pending' then 1 else 2 end,

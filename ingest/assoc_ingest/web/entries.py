@@ -38,7 +38,7 @@ class Entry:
     who: str
     kind: str
     timestamp: str | None = None
-    body: Markup = Markup("")
+    body: Markup = field(default_factory=Markup)
     summary: str = ""
     """What a folded entry shows; '' for one that is not folded."""
     facts: str = ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..database import APPLICATION_ID
 from ..errors import AssocIngestError, NotFoundError, UsageError
+from ..terminal import safe
 from . import compat
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ async def page(
     body = await datasette.render_template(
         [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
     )
-    return Response.html(body, status=status, headers=HEADERS)
+    # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
+    return Response.html(safe(body), status=status, headers=HEADERS)
 
 
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
