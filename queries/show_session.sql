@@ -27,7 +27,6 @@ select
     r.kind as source,
     r.root,
     s.session_key,
-    s.project_id,
     s.id
 from sessions s
 join sources r on r.id = s.source_id

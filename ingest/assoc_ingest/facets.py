@@ -63,7 +63,7 @@ def _messages(
     expression = match or substrings
     if expression is None:
         return 0
-    query = sql.query("search_facets")
+    query = sql.query("hit_counts")
     letters = json.dumps([terms.like(text) for text in words.letters], ensure_ascii=False)
     given = {
         **dict.fromkeys(query.parameters),

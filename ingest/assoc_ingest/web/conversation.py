@@ -30,7 +30,10 @@ PAGE = 200
 """Messages on a page, results inside their calls counted."""
 
 _CONTEXT = 6  # messages before the one that a search hit opens on
-TABLES = ("messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses")
+TABLES = (
+    "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
+    "links", "teams",
+)  # fmt: skip
 
 
 class _Begin(NamedTuple):
@@ -58,7 +61,7 @@ class _Shown:
     later: str | None
     is_first: bool
     links: list[sqlite3.Row]
-    teams: list[sqlite3.Row]
+    related: list[sqlite3.Row]
     target: int | None
 
 
@@ -176,7 +179,7 @@ class _Reader:
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
             links=list(self._rows("show_links", session=self._id)),
-            teams=list(self._rows("session_teams", session=self._id)),
+            related=list(self._rows("session_related", session=self._id)),
             target=self._asked.at,
         )
 
