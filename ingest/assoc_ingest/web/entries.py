@@ -179,8 +179,8 @@ class Entries:
             return entry
         is_prose = message.kind in ("agent_prompt", "compact_summary", "agent_message", "thinking")
         entry.body = markdown(text) if is_prose else shortened(text)
-        is_short = len(text) < _OPEN and message.kind in _UNFOLDED
-        if not is_short:
+        is_line = len(text) <= _SUMMARY and "\n" not in text  # folded it would be no shorter
+        if not is_line and (len(text) >= _OPEN or message.kind not in _UNFOLDED):
             entry.summary = _cut(one_line(text))
         return entry
 
