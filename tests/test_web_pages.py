@@ -155,6 +155,31 @@ def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
     assert back.partition("#")[2] in demo.get(back.partition("#")[0]).anchors()
 
 
+def test_copies_images_boundaries_and_errors_are_told_apart(tmp_path: Path) -> None:
+    home, fork = tmp_path / "home", OTHER
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                                           "data": "aGVsbG8="}}  # fmt: skip
+    write(
+        home, TRANSCRIPT, user("look at this", "u1"), user([picture], "u2", "u1"),
+        {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
+         "uuid": "s1", "parentUuid": None, "sessionId": SESSION, "isSidechain": False,
+         "timestamp": "2026-01-20T10:01:00.000Z"},
+        user("This session is being continued", "u3", "s1", 61, isCompactSummary=True),
+    )  # fmt: skip
+    copied = [{**user("look at this", "u1"), "sessionId": fork},
+              user("something new", "u9", "u1", 90, sessionId=fork)]  # fmt: skip
+    write(home, f"{PROJECT}/{fork}.jsonl", *copied)
+    sync(tmp_path / "one.db", [home])
+    site = Site(tmp_path / "one.db")
+    page = site.get(f"/one/-/session/{SESSION}")
+    assert page.text.count('class="ai-image"') == 1
+    assert "aGVsbG8=" not in page.text
+    assert "ai-compacted" in page.text
+    assert "Summary of what was said before" in page.words
+    assert ">copy</span>" not in page.text
+    assert site.get(f"/one/-/session/{fork}").text.count(">copy</span>") == 1
+
+
 def test_a_message_that_is_an_update_says_of_what(demo: Site) -> None:
     assert "task 1: completed" in demo.get(BEDS).words
 
@@ -283,6 +308,8 @@ def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
         assert narrowed.status == 200
         assert 'aria-current="true"' in narrowed.text
         hits = narrowed.text.count('<div class="ai-hit">') - narrowed.words.count(" title ·")
+        every = narrowed.text.count('<div class="ai-hit">')
+        assert f" {every} found" in narrowed.words
         # A project is found by any part of its path, so that its worktrees are found with it.
         assert hits == int(count) or (facet == "project" and hits > int(count))
 
