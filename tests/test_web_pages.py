@@ -314,6 +314,18 @@ def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
         assert hits == int(count) or (facet == "project" and hits > int(count))
 
 
+def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
+    times = ("2026-01-31T23:59:59.999Z", "2026-02-01T00:00:00.000Z", "2026-12-31T12:00:00.000Z")
+    lines = [user("pool", f"u{at}", timestamp=at) for at in times]
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    sync(tmp_path / "one.db", [tmp_path / "home"])
+    site = Site(tmp_path / "one.db")
+    for month in ("2026-01", "2026-02", "2026-12"):
+        page = site.get(f"/-/assoc/search?q=pool&month={month}")
+        assert " 1 found" in page.words
+        assert page.text.count('<div class="ai-hit">') == 1
+
+
 def test_more_hits_are_one_click_away(long: Site) -> None:
     page = long.get("/-/assoc/search?q=answer")
     assert page.text.count('<div class="ai-hit">') == 30
