@@ -146,7 +146,7 @@ class _Reader:
         self._main = [file for file in conversation.files if self._holds_messages(file)]
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
-            found = self._rows("subagent_files", subagent=self._subagent.id)
+            found = self._rows("show_subagent_files", subagent=self._subagent.id)
             self._files = [row["id"] for row in found]
 
     def shown(self) -> _Shown:
@@ -179,7 +179,7 @@ class _Reader:
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
             links=list(self._rows("show_links", session=self._id)),
-            related=list(self._rows("session_related", session=self._id)),
+            related=list(self._rows("show_related", session=self._id)),
             target=self._asked.at,
         )
 
@@ -197,7 +197,7 @@ class _Reader:
     def _holds_messages(self, file: File) -> bool:
         """A large output that lies in a file of its own is a file of the conversation, too."""
         found = self._rows(
-            "messages_before", file=file.id, subagent=None, before_offset=None, before_block=None,
+            "message_before", file=file.id, subagent=None, before_offset=None, before_block=None,
             limit=1,
         )  # fmt: skip
         return found.fetchone() is not None
@@ -231,7 +231,7 @@ class _Reader:
         """Return where `count` messages before the beginning of a page is, in the same file."""
         after = begin.after
         places = self._rows(
-            "messages_before",
+            "message_before",
             file=self._files[begin.file],
             subagent=self._subagent.id if self._subagent else None,
             before_offset=after.byte_offset if after else 0,

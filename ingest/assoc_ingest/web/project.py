@@ -52,12 +52,12 @@ def _read(
 ) -> dict[str, object]:
     project = named_row(connection, "show_project", wanted, "project", address)
     found = {
-        name: _rows(connection, f"project_{name}", project=project["id"], limit=30)
+        name: _rows(connection, f"show_project_{name}", project=project["id"], limit=30)
         for name in ("tasks", "texts", "links")
     }
     offset = (number - 1) * PAGE
     sessions = _rows(
-        connection, "project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
+        connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
     )
     if number > 1 and not sessions:
         raise PageError(
@@ -69,7 +69,7 @@ def _read(
         "project": project,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
-        "related": _rows(connection, "project_related", project=project["id"]),
+        "related": _rows(connection, "show_project_related", project=project["id"]),
         **found,
     }
 

@@ -74,14 +74,14 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 def _read(connection: sqlite3.Connection, wanted: str, address: str) -> dict[str, object]:
     team = named_row(connection, "show_team", wanted, "team", address)
-    members = _rows(connection, "team_members", team=team["id"])
-    letters = _rows(connection, "team_inbox", team=team["id"], limit=MOST + 1)
+    members = _rows(connection, "show_team_members", team=team["id"])
+    letters = _rows(connection, "show_team_inbox", team=team["id"], limit=MOST + 1)
     return {
         "title": team["name"],
         "team": team,
         "threads": _threads(members, letters[:MOST]),
         "has_older": len(letters) > MOST,
-        "tasks": _rows(connection, "team_tasks", team=team["id"], limit=MOST),
+        "tasks": _rows(connection, "show_team_tasks", team=team["id"], limit=MOST),
     }
 
 
