@@ -29,6 +29,7 @@ where inbox_items_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or i.timestamp >= :since)
+  and (coalesce(:until, '') = '' or i.timestamp < :until)
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

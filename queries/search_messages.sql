@@ -32,8 +32,11 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
   and m.copy_of is null
   and coalesce(:kind, '') in ('', 'message', m.kind)
   and coalesce(:session, '') in ('', s.session_key)
+  and coalesce(:model, '') in ('', m.model)
+  and coalesce(:role, '') in ('', m.role)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or m.timestamp >= :since)
+  and (coalesce(:until, '') = '' or m.timestamp < :until)
   and (
     coalesce(:project, '') = ''
     or s.project_id in (

@@ -26,6 +26,7 @@ where plans_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or coalesce(i.modified_at, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(i.modified_at, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

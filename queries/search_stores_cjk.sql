@@ -65,6 +65,7 @@ where (i.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or coalesce(i.timestamp, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(i.timestamp, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

@@ -1,6 +1,7 @@
 -- Messages of the main conversation in one file
 -- In the order of the file; a call with what is known of it, a result with the call it answers.
--- is_repeat marks a line that stands in the same file before.
+-- is_repeat marks a line that stands in the same file before. :after_offset and :after_block begin
+-- behind a block, :limit ends after so many.
 select
     m.kind,
     m.text,
@@ -36,4 +37,9 @@ left join tool_calls t on t.call_id = m.id
 left join tool_calls a on a.result_id = m.id
 where m.file_id = :file
   and m.subagent_id is null
+  and (m.byte_offset, m.block) > (
+    cast(coalesce(nullif(:after_offset, ''), -1) as integer),
+    cast(coalesce(nullif(:after_block, ''), -1) as integer)
+  )
 order by m.byte_offset, m.block
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)

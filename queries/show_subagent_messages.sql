@@ -1,5 +1,6 @@
 -- Messages of one subagent
 -- In the order of its file; a call with what is known of it, a result with the call it answers.
+-- :after_file, :after_offset and :after_block begin behind a block, :limit ends after so many.
 select
     m.kind,
     m.text,
@@ -34,4 +35,10 @@ left join messages c on c.id = m.copy_of
 left join tool_calls t on t.call_id = m.id
 left join tool_calls a on a.result_id = m.id
 where m.subagent_id = :subagent
+  and (m.file_id, m.byte_offset, m.block) > (
+    cast(coalesce(nullif(:after_file, ''), -1) as integer),
+    cast(coalesce(nullif(:after_offset, ''), -1) as integer),
+    cast(coalesce(nullif(:after_block, ''), -1) as integer)
+  )
 order by m.file_id, m.byte_offset, m.block
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)

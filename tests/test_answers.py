@@ -33,12 +33,15 @@ _OTHERS = (
     "show_",
     "status_",
     "message_",
+    "hit_",
     "session_key_",
     "sessions_by_",
     "projects_by_",
 )
-_DEPENDS_ON_THE_DAY = ("retention", "list_files", "recent_sessions")
-_LEFT_OUT = ("id", "root", "file", "cost_usd", "unpriced")
+_DEPENDS_ON_THE_DAY = (
+    "retention", "retention_by_session", "retention_totals", "list_files", "recent_sessions",
+)  # fmt: skip
+_LEFT_OUT = ("id", "root", "file", "cost_usd", "cost_microusd", "unpriced", "project_id")
 NAMES = [
     name
     for name in sql.queries()

@@ -17,10 +17,14 @@ _ERROR_LINES = 12
 _CHANGED_LINES = 4
 _MANY = 100_000  # letters of a result that are looked at
 
-# Their results only say that it was done: the input says more.
-_CHANGES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-_LISTS = frozenset({"TodoWrite"})
-_BOXES = {"completed": "☑", "in_progress": "◐"}
+CHANGES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+"""Tools that change files. Their results only say that it was done: the input says more."""
+
+LISTS = frozenset({"TodoWrite"})
+"""Tools whose input is a list of things to do."""
+
+BOXES = {"completed": "☑", "in_progress": "◐"}
+"""How the status of a thing to do is shown; of any other it is an empty box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,9 @@ class View:
 def headline(message: Message, view: View) -> str:
     """Return the line of the call itself: tool, target, status and duration."""
     name = one_line(message.tool or "tool")
-    facts, colour = _facts(message)
+    facts, colour = facts_of(message)
     room = view.width - columns(name) - columns(facts) - 6
-    target = cut(_target(message, view), max(room, 10))
+    target = cut(target_of(message, view.directory), max(room, 10))
     plain = f"▸ {name}  {target}"
     painted = view.paint("▸ ", "blue") + view.paint(name, "blue", bold=True) + f"  {target}"
     if not facts:
@@ -49,17 +53,17 @@ def headline(message: Message, view: View) -> str:
 def details(message: Message, result: str, view: View) -> Iterator[str]:
     """Yield a few lines of what the call changed or gave."""
     is_error = message.status == "error"
-    if not is_error and message.tool in _CHANGES:
+    if not is_error and message.tool in CHANGES:
         yield from _changes(message, view)
-    elif not is_error and message.tool in _LISTS:
+    elif not is_error and message.tool in LISTS:
         yield from _items(message, view)
     else:
         limit, colour = (_ERROR_LINES, "red") if is_error else (_RESULT_LINES, None)
         yield from _start_of(result, limit, view, colour)
 
 
-def _facts(message: Message) -> tuple[str, str | None]:
-    """Return what there is to say of how it went, and its colour."""
+def facts_of(message: Message) -> tuple[str, str | None]:
+    """Return what there is to say of how the call went, and its colour."""
     facts = [display.duration(message.duration_ms)]
     colour = None
     if message.status == "error":
@@ -71,15 +75,14 @@ def _facts(message: Message) -> tuple[str, str | None]:
     return " · ".join(fact for fact in facts if fact), colour
 
 
-def _target(message: Message, view: View) -> str:
-    target = one_line(message.target or _first_text(_input(message)) or "")
-    if view.directory and target.startswith(view.directory):
-        return target.removeprefix(view.directory)
-    return target
+def target_of(message: Message, directory: str | None) -> str:
+    """Return what the call was applied to, a path below `directory` without it."""
+    target = one_line(message.target or _first_text(arguments_of(message)) or "")
+    return target.removeprefix(directory) if directory else target
 
 
 def _changes(message: Message, view: View) -> Iterator[str]:
-    arguments = _input(message)
+    arguments = arguments_of(message)
     edits = arguments.get("edits")
     for edit in edits if isinstance(edits, list) else [arguments]:
         if not isinstance(edit, dict):
@@ -96,10 +99,10 @@ def _changes(message: Message, view: View) -> Iterator[str]:
 
 
 def _items(message: Message, view: View) -> Iterator[str]:
-    items = _input(message).get("todos")
+    items = arguments_of(message).get("todos")
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
-            box = _BOXES.get(str(item.get("status")), "☐")
+            box = BOXES.get(str(item.get("status")), "☐")
             text = one_line(f"{box} {item.get('content') or item.get('activeForm') or ''}")
             yield view.paint(_INDENT + cut(text, view.width - len(_INDENT)), dim=True)
 
@@ -125,7 +128,8 @@ def _first_text(value: object) -> str | None:
     return next((text for item in inner if (text := _first_text(item))), None)
 
 
-def _input(message: Message) -> dict[str, object]:
+def arguments_of(message: Message) -> dict[str, object]:
+    """Return the input of the call; {} where its text was cut and is no JSON any more."""
     try:
         value = json.loads(message.content)
     except ValueError:  # the text ends at 256 KiB

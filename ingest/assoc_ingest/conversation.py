@@ -22,6 +22,13 @@ TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"}
 _CALL = ("tool", "target", "status", "duration_ms", "exit_code", "output_file", "result_id")
 
 
+class Place(NamedTuple):
+    """Where a block stands in its file."""
+
+    byte_offset: int
+    block: int
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One content block, with what is known of the tool call that it makes or answers."""
@@ -60,6 +67,21 @@ class Message:
     def content(self) -> str:
         """Return its text, whichever column holds it."""
         return self.text if self.text is not None else self.tool_text or ""
+
+    @property
+    def place(self) -> Place:
+        """Return where it stands in its file."""
+        return Place(self.byte_offset, self.block)
+
+    @property
+    def stands_elsewhere(self) -> bool:
+        """Is it shown with another message, or is there nothing in it to show?"""
+        if self.answers is not None:
+            return True  # it stands under its call
+        if self.is_repeat:
+            return self.kind == "queued_prompt"  # delivered: it stands where it was read
+        is_call = self.kind in ("tool_use", "tool_result")
+        return not is_call and not self.content.strip()
 
     def as_json(self) -> dict[str, object]:
         """Return the stable JSON object; what is known of a call stands under `call`."""
@@ -125,14 +147,32 @@ class Conversation:
         """Return the models that answered."""
         return [str(model) for model in json.loads(str(self.session["models"] or "[]"))]
 
-    def messages(self, file: File) -> Iterator[Message]:
-        """Yield the messages of the main conversation in one file."""
-        for row in self._rows("show_messages", file=file.id):
+    def messages(
+        self, file: File, after: Place | None = None, limit: int = -1
+    ) -> Iterator[Message]:
+        """Yield the messages of the main conversation in one file, at most `limit` behind `after`.
+
+        A negative `limit` is none.
+        """
+        offset, block = after or (None, None)
+        for row in self._rows(
+            "show_messages", file=file.id, after_offset=offset, after_block=block, limit=limit
+        ):
             yield Message(**dict(row))
 
-    def subagent_messages(self, subagent: Subagent) -> Iterator[Message]:
-        """Yield the messages of a subagent."""
-        for row in self._rows("show_subagent_messages", subagent=subagent.id):
+    def subagent_messages(
+        self, subagent: Subagent, after: tuple[int, Place] | None = None, limit: int = -1
+    ) -> Iterator[Message]:
+        """Yield the messages of a subagent, at most `limit` behind a place in a file of it."""
+        file, (offset, block) = after or (None, (None, None))
+        for row in self._rows(
+            "show_subagent_messages",
+            subagent=subagent.id,
+            after_file=file,
+            after_offset=offset,
+            after_block=block,
+            limit=limit,
+        ):
             yield Message(**dict(row))
 
     def text(self, message: int) -> str:

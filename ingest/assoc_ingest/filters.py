@@ -1,4 +1,4 @@
-"""What a search leaves out: by kind, project, session, system and time."""
+"""What a search leaves out: by kind, project, session, system, time, model and role."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class Filters:
     session: str | None = None
     source: str | None = None
     since: str | None = None
+    until: str | None = None
+    model: str | None = None
+    role: str | None = None
 
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise where a filter names nothing."""
@@ -44,6 +47,9 @@ class Filters:
             "session": find_session(connection, self.session) if self.session else None,
             "source": self.source,
             "since": time_of(self.since) if self.since else None,
+            "until": time_of(self.until) if self.until else None,
+            "model": self.model,
+            "role": self.role,
         }
 
 

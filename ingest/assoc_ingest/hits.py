@@ -57,7 +57,7 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
     yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}"
     if hit.what != "session":
         yield from _snippet(hit, width, paint)
-    facts = [_who(hit), hit.project, hit.source if hit.source != "claude" else None]
+    facts = [who_of(hit), hit.project, hit.source if hit.source != "claude" else None]
     known = " · ".join(one_line(fact) for fact in facts if fact)
     file = _below_home(hit.file or "")
     where = f"{one_line(file)}{f':{hit.line}' if hit.line else ''}"
@@ -70,7 +70,7 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
 
 def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
     """Yield the snippet on a few lines, the matches in colour or, without, in brackets."""
-    pieces = marks.parts(_bare(hit))  # the marks would not survive being made harmless
+    pieces = marks.parts(bare(hit))  # the marks would not survive being made harmless
     text = "".join(
         f"{OPEN}{safe(piece)}{CLOSE}" if found else safe(piece) for piece, found in pieces
     )
@@ -86,7 +86,7 @@ def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
         yield _INDENT + shown
 
 
-def _bare(hit: Hit) -> str:
+def bare(hit: Hit) -> str:
     """Return the snippet without what the program wrapped its text in: JSON, or tags."""
     text = hit.snippet
     if hit.kind == "tool_use":
@@ -96,7 +96,8 @@ def _bare(hit: Hit) -> str:
     return text
 
 
-def _who(hit: Hit) -> str:
+def who_of(hit: Hit) -> str:
+    """Return who said it, or where it stands that is no message."""
     if hit.what != "message":
         return hit.what.replace("_", " ") if hit.what != "session" else "title"
     who = _WHO.get(hit.kind or "", (hit.kind or "").replace("_", " "))

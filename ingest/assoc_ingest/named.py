@@ -19,7 +19,7 @@ _LISTED = 100
 def find_session(connection: sqlite3.Connection, prefix: str) -> str:
     """Return the one session key that begins with `prefix`."""
     wanted = prefix.strip()
-    rows = _beginning_with(connection, wanted) or _beginning_with(connection, wanted.lower())
+    rows = sessions_beginning_with(connection, wanted)
     if not rows:
         raise NotFoundError(
             f"No session begins with {prefix!r}. To see them: assoc-ingest list sessions"
@@ -51,9 +51,13 @@ def find_project(connection: sqlite3.Connection, project: str) -> str:
     return project
 
 
-def _beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
-    parameters = {"prefix": bindable(prefix)}
-    return connection.execute(sql.query("sessions_by_prefix").sql, parameters).fetchall()
+def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
+    question = sql.query("sessions_by_prefix").sql
+    for wanted in (prefix.strip(), prefix.strip().lower()):
+        if rows := connection.execute(question, {"prefix": bindable(wanted)}).fetchall():
+            return rows
+    return []
 
 
 def _ambiguous(prefix: str, rows: list[sqlite3.Row]) -> str:

@@ -98,6 +98,16 @@ def search(
     return list(islice(question.hits(tools), max(limit, 0)))
 
 
+def store_hits(
+    connection: sqlite3.Connection, query: str, filters: Filters, limit: int
+) -> Iterator[Hit]:
+    """Yield the hits in the stores that are not messages, at most `limit` of each."""
+    question = _Plain(connection, filters.parameters(connection), terms.parse(query))
+    for scope in (SAID, TOOLS):
+        for store in question.stores(scope):
+            yield from islice(store, limit)
+
+
 def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
     """Return the hits with the numbers of their lines, which are counted in the archive."""
     known = list(hits)
@@ -125,14 +135,15 @@ class _Plain:
         self._connection = connection
         self._parameters = parameters
         self._terms = words
+        self._messages_only = bool(parameters["model"] or parameters["role"])
 
     def hits(self, tools: bool) -> Iterator[Hit]:
         if not self._terms.texts():
             return
         if not tools:
-            yield from islice(self._titles(), _TITLES)
-            yield from _mixed(self._messages(SAID), self._stores(SAID))
-        yield from _mixed(self._messages(TOOLS), self._stores(TOOLS))
+            yield from islice(self._titles(), 0 if self._messages_only else _TITLES)
+            yield from _mixed(self._messages(SAID), self.stores(SAID))
+        yield from _mixed(self._messages(TOOLS), self.stores(TOOLS))
         yield from self._line_starts()
 
     def _titles(self) -> Iterator[Hit]:
@@ -157,7 +168,10 @@ class _Plain:
             return
         yield from (_hit(row, scope, marks.balanced(row["snippet"])) for row in rows)
 
-    def _stores(self, scope: str) -> list[Iterator[Hit]]:
+    def stores(self, scope: str) -> list[Iterator[Hit]]:
+        """Return the hits of each store that is not messages."""
+        if self._messages_only or not self._terms.texts():
+            return []
         if self._terms.has_cjk:
             patterns = self._patterns(self._terms.texts())
             rows = self._rows("search_stores_cjk", patterns=patterns, scope=scope)

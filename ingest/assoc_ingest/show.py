@@ -22,10 +22,7 @@ from .terminal import Paint, columns, cut, one_line, readable, safe, wrap
 MAX_WIDTH = 100
 _MIN_WIDTH = 60  # deeper subagents are not indented further: there must be room for text
 _TASK_LINES = 10
-_COMPACTED = "Conversation compacted"
-
-# What follows each other of these is one line.
-_NOISE = {"meta": "injected text", "attachment": "attachment", "hook": "hook"}
+# What follows each other of these, or of NOISE, is one line.
 _REPEATED = "repeated block"
 
 
@@ -101,8 +98,8 @@ class _Page:
         for message in messages:
             if self._is_left_out(message):
                 continue
-            if message.is_repeat or message.kind in _NOISE:
-                noise[_REPEATED if message.is_repeat else _NOISE[message.kind]] += 1
+            if message.is_repeat or message.kind in spoken.NOISE:
+                noise[_REPEATED if message.is_repeat else spoken.NOISE[message.kind]] += 1
                 sample = message.content
                 continue
             if message.kind != "tool_use":  # hooks run at every call: a row of calls stays a row
@@ -130,12 +127,7 @@ class _Page:
     def _is_left_out(self, message: Message) -> bool:
         if not self._look.tools and message.kind in TOOL_KINDS:
             return True
-        if message.answers is not None:
-            return True  # it stands under its call
-        if message.is_repeat:
-            return message.kind == "queued_prompt"  # delivered: it stands where it was read
-        is_call = message.kind in ("tool_use", "tool_result")
-        return not is_call and not message.content.strip()
+        return message.stands_elsewhere
 
     def _noise(self, noise: Counter[str], sample: str) -> Iterator[str]:
         if not noise:
@@ -157,7 +149,7 @@ class _Page:
             yield from self._call(message)
         elif kind == "agent_prompt":
             yield from self._behind_bar(self._some(text, _TASK_LINES, 2), "cyan")
-        elif kind == "system" and text.startswith(_COMPACTED):
+        elif kind == "system" and text.startswith(spoken.COMPACTED):
             yield from self.rule("conversation compacted")
         else:
             yield from self._aside(kind, text)
@@ -217,13 +209,14 @@ class _Page:
         bar = self._paint("│", "cyan") if self._look.width > _MIN_WIDTH else ""
         narrow = replace(self._look, width=max(self._look.width - 2, _MIN_WIDTH))
         page = _Page(self._conversation, narrow, self._progress)
-        headline = cut(one_line(_facts_of(subagent)), narrow.width)
+        headline = cut(one_line(facts_of(subagent)), narrow.width)
         yield f"{bar} {self._paint(headline, 'cyan')}".lstrip()
         for line in page.messages(self._conversation.subagent_messages(subagent)):
             yield f"{bar} {line}".rstrip() if bar else line
 
 
-def _facts_of(subagent: Subagent) -> str:
+def facts_of(subagent: Subagent) -> str:
+    """Return one line about a subagent: what it is, what for, how long, its key."""
     facts = [
         subagent.agent_type or subagent.name or subagent.kind,
         subagent.description,
@@ -256,7 +249,7 @@ def _header(conversation: Conversation, look: Look) -> Iterator[str]:
             display.many(number["message_count"], "message"),
             display.many(number["tool_call_count"], "tool call"),
             display.many(len(conversation.subagents), "subagent") if conversation.subagents else "",
-            _tokens_of(number),
+            tokens_of(number),
         ],
         [f"session {text['session_key']}", _origin(text)],
     ):
@@ -267,7 +260,8 @@ def _header(conversation: Conversation, look: Look) -> Iterator[str]:
         yield look.paint(f"in {one_line(root)}", dim=True)
 
 
-def _tokens_of(number: dict[str, int]) -> str:
+def tokens_of(number: dict[str, int]) -> str:
+    """Return the tokens of a session in words, '' where none are known."""
     if "input_tokens" not in number:
         return ""
     cached = number.get("cache_read_tokens", 0)

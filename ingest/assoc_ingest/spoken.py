@@ -13,6 +13,12 @@ _sender = re.compile(
 PEOPLE = frozenset({"prompt", "command", "bash_input", "memory_input", "queued_prompt"})
 """Kinds of what a person typed."""
 
+NOISE = {"meta": "injected text", "attachment": "attachment", "hook": "hook"}
+"""Kinds of what the program injects: what follows each other of these is shown as one line."""
+
+COMPACTED = "Conversation compacted"
+"""How the notice begins behind which an agent knows only a summary of what was said before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Aside:

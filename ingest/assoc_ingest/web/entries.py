@@ -1,0 +1,212 @@
+"""Messages as they stand on a page: who says it, what is folded, and what lies inside a call.
+
+An entry knows the id of its message, which is its anchor. What the program injects is gathered in
+one folded entry until a message follows that somebody reads. A subagent stands inside the call
+that spawned it; a long one is a link to a page of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from .. import calls, display, spoken
+from ..conversation import Conversation, Message, Subagent
+from ..show import facts_of
+from ..terminal import one_line, readable
+from .call_body import body_of, shortened, summary_of
+from .html import markdown, plain
+
+INLINE = 40
+"""Messages of a subagent that stand inside its call; a longer one has a page of its own."""
+
+_MOST_INLINE = 400  # messages of subagents on one page
+_SUMMARY = 90  # letters of what a folded entry says of itself
+_OPEN = 1_500  # letters of what is said that stand unfolded where folding is usual
+
+
+@dataclass(slots=True)
+class Entry:
+    """One thing on the page."""
+
+    id: int
+    shape: str
+    """typed, text, call, aside, noise or rule"""
+    who: str
+    kind: str
+    timestamp: str | None = None
+    body: Markup = field(default_factory=Markup)
+    summary: str = ""
+    """What a folded entry shows; '' for one that is not folded."""
+    facts: str = ""
+    is_open: bool = False
+    is_error: bool = False
+    is_copy: bool = False
+    is_cut: bool = False
+    ids: list[int] = field(default_factory=list)
+    """Messages that stand inside: their anchors lead here."""
+    result: Markup | None = None
+    agents: list[Nested] = field(default_factory=list)
+
+    @property
+    def clock(self) -> str:
+        """Return the local time of day."""
+        return display.clock(self.timestamp)
+
+    @property
+    def moment(self) -> str:
+        """Return the local date and time."""
+        return display.moment(self.timestamp)
+
+
+@dataclass(slots=True)
+class Nested:
+    """A subagent where it was spawned."""
+
+    key: str
+    facts: str
+    message_count: int
+    entries: list[Entry] | None
+    """None: it is too long to stand here."""
+    is_open: bool = False
+
+
+class Entries:
+    """Makes entries of the messages of one conversation."""
+
+    def __init__(self, conversation: Conversation, target: int | None = None) -> None:
+        """Remember the conversation; the message `target` is shown unfolded."""
+        self._conversation = conversation
+        self._target = target
+        self._shown: set[int] = set()
+        self._room = _MOST_INLINE
+        cwd = conversation.session["cwd"]
+        self._directory = f"{cwd}/" if cwd else None
+        self._day = ""
+
+    def of(self, messages: Iterable[Message]) -> Iterator[Entry]:
+        """Yield the entries of messages, those that stand elsewhere left out."""
+        noise: list[Message] = []
+        for message in messages:
+            if message.stands_elsewhere:
+                continue
+            if message.is_repeat or message.kind in spoken.NOISE:
+                noise.append(message)
+                continue
+            if noise and message.kind != "tool_use":  # hooks run at every call
+                yield self._noise(noise)
+                noise = []
+            yield from self._days(message)
+            yield self._entry(message)
+        if noise:
+            yield self._noise(noise)
+
+    def nested(self, subagent: Subagent) -> Nested:
+        """Return a subagent with its entries, if it is short."""
+        self._shown.add(subagent.id)
+        nested = Nested(subagent.agent_key, facts_of(subagent), subagent.message_count, None)
+        if subagent.message_count <= min(INLINE, self._room):
+            self._room -= subagent.message_count
+            day, self._day = self._day, "nested"
+            nested.entries = list(self.of(self._conversation.subagent_messages(subagent)))
+            self._day = day
+        return nested
+
+    def _days(self, message: Message) -> Iterator[Entry]:
+        day = display.day(message.timestamp or "")
+        if day and day != self._day and self._day != "nested":
+            self._day = day
+            yield Entry(0, "rule", day, "day")
+
+    def _entry(self, message: Message) -> Entry:
+        kind, text = message.kind, message.content
+        if kind in spoken.PEOPLE:
+            entry = self._new(message, "typed", "You" if kind != "queued_prompt" else "You, queued")
+            entry.body = plain(spoken.typed(kind, text).strip())
+        elif kind == "text":
+            entry = self._new(message, "text", "Agent")
+            entry.body = markdown(text)
+        elif kind == "tool_use":
+            entry = self._call(message)
+        elif kind == "system" and text.startswith(spoken.COMPACTED):
+            entry = self._new(message, "rule", "Conversation compacted")
+        else:
+            entry = self._aside(message)
+        return entry
+
+    def _new(self, message: Message, shape: str, who: str) -> Entry:
+        return Entry(
+            id=message.id,
+            shape=shape,
+            who=who,
+            kind=message.kind,
+            timestamp=message.timestamp,
+            is_open=message.id == self._target,
+            is_copy=message.copy_of is not None,
+            is_cut=bool(message.is_cut),
+            is_error=bool(message.is_error) or message.kind == "error",
+        )
+
+    def _call(self, message: Message) -> Entry:
+        entry = self._new(message, "call", one_line(message.tool or "tool"))
+        entry.summary = _cut(summary_of(message, self._directory))
+        entry.facts, _ = calls.facts_of(message)
+        entry.is_error = message.status == "error"
+        entry.body = body_of(message)
+        if message.result_id is not None:
+            entry.ids = [message.result_id]
+            entry.is_open = entry.is_open or message.result_id == self._target
+            text = self._conversation.text(message.result_id)
+            entry.result = shortened(text) if text.strip() else None
+        if message.output_file:
+            note = "the output was too large for the transcript"
+            entry.facts = f"{entry.facts} · {note}".removeprefix(" · ")
+        for subagent in self._conversation.subagents:
+            is_here = message.tool_call_id and subagent.spawned_by == message.tool_call_id
+            if is_here and subagent.id not in self._shown:  # no cycle
+                entry.agents.append(self.nested(subagent))
+        return entry
+
+    def _aside(self, message: Message) -> Entry:
+        who = _WHO.get(message.kind, message.kind.replace("_", " ").capitalize())
+        entry = self._new(message, "aside", who)
+        text = spoken.heard(message.kind, message.content).strip()
+        if message.kind == "image":
+            entry.body = Markup('<p class="ai-image">{}</p>').format(readable(text))
+            return entry
+        is_prose = message.kind in ("agent_prompt", "compact_summary", "agent_message", "thinking")
+        entry.body = markdown(text) if is_prose else shortened(text)
+        is_line = len(text) <= _SUMMARY and "\n" not in text  # folded it would be no shorter
+        if not is_line and (len(text) >= _OPEN or message.kind not in _UNFOLDED):
+            entry.summary = _cut(one_line(text))
+        return entry
+
+    def _noise(self, messages: list[Message]) -> Entry:
+        counts: Counter[str] = Counter(
+            "repeated block" if m.is_repeat else spoken.NOISE[m.kind] for m in messages
+        )
+        entry = self._new(messages[0], "noise", "")
+        entry.ids = [message.id for message in messages[1:]]
+        entry.is_open = any(message.id == self._target for message in messages)
+        entry.summary = ", ".join(display.many(count, word) for word, count in counts.items())
+        if len(messages) == 1 and not messages[0].is_repeat:
+            entry.summary += ": " + _cut(one_line(spoken.untagged(messages[0].content[:400])))
+        entry.body = Markup("").join(shortened(message.content) for message in messages)
+        return entry
+
+
+_UNFOLDED = {"agent_prompt", "agent_message", "error", "interrupt", "system"}
+
+_WHO = {
+    "agent_prompt": "Task", "compact_summary": "Summary of what was said before",
+    "tool_result": "Result", "task_notification": "Background task",
+    "agent_message": "Message from an agent", "bash_output": "Output",
+    "command_output": "Output", "system": "Notice", "interrupt": "Interrupted",
+}  # fmt: skip
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SUMMARY else text[: _SUMMARY - 1] + "…"

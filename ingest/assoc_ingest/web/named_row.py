@@ -1,0 +1,29 @@
+"""A project or a team as an address names it: by its number, its name or its key."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .. import sql
+from .pages import PageError
+
+
+def named_row(
+    connection: sqlite3.Connection, query: str, wanted: str, word: str, address: str
+) -> sqlite3.Row:
+    """Return the one row that `query` finds.
+
+    Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
+    """
+    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
+    parameters = {"id": int(wanted) if is_number else None, "name": wanted}
+    rows: list[sqlite3.Row] = connection.execute(sql.query(query).sql, parameters).fetchall()
+    if not rows:
+        raise PageError(404, f"There is no {word} {wanted!r}.")
+    if len(rows) > 1:
+        links = [
+            (f"{row['name']} in {row['root']} ({row['key']})", f"{address}/{row['id']}")
+            for row in rows
+        ]
+        raise PageError(300, f"{len(rows)} {word}s are called {wanted!r}.", links)
+    return rows[0]

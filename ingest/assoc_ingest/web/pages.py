@@ -1,0 +1,145 @@
+"""What all our pages share: whose database it is, who may see it, how errors are told.
+
+A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
+reads everything in one transaction, so that a sync between two queries cannot make a page
+contradict itself, and a template is filled. What a user can get wrong ends as a page that says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..database import APPLICATION_ID
+from ..errors import AssocIngestError, NotFoundError, UsageError
+from ..terminal import safe
+from . import compat
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+T = TypeVar("T")
+
+HEADERS = {
+    # Our pages need no script at all: whatever slipped through could not run.
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+_QUERIES = 5
+"""How many times as long as one query a whole page may take."""
+
+
+class PageError(Exception):
+    """A page cannot be shown: the status, a sentence, and places to go instead."""
+
+    def __init__(self, status: int, message: str, links: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.links = links
+
+
+async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
+    """Return the names of the databases that are ours and that may be looked at."""
+    return [
+        name
+        for name in datasette.databases
+        if await _is_ours(datasette, name)
+        and await compat.may_view(datasette, request.actor, name, tables)
+    ]
+
+
+async def read(
+    datasette: Datasette,
+    request: Request,
+    database: str,
+    tables: Sequence[str],
+    function: Callable[[sqlite3.Connection], T],
+) -> T:
+    """Return what `function` reads from a database of ours.
+
+    Raises PageError where there is none, where it says NotFoundError or UsageError, and where it
+    takes too long; Forbidden where the actor may not see one of `tables`.
+    """
+    from datasette import Forbidden
+
+    if database not in datasette.databases or not await _is_ours(datasette, database):
+        raise PageError(404, f"There is no database of assoc-ingest called {database!r}.")
+    if not await compat.may_view(datasette, request.actor, database, tables):
+        raise Forbidden(f"You may not see all that this page shows of {database}.")
+    limit = _QUERIES * int(datasette.setting("sql_time_limit_ms"))
+    try:
+        found: T = await datasette.get_database(database).execute_fn(
+            lambda connection: _in_one_transaction(connection, limit, function)
+        )
+    except NotFoundError as error:
+        raise PageError(404, _first_sentence(error)) from error
+    except UsageError as error:
+        raise PageError(400, _first_sentence(error)) from error
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        message = "This took too long. Ask for less, or raise sql_time_limit_ms."
+        raise PageError(503, message) from error
+    return found
+
+
+async def page(
+    datasette: Datasette,
+    request: Request,
+    template: str,
+    context: Mapping[str, object],
+    status: int = 200,
+) -> Response:
+    """Return a template as a response, with headers that let nothing run or load."""
+    from datasette.utils.asgi import Response
+
+    body = await datasette.render_template(
+        [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
+    )
+    # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
+    return Response.html(safe(body), status=status, headers=HEADERS)
+
+
+async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
+    """Return the page that tells an error."""
+    context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
+    return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
+
+
+_TITLES = {
+    300: "Which one?",
+    400: "This cannot be asked",
+    404: "Not found",
+    503: "Took too long",
+}
+
+
+async def _is_ours(datasette: Datasette, database: str) -> bool:
+    found = await datasette.get_database(database).execute_fn(
+        lambda connection: connection.execute("pragma application_id").fetchone()[0]
+    )
+    return bool(found == APPLICATION_ID)
+
+
+def _in_one_transaction(
+    connection: sqlite3.Connection, limit: int, function: Callable[[sqlite3.Connection], T]
+) -> T:
+    from datasette.utils import sqlite_timelimit
+
+    connection.execute("begin")
+    try:
+        with sqlite_timelimit(connection, limit):
+            return function(connection)
+    finally:
+        connection.rollback()
+
+
+def _first_sentence(error: AssocIngestError) -> str:
+    """Return the message without the command that it recommends, which is not for a page."""
+    return str(error).split(" To see them:")[0]

@@ -1,0 +1,85 @@
+"""The page of one project: its sessions, tasks, plans, notes, links, worktrees and teams."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from .. import display, sql
+from . import pages
+from .conversation import session_path
+from .html import markdown
+from .named_row import named_row
+from .pages import PageError
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+TABLES = ("projects", "sessions", "tasks", "plans", "documents", "links", "teams")
+PAGE = 50
+"""Sessions on a page."""
+
+_MOST_PAGES = 10**6
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the page of the project that the address names by number, name or key."""
+    from datasette.utils import tilde_decode
+
+    database = tilde_decode(request.url_vars["database"])
+    wanted = tilde_decode(request.url_vars["project"])
+    number = _page_number(request.args.get("page"))
+    base = f"{datasette.urls.database(database)}/-"
+    context = await pages.read(
+        datasette, request, database, TABLES,
+        lambda connection: _read(connection, wanted, number, f"{base}/project"),
+    )  # fmt: skip
+    context |= {
+        "database": database,
+        "display": display,
+        "markdown": markdown,
+        "base": base,
+        "number": number,
+        "session_path": lambda key: session_path(datasette, database, key),
+        "table": lambda name: datasette.urls.table(database, name),
+    }
+    return await pages.page(datasette, request, "project", context)
+
+
+def _read(
+    connection: sqlite3.Connection, wanted: str, number: int, address: str
+) -> dict[str, object]:
+    project = named_row(connection, "show_project", wanted, "project", address)
+    found = {
+        name: _rows(connection, f"show_project_{name}", project=project["id"], limit=30)
+        for name in ("tasks", "texts", "links")
+    }
+    offset = (number - 1) * PAGE
+    sessions = _rows(
+        connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
+    )
+    if number > 1 and not sessions:
+        raise PageError(
+            404, f"There is no page {number} of this project.",
+            [("Its first page", f"{address}/{project['id']}")],
+        )  # fmt: skip
+    return {
+        "title": project["name"] or project["key"],
+        "project": project,
+        "sessions": sessions[:PAGE],
+        "has_more": len(sessions) > PAGE,
+        "related": _rows(connection, "show_project_related", project=project["id"]),
+        **found,
+    }
+
+
+def _page_number(text: str | None) -> int:
+    number = int(text) if text and text.isascii() and text.isdigit() else 0
+    if text and not 0 < number < _MOST_PAGES:
+        raise PageError(400, f"{text!r} is not the number of a page.")
+    return number or 1
+
+
+def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
+    return connection.execute(sql.query(name).sql, parameters).fetchall()

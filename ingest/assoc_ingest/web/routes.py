@@ -1,0 +1,38 @@
+"""The pages of the plugin: which path shows what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from . import conversation, dashboard, project, search_page, team
+from .pages import PageError, error_page
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+View = Callable[["Datasette", "Request"], Awaitable["Response"]]
+
+_PAGES: tuple[tuple[str, View], ...] = (
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
+    (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
+    (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
+    (r"^/-/assoc/search/?$", search_page.view),
+    (r"^/-/assoc/dashboard/?$", dashboard.view),
+)
+
+
+def routes() -> list[tuple[str, View]]:
+    """Return a pattern for the path and the view of every page."""
+    return [(pattern, _telling_errors(view)) for pattern, view in _PAGES]
+
+
+def _telling_errors(view: View) -> View:
+    async def told(datasette: Datasette, request: Request) -> Response:
+        try:
+            return await view(datasette, request)
+        except PageError as error:
+            return await error_page(datasette, request, error)
+
+    return told

@@ -1,0 +1,166 @@
+"""The page of a search over all stores of one database: hits with marks, and facets to narrow them.
+
+A facet is a plain link. A hit in a conversation opens that conversation on its message.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from .. import display
+from ..facets import FACETS, Facets, facets
+from ..filters import Filters
+from ..hits import bare, who_of
+from ..search import Hit, search
+from . import pages
+from .conversation import session_path
+from .html import marked
+from .pages import PageError
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+TABLES = (
+    "messages", "sessions", "subagents", "projects", "files", "inbox_items", "tasks", "todos",
+    "plans", "documents", "prompts", "tool_result_files",
+)  # fmt: skip
+_STEPS = (30, 100, 300)
+"""How many hits are shown; each step is a link."""
+_VALUES = 8  # of a facet
+_ROWS = {
+    "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",
+    "todo": "todos", "plan": "plans", "document": "documents", "prompt": "prompts",
+    "tool_result_file": "tool_result_files",
+}  # fmt: skip
+_month = re.compile(r"(\d{4})-(0[1-9]|1[0-2])").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A hit as the page shows it."""
+
+    title: str
+    address: str
+    row: str
+    who: str
+    project: str | None
+    source: str
+    moment: str
+    snippet: Markup | None
+
+
+class Value(NamedTuple):
+    """A value of a facet: choosing it, or taking the choice back, is a link."""
+
+    text: str
+    hits: int
+    address: str
+    is_chosen: bool
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the page; without a query, the form alone."""
+    names = await pages.databases(datasette, request, TABLES)
+    if not names:
+        raise PageError(404, "No database of assoc-ingest is open here, or you may not see it.")
+    asked = {key: request.args.get(key) or "" for key in ("q", "db", "n", *FACETS)}
+    database = asked["db"] or names[0]
+    count = int(asked["n"]) if asked["n"] in map(str, _STEPS) else _STEPS[0]
+    here = datasette.urls.path("/-/assoc/search")
+    context: dict[str, object] = {
+        "title": f"{asked['q']} – search" if asked["q"].strip() else "Search",
+        "query": asked["q"],
+        "database": database,
+        "databases": names,
+        "asked": {key: asked[key] for key in FACETS if asked[key]},
+        "hits": None,
+    }
+    if asked["q"].strip():
+        filters = _filters(asked)
+        hits, counts = await pages.read(
+            datasette, request, database, TABLES,
+            lambda connection: _found(connection, asked["q"], filters, count),
+        )  # fmt: skip
+        titles = sum(hit.what == "session" for hit in hits)  # they have no facets but these
+        more = next((step for step in _STEPS if step > count), None)
+        context |= {
+            "hits": [_shown(datasette, database, hit) for hit in hits[:count]],
+            "counts": counts,
+            "total": counts.total + titles,
+            "facets": [
+                (name, list(_values(here, asked, name, counts)))
+                for name in FACETS
+                if name in counts.counts or asked[name]
+            ],
+            "more": _address(here, {**asked, "n": str(more)}) if more and hits[count:] else None,
+            "has_rest": len(hits) > count,
+        }
+    return await pages.page(datasette, request, "search", context)
+
+
+def _filters(asked: dict[str, str]) -> Filters:
+    since = until = None
+    if asked["month"]:
+        match = _month(asked["month"])
+        if match is None:
+            raise PageError(400, f"{asked['month']!r} is not a month such as 2026-01.")
+        year, month = int(match[1]), int(match[2])
+        since = f"{year:04}-{month:02}-01T00:00:00Z"
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+        until = f"{year:04}-{month:02}-01T00:00:00Z"
+    return Filters(
+        kind=asked["kind"] or None,
+        project=asked["project"] or None,
+        source=asked["source"] or None,
+        since=since,
+        until=until,
+        model=asked["model"] or None,
+        role=asked["role"] or None,
+    )
+
+
+def _found(
+    connection: sqlite3.Connection, query: str, filters: Filters, count: int
+) -> tuple[list[Hit], Facets]:
+    return search(connection, query, filters, limit=count + 1), facets(connection, query, filters)
+
+
+def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
+    row = f"{datasette.urls.table(database, _ROWS[hit.what])}/{hit.id}"
+    address = row
+    if hit.session_key:
+        address = session_path(datasette, database, hit.session_key)
+        if hit.what == "message":
+            address += f"?_at={hit.id}#m{hit.id}"
+    return Shown(
+        title=hit.session or (hit.file or "").rpartition("/")[2] or "(untitled)",
+        address=address,
+        row=row,
+        who=who_of(hit),
+        project=hit.project,
+        source=hit.source,
+        moment=display.moment(hit.timestamp),
+        snippet=None if hit.what == "session" else marked(bare(hit)),
+    )
+
+
+def _values(here: str, asked: dict[str, str], name: str, counts: Facets) -> Iterator[Value]:
+    found = counts.counts.get(name, [])
+    if asked[name]:
+        hits = dict(found).get(asked[name], counts.total)
+        yield Value(asked[name], hits, _address(here, {**asked, name: "", "n": ""}), True)
+        return
+    for value, hits in found[:_VALUES]:
+        yield Value(value, hits, _address(here, {**asked, name: value, "n": ""}), False)
+
+
+def _address(here: str, asked: dict[str, str]) -> str:
+    return f"{here}?{urlencode({key: value for key, value in asked.items() if value})}"

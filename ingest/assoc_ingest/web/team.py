@@ -1,0 +1,120 @@
+"""The page of one team: its members, each one's inbox as a thread, and its tasks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from .. import display, sql
+from . import pages
+from .call_body import fields
+from .conversation import session_path
+from .html import markdown
+from .named_row import named_row
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+TABLES = ("teams", "team_members", "inbox_items", "tasks", "task_dependencies", "sessions")
+MOST = 200
+"""Messages of a team on its page; the table has the older ones."""
+
+_SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
+
+
+@dataclass(slots=True)
+class Letter:
+    """A message from one member to another."""
+
+    id: int
+    sender: str
+    moment: str
+    kind: str
+    body: Markup
+    is_unread: bool
+    is_gone: bool
+
+
+@dataclass(slots=True)
+class Thread:
+    """The inbox of one member, the oldest message first."""
+
+    name: str
+    member: sqlite3.Row | None
+    letters: list[Letter] = field(default_factory=list)
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the page of the team that the address names by number, name or key."""
+    from datasette.utils import tilde_decode
+
+    database = tilde_decode(request.url_vars["database"])
+    wanted = tilde_decode(request.url_vars["team"])
+    base = f"{datasette.urls.database(database)}/-"
+    context = await pages.read(
+        datasette, request, database, TABLES,
+        lambda connection: _read(connection, wanted, f"{base}/team"),
+    )  # fmt: skip
+    context |= {
+        "database": database,
+        "display": display,
+        "markdown": markdown,
+        "base": base,
+        "most": MOST,
+        "session_path": lambda key: session_path(datasette, database, key),
+        "table": lambda name: datasette.urls.table(database, name),
+    }
+    return await pages.page(datasette, request, "team", context)
+
+
+def _read(connection: sqlite3.Connection, wanted: str, address: str) -> dict[str, object]:
+    team = named_row(connection, "show_team", wanted, "team", address)
+    members = _rows(connection, "show_team_members", team=team["id"])
+    letters = _rows(connection, "show_team_inbox", team=team["id"], limit=MOST + 1)
+    return {
+        "title": team["name"],
+        "team": team,
+        "threads": _threads(members, letters[:MOST]),
+        "has_older": len(letters) > MOST,
+        "tasks": _rows(connection, "show_team_tasks", team=team["id"], limit=MOST),
+    }
+
+
+def _threads(members: list[sqlite3.Row], letters: list[sqlite3.Row]) -> list[Thread]:
+    threads = {str(member["name"]): Thread(str(member["name"]), member) for member in members}
+    for row in reversed(letters):
+        name = str(row["recipient"] or "(nobody)")
+        thread = threads.setdefault(name, Thread(name, None))
+        thread.letters.append(
+            Letter(
+                id=row["id"],
+                sender=str(row["sender"] or "(unknown)"),
+                moment=display.moment(row["timestamp"]),
+                kind=row["kind"],
+                body=_body(row),
+                is_unread=row["is_read"] == 0,
+                is_gone=row["gone_at"] is not None,
+            )
+        )
+    return list(threads.values())
+
+
+def _body(row: sqlite3.Row) -> Markup:
+    """Return what a message says; programs write JSON to each other."""
+    text = row["text"] or row["summary"] or ""
+    try:
+        inner = json.loads(text) if row["kind"] != "message" else None
+    except ValueError:
+        inner = None
+    if isinstance(inner, dict):
+        return fields({key: value for key, value in inner.items() if key not in _SHOWN})
+    return markdown(text)
+
+
+def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
+    return connection.execute(sql.query(name).sql, parameters).fetchall()

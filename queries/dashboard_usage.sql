@@ -1,0 +1,22 @@
+-- Usage by hour, model and project
+-- Tokens and cost of each hour (UTC), model and project, newest first: one pass over the responses
+-- for all that the dashboard shows of them. :since is a time.
+select
+    substr(c.timestamp, 1, 13) as hour,
+    c.model,
+    p.name as project,
+    sum(c.cost_microusd) as cost_microusd,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    sum(c.cache_read_tokens) as cache_read_tokens,
+    sum(c.cache_write_tokens) as cache_write_tokens,
+    count(*) as responses,
+    sum(c.cost_microusd is null) as unpriced,
+    p.id as project_id
+from response_costs c
+left join sessions s on s.id = c.session_id
+left join projects p on p.id = s.project_id
+where c.timestamp is not null
+  and (coalesce(:since, '') = '' or c.timestamp >= :since)
+group by hour, c.model, p.id
+order by hour desc, c.model, p.id

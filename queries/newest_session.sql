@@ -1,0 +1,7 @@
+-- The newest activity
+-- When the session that was active last ended, and how many sessions there are since :since.
+select
+    max(s.ended_at) as ended_at,
+    sum(coalesce(:since, '') = '' or s.ended_at >= :since) as sessions
+from sessions s
+where s.kind in ('main', 'background')

@@ -1,0 +1,14 @@
+-- Links of one project
+-- Pull requests, frames and worktrees of its sessions, each once, the newest first.
+select
+    i.kind,
+    i.url,
+    max(i.title) as title,
+    max(i.timestamp) as timestamp
+from sessions s
+join links i on i.session_id = s.id
+where s.project_id = :project
+  and i.kind <> 'plan'
+group by i.kind, i.url
+order by timestamp desc, i.url
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

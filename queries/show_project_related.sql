@@ -1,0 +1,11 @@
+-- Worktrees and teams of one project
+-- Projects that are worktrees of it, and teams that one of its sessions leads.
+select 'worktree' as kind, p.name, p.path, p.key, p.id
+from projects p
+where p.parent_id = :project
+union all
+select 'team', t.name, t.description, t.key, t.id
+from sessions s
+join teams t on t.lead_session_id = s.id
+where s.project_id = :project
+order by 1, 2

@@ -1,0 +1,18 @@
+-- Sessions of one project
+-- The newest first, :limit of them after the first :offset.
+select
+    s.title,
+    s.ended_at,
+    s.prompt_count,
+    s.message_count,
+    s.tool_call_count,
+    s.output_tokens,
+    s.kind,
+    s.git_branch,
+    s.session_key,
+    s.id
+from sessions s
+where s.project_id = :project
+order by s.ended_at desc, s.id desc
+limit cast(coalesce(nullif(:limit, ''), 50) as integer)
+offset cast(coalesce(nullif(:offset, ''), 0) as integer)

@@ -1,0 +1,14 @@
+-- Members of one team
+-- In the order in which they joined.
+select
+    m.name,
+    m.agent_type,
+    m.model,
+    m.cwd,
+    m.joined_at,
+    m.is_active,
+    m.prompt,
+    m.id
+from team_members m
+where m.team_id = :team
+order by m.joined_at, m.name, m.id

@@ -1,0 +1,216 @@
+"""What only a browser shows: nothing is loaded from elsewhere, nothing runs, pages fit a telephone.
+
+Needs Playwright for Python and Chromium (Debian's packages are fine); skipped without them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
+
+from assoc_ingest.sync import sync
+
+api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    pytest.mark.filterwarnings("default"),  # Playwright's own
+]
+
+DEMO = Path(__file__).parent / "demo"
+QUIET = [
+    "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+]  # fmt: skip
+FROST = "/demo/-/session/5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+PAGES = (
+    FROST, f"{FROST}?_agent=a4c1e07b92d83f516", f"/evil/-/session/{SESSION}",
+    "/-/assoc/search?db=demo&q=the", "/-/assoc/search?db=evil&q=evil",
+    "/-/assoc/dashboard?db=demo&days=all", "/-/assoc/dashboard?db=evil&days=all",
+    "/demo/-/project/2", "/demo/-/team/1", "/demo/-/session/nix",
+)  # fmt: skip
+WIDE = "x" * 400
+EVIL = (
+    "evil <script>alert(1)</script><img src=http://evil.example/x.png onerror=alert(2)>"
+    f"<svg onload=alert(3)> [a](javascript:alert(4)) ![b](http://evil.example/b.png) {WIDE}\n\n"
+    f"|a|b|\n|-|-|\n|{WIDE}|{WIDE}|\n\n```\n{WIDE}\n```\n"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Datasette on a port that the system chose."""
+    place = tmp_path_factory.mktemp("served")
+    home = place / "home"
+    write(
+        home, TRANSCRIPT, user(EVIL, gitBranch=WIDE),
+        assistant([{"type": "text", "text": EVIL}, call("t1", "Bash", command=EVIL),
+                   call("t2", "Edit", file_path=WIDE, old_string=WIDE, new_string=EVIL)],
+                  model=WIDE, usage={"input_tokens": 5, "output_tokens": 7}),
+        user([result("t1", EVIL, is_error=True)], "u2"),
+        {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
+    )  # fmt: skip
+    write(home, f"{PROJECT}/{WIDE[:200]}.jsonl", user("evil", "u9"))
+    sync(place / "demo.db", sorted(DEMO.iterdir()))
+    sync(place / "evil.db", [home])
+    command = [
+        sys.executable, "-m", "datasette", "serve", "demo.db", "evil.db",
+        "--host", "127.0.0.1", "--port", "0",
+    ]  # fmt: skip
+    with (place / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=place, stderr=log, stdout=log)
+    try:
+        yield _address(place / "log", process)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        for line in log.read_text().split("\n"):
+            if "running on http://" in line:
+                address = "http://" + line.split("http://")[1].split()[0]
+                urllib.request.urlopen(address, timeout=10).close()
+                return address
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())
+
+
+class Watched:
+    """A browser that remembers what it should not have seen."""
+
+    def __init__(self, browser: Any, server: str, **options: Any) -> None:
+        self.server = server
+        self.wrong: list[str] = []
+        self.page = browser.new_page(**options)
+        self.page.on("console", lambda message: self._note("console", message.text))
+        self.page.on("pageerror", lambda error: self._note("error", str(error)))
+        self.page.on("dialog", self._dialog)
+        self.page.on("request", self._request)
+
+    def open(self, path: str) -> Any:
+        """Return the page at an address of the server."""
+        self.page.goto(self.server + path)
+        return self.page
+
+    def _note(self, what: str, text: str) -> None:
+        if "status of 404" not in text:  # the page that tells it
+            self.wrong.append(f"{what}: {text}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self.wrong.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith(self.server):
+            self.wrong.append(f"request: {request.url}")
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """The browser, of which nothing stays open after a test."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    arguments = [*QUIET, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing(
+    browser: Any, server: str, path: str
+) -> None:
+    watched = Watched(browser, server)
+    page = watched.open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert watched.wrong == []
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "960px"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_telephone_and_can_be_read(browser: Any, server: str, path: str) -> None:
+    page = Watched(browser, server, viewport={"width": 400, "height": 800}).open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        ground, text = json.loads(page.evaluate(_COLOURS))
+        assert _contrast(ground, text) > 7
+        assert (sum(ground) < 384) == (scheme == "dark")
+
+
+def test_a_call_unfolds_and_stays_so(browser: Any, server: str) -> None:
+    page = Watched(browser, server).open(FROST)
+    bash = page.locator("details.ai-call", has_text="python -m pytest").first
+    assert not bash.locator(".ai-result").is_visible()
+    bash.locator("summary").press("Enter")  # with the keyboard
+    assert bash.locator(".ai-result").is_visible()
+    page.locator("h1").click()
+    assert bash.locator(".ai-result").is_visible()
+
+
+def test_a_hit_leads_to_its_message_on_the_screen(browser: Any, server: str) -> None:
+    page = Watched(browser, server).open("/-/assoc/search?db=demo&q=sow&kind=tool_result")
+    page.locator(".ai-hit a").first.click()
+    assert page.locator(".ai-target").first.is_visible()
+    assert "sow = 'May'" in page.locator(".ai-target .ai-result").first.inner_text()
+
+
+def test_a_click_on_a_facet_narrows_and_another_takes_it_back(browser: Any, server: str) -> None:
+    page = Watched(browser, server).open("/-/assoc/search?db=demo&q=frost")
+    every = page.locator(".ai-hit").count()
+    page.locator(".ai-facets a", has_text="queued prompt").click()
+    assert "kind=queued_prompt" in page.url
+    assert 0 < page.locator(".ai-hit").count() < every
+    page.locator(".ai-chosen").click()
+    assert page.locator(".ai-hit").count() == every
+
+
+def test_a_page_works_for_those_who_hear_it(browser: Any, server: str) -> None:
+    for path in PAGES:
+        page = Watched(browser, server).open(path)
+        assert page.locator("main").count() == 1
+        assert page.locator("h1").count() == 1
+        assert page.locator("html[lang]").count() == 1
+        assert page.evaluate(_UNNAMED) == []
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") in ("ai-skip", "")
+
+
+_COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
+    getComputedStyle(document.body)[name].match(/\\d+/g).slice(0, 3).map(Number)))"""
+_UNNAMED = """() => [...document.querySelectorAll("a[href], button, input, select")]
+    .filter(one => one.type != "hidden" && !one.textContent.trim() && !one.labels?.length)
+    .map(one => one.outerHTML)"""
+
+
+def _contrast(first: list[int], second: list[int]) -> float:
+    """Return the ratio of luminances as WCAG defines it."""
+
+    def luminance(colour: list[int]) -> float:
+        parts = [part / 255 for part in colour]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)

@@ -1,0 +1,460 @@
+"""The pages of the Datasette plugin show what is stored, tell errors, and let nothing act."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from tests.web import Page, Site
+from tests.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    agent,
+    assistant,
+    call,
+    result,
+    user,
+    write,
+    write_bytes,
+)
+
+from assoc_ingest import sql
+from assoc_ingest.sync import sync
+from assoc_ingest.web import html
+from assoc_ingest.web.conversation import PAGE
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+DEMO = Path(__file__).parent / "demo"
+WEB = Path(html.__file__).parent
+FROST = "/demo/-/session/5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+BEDS = "/demo/-/session/a7d3b6e2-91c4-4f05-8e2b-1c6f49d07b52"
+EVIL = (
+    "evil <script>alert(1)</script> <img src=x onerror=alert(2)> <svg onload=alert(3)>"
+    " [a](javascript:alert(4)) ![b](http://evil.example/c.png) [d](/-/logout) &lt;i&gt;"
+    " \"><b onmouseover='alert(5)'> </pre></details></main> \x02 \x03 \x1b]0;x\x07 \u202e"
+    " {{ 7 * 7 }} <style>*{display:none}</style> <a href=data:text/html,x>e</a> evil"
+)
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(scope="module")
+def demo(databases: Path) -> Site:
+    sync(databases / "demo.db", sorted(DEMO.iterdir()))
+    return Site(databases / "demo.db")
+
+
+@pytest.fixture(scope="module")
+def hostile(databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    home = tmp_path_factory.mktemp("hostile") / "home"
+    write(
+        home, TRANSCRIPT,
+        user(EVIL, cwd=f"/srv/{EVIL}", gitBranch=EVIL),
+        assistant(
+            [{"type": "text", "text": EVIL}, {"type": "thinking", "thinking": EVIL},
+             call("toolu_1", "Bash", command=EVIL, description=EVIL),
+             call("toolu_2", "Task", prompt=f"{EVIL}\n{EVIL}", subagent_type=EVIL),
+             call("toolu_3", EVIL, file_path=EVIL, nested={EVIL: [EVIL]}),
+             call("toolu_4", "Edit", file_path=EVIL, old_string=EVIL, new_string=EVIL * 2),
+             call("toolu_5", "TodoWrite", todos=[{"content": EVIL, "status": EVIL}, EVIL, 7])],
+            model=EVIL, usage={"input_tokens": 5, "output_tokens": 7},
+        ),
+        user([result("toolu_1", EVIL, is_error=True)], "u2"),
+        user([result("toolu_2", f"{EVIL}\nagentId: a1")], "u3", toolUseResult={"agentId": "a1"}),
+        {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
+        {"type": "system", "subtype": EVIL, "content": EVIL, "uuid": "s1", "sessionId": SESSION},
+    )  # fmt: skip
+    for key in ("a1", "a2"):
+        lines = agent(key, user(EVIL, f"v{key}")), agent(key, assistant(EVIL, f"w{key}", id=key))
+        write(home, f"{PROJECT}/{SESSION}/subagents/agent-{key}.jsonl", *lines)
+    write(home, f"tasks/{SESSION}/1.json", {"id": "1", "subject": EVIL, "description": EVIL,
+                                            "status": EVIL, "owner": EVIL})  # fmt: skip
+    write(home, "teams/crew/config.json", {"name": EVIL, "description": EVIL, "leadSessionId":
+          SESSION, "members": [{"name": EVIL, "prompt": EVIL, "cwd": EVIL}]})  # fmt: skip
+    inner = '{"type": "idle_notification", "x": "<script>alert(6)</script>"}'
+    write(home, "teams/crew/inboxes/bob.json", [
+        {"from": EVIL, "text": EVIL, "read": False}, {"from": EVIL, "text": inner, "read": False},
+    ])  # fmt: skip
+    write(home, "history.jsonl", {"display": EVIL, "project": EVIL, "sessionId": OTHER,
+                                  "timestamp": 1768900000000})  # fmt: skip
+    write_bytes(home, "plans/evil.md", f"# {EVIL}\n\n{EVIL}\n".encode())
+    sync(databases / "hostile.db", [home])
+    return Site(databases / "hostile.db")
+
+
+@pytest.fixture(scope="module")
+def long(databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A session of two and a half pages, and one with nearly the same key."""
+    home = tmp_path_factory.mktemp("long") / "home"
+    lines = []
+    for number in range(PAGE + PAGE // 4):
+        lines.append(user(f"question {number}", f"u{number}", second=number))
+        answer = assistant(f"answer {number}", f"a{number}", None, number, id=f"m{number}")
+        lines.append(answer)
+    write(home, TRANSCRIPT, *lines)
+    near = SESSION[:-1] + "7"
+    write(home, f"{PROJECT}/{near}.jsonl", user("another", "x1", sessionId=near))
+    sync(databases / "long.db", [home])
+    return Site(databases / "long.db")
+
+
+# -- the conversation ----------------------------------------------------------------------------
+
+
+def test_a_conversation_begins_with_what_is_known_of_it(demo: Site) -> None:
+    page = demo.get(FROST)
+    assert page.status == 200
+    for text in ("Frost warning in the planting calendar", "frost-warning", "claude-sonnet-5",
+                 "2026-03-02 08:14", "17, 2 prompts, 8 tool calls", "about $0.06",
+                 "claude --resume 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"):  # fmt: skip
+        assert text in page.words
+    assert page.links(".json?session_id=")
+    assert "Each response of the model counted once" in page.text
+
+
+def test_calls_are_folded_with_their_results_inside(demo: Site) -> None:
+    text = demo.get(FROST).text
+    (bash,) = re.findall(r'<details class="ai-call ai-failed.*?</details>', text, re.DOTALL)
+    summary, inside = bash.split("</summary>")
+    assert "python -m pytest -q" in summary
+    assert "error" in summary
+    assert " open" not in summary
+    assert "$ python -m pytest -q" in inside
+    assert '<div class="ai-result">' in inside
+
+
+def test_an_edit_is_a_difference_and_a_list_shows_what_is_done(demo: Site) -> None:
+    page = demo.get(FROST)
+    assert '<ins class="ai-new">+ def warnings(crop, forecast):' in page.text
+    assert '<span class="ai-same">  def days(crop):' in page.text
+    assert "◐</span> Read the forecast" in page.text
+
+
+def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
+    page = demo.get(FROST)
+    before, nested = page.text.split('<details class="ai-agent">')
+    assert before.rstrip().endswith("</details>")
+    assert "Survey the calendar" in before.rpartition("<details")[2]
+    assert "calendar.py:3: crops" in nested
+    own = demo.get(page.links("_agent=")[0])
+    assert own.status == 200
+    assert "calendar.py:3: crops" in own.words
+    assert "You, queued" not in own.words
+    (back,) = [link for link in own.links("_at=") if "#m" in link]
+    assert back.partition("#")[2] in demo.get(back.partition("#")[0]).anchors()
+
+
+def test_copies_images_boundaries_and_errors_are_told_apart(tmp_path: Path) -> None:
+    home, fork = tmp_path / "home", OTHER
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                                           "data": "aGVsbG8="}}  # fmt: skip
+    write(
+        home, TRANSCRIPT, user("look at this", "u1"), user([picture], "u2", "u1"),
+        {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
+         "uuid": "s1", "parentUuid": None, "sessionId": SESSION, "isSidechain": False,
+         "timestamp": "2026-01-20T10:01:00.000Z"},
+        user("This session is being continued", "u3", "s1", 61, isCompactSummary=True),
+    )  # fmt: skip
+    copied = [{**user("look at this", "u1"), "sessionId": fork},
+              user("something new", "u9", "u1", 90, sessionId=fork)]  # fmt: skip
+    write(home, f"{PROJECT}/{fork}.jsonl", *copied)
+    sync(tmp_path / "one.db", [home])
+    site = Site(tmp_path / "one.db")
+    page = site.get(f"/one/-/session/{SESSION}")
+    assert page.text.count('class="ai-image"') == 1
+    assert "aGVsbG8=" not in page.text
+    assert "ai-compacted" in page.text
+    assert "Summary of what was said before" in page.words
+    assert ">copy</span>" not in page.text
+    assert site.get(f"/one/-/session/{fork}").text.count(">copy</span>") == 1
+
+
+def test_a_message_that_is_an_update_says_of_what(demo: Site) -> None:
+    assert "task 1: completed" in demo.get(BEDS).words
+
+
+def test_every_message_is_on_one_of_the_pages(long: Site) -> None:
+    address, pages = f"/long/-/session/{SESSION}", []
+    while address:
+        pages.append(long.get(address))
+        address = next(iter(re.findall(r'rel="next" href="([^"]+)"', pages[-1].text)), "")
+    assert len(pages) == 3
+    found = re.findall(r"question \d+", " ".join(page.words for page in pages))
+    questions = [text for text in found if text != "question 0"]  # which is the title, too
+    assert questions == [f"question {number}" for number in range(1, PAGE + PAGE // 4)]
+    earlier = re.findall(r'rel="prev" href="([^"]+)"', pages[2].text)[0]
+    assert long.get(earlier).anchors() == pages[1].anchors()
+    assert f"answer {PAGE + PAGE // 4 - 1}" in long.get(f"/long/-/session/{SESSION}?_end=1").words
+
+
+def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
+    (hit,) = [link for link in long.get("/-/assoc/search?q=%22answer+210%22").links("_at=")]
+    address, _, anchor = hit.partition("#")
+    page = long.get(address)
+    assert page.anchors().index(anchor) in range(3, 12)
+    assert "question 209" in page.words
+    assert "ai-target" in page.text
+
+
+def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> None:
+    hits = demo.get("/-/assoc/search?q=sow&kind=tool_result").links("_at=")
+    assert hits
+    for hit in hits:
+        address, _, anchor = hit.partition("#")
+        page = demo.get(address)
+        assert anchor in page.anchors()
+        assert re.search(r'<details class="ai-call[^>]* ai-target"[^>]* open', page.text)
+
+
+# -- what can be asked wrongly -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [
+        ("/demo/-/session/nix", 404, "No session begins with 'nix'."),
+        (f"{FROST}?_after=99999999", 404, "There is no message 99999999"),
+        (f"{FROST}?_at=99999999999999999999", 400, "is not the number of a message"),
+        (f"{FROST}?_after=x", 400, "is not the number of a message"),
+        (f"{FROST}?_agent=nobody", 404, "has no subagent 'nobody'"),
+        ("/nix/-/session/5e1f0c9a", 404, "no database of assoc-ingest called 'nix'"),
+        ("/demo/-/project/999", 404, "There is no project '999'."),
+        ("/demo/-/project/2?page=77", 404, "There is no page 77"),
+        ("/demo/-/project/2?page=-1", 400, "is not the number of a page"),
+        ("/demo/-/project/fernhill", 300, "projects are called 'fernhill'"),
+        ("/demo/-/team/nix", 404, "There is no team 'nix'."),
+        ("/-/assoc/search?q=a&kind=nix", 400, "There is no kind 'nix'"),
+        ("/-/assoc/search?q=a&project=nix", 404, "No project is called 'nix'."),
+        ("/-/assoc/search?q=a&month=2026-13", 400, "is not a month"),
+        ("/-/assoc/search?q=a&db=nix", 404, "no database of assoc-ingest called 'nix'"),
+        ("/-/assoc/dashboard?days=x", 400, "'x' is no period"),
+    ],
+)
+def test_what_is_not_there_is_told_on_a_page(
+    demo: Site, address: str, status: int, text: str
+) -> None:
+    page = demo.get(address)
+    assert page.status == status
+    assert text in page.words
+    assert "Traceback" not in page.text
+
+
+def test_an_ambiguous_prefix_lists_what_it_can_mean(long: Site) -> None:
+    page = long.get(f"/long/-/session/{SESSION[:20]}")
+    assert page.status == 300
+    assert f"/long/-/session/{SESSION}" in page.links()
+    assert len(page.links("/-/session/")) == 2
+
+
+@pytest.mark.parametrize("query", ['"', "AND (", "NEAR(a b", "text:frost", "*", "-- ;", "a" * 3000])
+def test_no_query_is_an_error(demo: Site, query: str) -> None:
+    assert demo.get(f"/-/assoc/search?q={quote(query)}").status == 200
+
+
+def test_a_message_of_another_conversation_is_not_shown_in_this_one(demo: Site) -> None:
+    (link, *_) = demo.get("/-/assoc/search?q=newsletter&kind=prompt").links("_at=")
+    number = re.findall(r"_at=(\d+)", link)[0]
+    assert demo.get(f"{FROST}?_at={number}").status == 404
+
+
+def test_a_database_that_is_not_ours_is_left_alone(demo: Site, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("create table sessions (session_key text)")
+    connection.close()
+    site = Site(other)
+    assert site.get("/other/-/session/x").status == 404
+    assert site.get("/-/assoc/dashboard").status == 404
+    assert site.get("/-/assoc/search?q=a").status == 404
+
+
+def test_who_may_not_see_the_tables_does_not_see_the_pages(demo: Site, databases: Path) -> None:
+    closed = Site(databases / "demo.db", databases={"demo": {"allow": False}})
+    part = {"tables": {"messages": {"allow": False}}}
+    half = Site(databases / "demo.db", databases={"demo": part})
+    for site in (closed, half):
+        assert site.get(FROST).status == 403
+        assert site.get("/-/assoc/search?q=frost").status == 404
+    assert half.get("/demo/-/team/1").status == 200
+
+
+# -- search --------------------------------------------------------------------------------------
+
+
+def test_a_search_shows_hits_of_all_stores_with_their_matches_marked(demo: Site) -> None:
+    page = demo.get("/-/assoc/search?q=frost")
+    assert "Kale can stand <mark>frost</mark>, do not warn" in page.text
+    assert {"inbox", "plan", "document", "you", "agent", "title"} <= set(page.words.split())
+
+
+@pytest.mark.parametrize("facet", ["kind", "project", "source", "model", "role", "month"])
+def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
+    page = demo.get("/-/assoc/search?q=the")
+    offered = re.findall(rf'href="([^"]*[?&;]{facet}=[^"]*)">[^<]*<span[^>]*>(\d+)<', page.text)
+    assert offered
+    for address, count in offered:
+        narrowed = demo.get(address.replace("&amp;", "&") + "&n=100")
+        assert narrowed.status == 200
+        assert 'aria-current="true"' in narrowed.text
+        hits = narrowed.text.count('<div class="ai-hit">') - narrowed.words.count(" title ·")
+        every = narrowed.text.count('<div class="ai-hit">')
+        assert f" {every} found" in narrowed.words
+        # A project is found by any part of its path, so that its worktrees are found with it.
+        assert hits == int(count) or (facet == "project" and hits > int(count))
+
+
+def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
+    times = ("2026-01-31T23:59:59.999Z", "2026-02-01T00:00:00.000Z", "2026-12-31T12:00:00.000Z")
+    lines = [user("pool", f"u{at}", timestamp=at) for at in times]
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    sync(tmp_path / "one.db", [tmp_path / "home"])
+    site = Site(tmp_path / "one.db")
+    for month in ("2026-01", "2026-02", "2026-12"):
+        page = site.get(f"/-/assoc/search?q=pool&month={month}")
+        assert " 1 found" in page.words
+        assert page.text.count('<div class="ai-hit">') == 1
+
+
+def test_more_hits_are_one_click_away(long: Site) -> None:
+    page = long.get("/-/assoc/search?q=answer")
+    assert page.text.count('<div class="ai-hit">') == 30
+    (more,) = page.links("n=100")
+    assert long.get(more).text.count('<div class="ai-hit">') == 100
+
+
+# -- dashboard, project, team --------------------------------------------------------------------
+
+
+def test_the_dashboard_says_what_the_queries_say(demo: Site, databases: Path) -> None:
+    page = demo.get("/-/assoc/dashboard?days=all")
+    connection = sqlite3.connect(databases / "demo.db")
+    connection.row_factory = sqlite3.Row
+    days = connection.execute(sql.query("usage_by_day").sql, {"since": None}).fetchall()
+    tools = connection.execute(sql.query("tool_use").sql, {"since": None, "project": None})
+    assert days
+    for row in days:
+        tokens = row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"]
+        assert f"{row['day']} {row['model']}" in page.words
+        assert f"{tokens:,} {row['cache_read_tokens']:,} {row['responses']:,}" in page.words
+    for row in tools.fetchall()[:15]:
+        assert f"{row['name']} {row['calls']:,} {row['errors']:,}" in page.words
+    connection.close()
+    assert page.text.count("<rect") > len(days)
+    assert page.links("/-/project/")
+    assert page.links("/-/team/")
+
+
+def test_a_project_shows_its_sessions_tasks_and_plans(demo: Site) -> None:
+    (address,) = demo.get(FROST).links("/-/project/")
+    page = demo.get(address)
+    assert page.status == 200
+    assert FROST in page.links()
+    for text in ("Draw the map of the beds", "Plan:", "Pull request:", "Team bed-team"):
+        assert text in page.words
+
+
+def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:
+    page = demo.get(demo.get(BEDS).links("/-/team/")[0])
+    assert page.status == 200
+    willow = page.text.split('aria-label="Inbox of ')[2]
+    assert willow.startswith("willow")
+    assert "Please keep the beans out of bed one" in willow
+    assert willow.index("Please keep") < willow.index("Which bed needs the most water?")
+    assert "{&#34;" not in page.text  # programs write JSON; people read fields
+
+
+def test_an_empty_database_has_pages_too(fresh: Callable[[], Path]) -> None:
+    site = Site(fresh())
+    assert "There is no conversation in this database yet" in site.get("/-/assoc/dashboard").words
+    assert "Nothing found" in site.get("/-/assoc/search?q=frost").words
+
+
+# -- what never stands on a page -----------------------------------------------------------------
+
+
+def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
+    evil = quote(EVIL, safe="")
+    session = f"/hostile/-/session/{SESSION}"
+    for address in (
+        session, f"{session}?_end=1", f"{session}?_agent=a1", f"{session}?_agent={evil}",
+        f"{session}?_after={evil}", f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
+        "/-/assoc/search?q=script+alert", f"/-/assoc/search?q={evil}",
+        f"/-/assoc/search?q=evil&model={evil}", f"/-/assoc/search?q=evil&kind={evil}",
+        f"/-/assoc/search?q=evil&db={evil}", "/-/assoc/dashboard?days=all",
+        f"/-/assoc/dashboard?days={evil}", "/hostile/-/project/1", "/hostile/-/team/1",
+        f"/hostile/-/team/{evil}", f"/hostile/-/project/{evil}",
+    ):  # fmt: skip
+        yield address, site.get(address)
+
+
+def test_stored_text_and_addresses_stay_text(hostile: Site) -> None:
+    shown = 0
+    for address, page in evil_pages(hostile):
+        assert page.status < 500, address
+        assert page.harmful() == [], address
+        assert "49" not in re.findall(r"\{\{ .*? \}\}|\b49\b", page.words), address
+        assert page.headers["content-security-policy"].startswith("default-src 'none'; style-src")
+        shown += page.words.count("<script>alert(1)</script>")
+    assert shown > 50  # as text
+
+
+def test_the_text_of_a_page_is_all_there(hostile: Site) -> None:
+    words = hostile.get(f"/hostile/-/session/{SESSION}").words
+    assert words.count("evil") > 20
+    assert "[a](javascript:alert(4))" in words  # a link that is none stands as it was written
+    assert words.endswith("</main> ") or "resume" in words
+
+
+def test_links_of_markdown_lead_to_other_sites_only() -> None:
+    text = "[a](https://example.org/x) [b](/-/logout) [c](javascript:x) ![d](https://e.org/f.png)"
+    found = str(html.markdown(text))
+    assert re.findall(r'href="([^"]*)"', found) == ["https://example.org/x", "https://e.org/f.png"]
+    assert "<img" not in found
+    assert 'rel="noopener noreferrer nofollow"' in found
+
+
+def test_markdown_is_read_as_markdown() -> None:
+    found = str(html.markdown("**b** `c`\n\n- one\n- two\n\n|h|\n|-|\n|d|\n\n```py\nx < y\n```"))
+    for piece in ("<strong>b</strong>", "<code>c</code>", "<li>one</li>", "<td>d</td>", "x &lt; y"):
+        assert piece in found
+
+
+def test_a_very_long_text_is_not_parsed_and_a_very_long_difference_not_compared() -> None:
+    assert "<strong>" not in html.markdown("**b** " * 20_000)
+    shown = html.difference("a\n" * 5000, "b\n" * 5000)
+    assert "9,600 more lines" in shown
+    assert shown.count("<del") == 400
+
+
+def test_only_one_place_says_of_a_text_that_it_is_html() -> None:
+    spoken_for = []
+    for path in WEB.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_call = isinstance(node, ast.Call) and ast.unparse(node.func) == "Markup"
+            if is_call and not all(isinstance(given, ast.Constant) for given in node.args):  # type: ignore[attr-defined]
+                spoken_for.append((path.name, ast.unparse(node)))
+    assert spoken_for == [("html.py", "Markup(clean)")]
+
+
+def test_templates_and_styles_load_and_run_nothing() -> None:
+    templates = list(WEB.glob("templates/*.html"))
+    assert len(templates) >= 6
+    for path in templates:
+        text = path.read_text("utf-8")
+        forbidden = (
+            r"\|\s*safe\b|autoescape|<script|<style|\son\w+=|\sstyle=|\ssrc=|<iframe|@import"
+        )
+        assert not re.search(forbidden, text), path.name
+    for path in WEB.glob("static/*"):
+        assert not re.search(r"url\(|@import|<script", path.read_text("utf-8")), path.name
