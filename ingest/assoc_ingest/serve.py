@@ -89,8 +89,8 @@ def serve(database: Path, options: ServeOptions) -> int:
     for options that are not passed on.
     """
     others = _checked(database, options.others)
-    watched = _prepare(database, options.watched)
     port = _free_port(options.port)
+    watched = _prepare(database, options.watched)
     address = f"http://{HOST}:{port}{SEARCH}"
     with ExitStack() as stack:
         stack.enter_context(guard.switched_on())
