@@ -1,4 +1,4 @@
-"""Only pages of this machine's own read the index: whatever else asks through a browser is refused."""
+"""Only pages of this machine's own read the index: what else asks through a browser is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def datasette(database: Path) -> Iterator[Any]:
     with guard.switched_on():
         yield served(database)
@@ -71,8 +71,10 @@ GUARDED = guard.guarded(welcoming, ["index.example"])
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "127.0.0.1:8001", "localhost", "LOCALHOST:80", "[::1]", "[::1]:8001"]
-    + ["index.example", "Index.Example:443"],
+    [
+        *("127.0.0.1", "127.0.0.1:8001", "localhost", "LOCALHOST:80", "[::1]", "[::1]:8001"),
+        *("index.example", "Index.Example:443"),
+    ],
 )
 def test_a_name_of_this_machine_is_answered(host: str) -> None:
     assert asked(GUARDED, ("host", host)) == 200
@@ -80,17 +82,18 @@ def test_a_name_of_this_machine_is_answered(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.com", "evil.com:8001", "127.0.0.1.evil.com", "localhost.evil.com", "", " ", ":8001"]
-    + ["127.0.0.1:", "127.0.0.1:x", "127.0.0.1:8001:1", "127.0.0.1@evil.com", "127.0.0.1,evil.com"]
-    + [
-        "localhost.",
-        "::1",
-        "[::1",
-        "[::1]x",
-        "0.0.0.0",
-        "2130706433",
-        "127.0.0.1:١",
-        "x\nlocalhost",
+    [
+        *(
+            "evil.com",
+            "evil.com:8001",
+            "127.0.0.1.evil.com",
+            "localhost.evil.com",
+            "",
+            " ",
+            ":8001",
+        ),
+        *("127.0.0.1:", "127.0.0.1:x", "127.0.0.1:1:1", "127.0.0.1@evil.com", "127.0.0.1,evil.com"),
+        *("localhost.", "::1", "[::1", "[::1]x", "0.0.0.0", "2130706433", "127.0.0.1:١", "x\ny"),
     ],
 )
 def test_any_other_name_is_refused(host: str) -> None:

@@ -1,4 +1,4 @@
-"""Pages of Datasette with our plugin, as a browser asks for them, on whichever line is installed."""
+"""Pages of Datasette with our plugin, as a browser asks for them, on the line that is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import yaml
 from assoc_ingest import sql
 
 
-def served(*databases: Path, **settings: object) -> Any:
+def bare(*databases: Path) -> Any:
+    """Return a Datasette over the databases that was told nothing of them."""
+    from datasette.app import Datasette
+
+    datasette = Datasette([str(path) for path in databases])
+    asyncio.run(datasette.invoke_startup())
+    return datasette
+
+
+def served(*databases: Path, plugins: object = None) -> Any:
     """Return a Datasette over the databases, with metadata.yml keyed to the first one's name."""
     from datasette.app import Datasette
 
@@ -21,9 +30,9 @@ def served(*databases: Path, **settings: object) -> Any:
     parts: dict[str, Any] = {"metadata": metadata}
     if is_line_1():
         parts["config"] = metadata  # 1.0 takes the settings of tables from its configuration
-    if "plugins" in settings:
-        parts["config" if is_line_1() else "metadata"]["plugins"] = settings.pop("plugins")
-    datasette = Datasette([str(path) for path in databases], settings=settings, **parts)
+    if plugins:
+        metadata["plugins"] = plugins
+    datasette = Datasette([str(path) for path in databases], **parts)
     asyncio.run(datasette.invoke_startup())
     return datasette
 

@@ -88,8 +88,8 @@ def serve(database: Path, options: ServeOptions) -> int:
     it must be updated while another process writes, and UsageError for a port that is taken and
     for options that are not passed on.
     """
-    others = _checked(database, options.others)
-    port = _free_port(options.port)
+    is_one_page = _check(database, options.others)
+    port = 0 if is_one_page else _free_port(options.port)
     watched = _prepare(database, options.watched)
     address = f"http://{HOST}:{port}{SEARCH}"
     with ExitStack() as stack:
@@ -98,11 +98,18 @@ def serve(database: Path, options: ServeOptions) -> int:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assoc-ingest-")))
         if watched:
             stack.enter_context(_following(database))
-        if options.opened:
+        if options.opened and not is_one_page:
             stack.enter_context(_browser(address, port))
-        say(f"The search page is {address}")
+        if not is_one_page:
+            say(f"The search page is {address}")
         ours = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
-        return _datasette([str(database), *ours, *others])
+        return _datasette([str(database), *ours, *options.others])
+
+
+def metadata_for(database: Path) -> str:
+    """Return metadata.yml with its tables under the name that Datasette gives to this file."""
+    text = sql.data("metadata.yml").read_text("utf-8")
+    return text.replace("\n  assoc:\n", f"\n  {json.dumps(database.stem)}:\n", 1)
 
 
 def _prepare(database: Path, watched: bool) -> bool:
@@ -144,8 +151,8 @@ def _command(arguments: Sequence[str]) -> Any:
     return command.make_context("assoc-ingest serve", list(arguments))
 
 
-def _checked(database: Path, others: Sequence[str]) -> Sequence[str]:
-    """Return the options of Datasette; raise UsageError for those that are not passed on.
+def _check(database: Path, others: Sequence[str]) -> bool:
+    """Raise UsageError for options that are not passed on; say if they ask for one page (--get).
 
     Datasette reads them itself, so that no way of writing one is overlooked.
     """
@@ -155,7 +162,7 @@ def _checked(database: Path, others: Sequence[str]) -> Sequence[str]:
                 raise UsageError(f"{reason}. It is not passed on.")
         if context.params.get("host") != HOST or context.params.get("uds"):
             raise UsageError(_FOREIGN_HOST)
-    return others
+        return context.params.get("get") is not None
 
 
 def _settings() -> Iterator[str]:
@@ -167,9 +174,8 @@ def _metadata(database: Path, place: Path) -> Iterator[str]:
     """Write metadata.yml for a database of this name; yield the options that make it known."""
     from datasette.version import __version__
 
-    text = sql.data("metadata.yml").read_text("utf-8")
     path = place / "metadata.yml"
-    path.write_text(text.replace("\n  assoc:\n", f"\n  {json.dumps(database.stem)}:\n"), "utf-8")
+    path.write_text(metadata_for(database), "utf-8")
     yield from ("--metadata", str(path))
     if not __version__.startswith("0."):  # 1.0 takes the settings of tables from its configuration
         yield from ("--config", str(path))
@@ -186,9 +192,7 @@ def _free_port(port: int) -> int:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
             why = "is taken" if error.errno == errno.EADDRINUSE else "is reserved by the system"
-            raise UsageError(
-                f"Port {port} {why}. Name another, or any free one: --port 0"
-            ) from None
+            raise UsageError(f"Port {port} {why}. Name another, or any: --port 0") from None
         return int(probe.getsockname()[1])
 
 

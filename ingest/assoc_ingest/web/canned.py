@@ -4,8 +4,8 @@ Those are shown that a person can ask with an empty form: every parameter may be
 seen from `coalesce(:name, '')` or `nullif(:name, '')`, and the question does not serve a page or a
 command that puts it better (`search_`, `show_`).
 
-Their names have dashes there. Some are called as a view is (`usage_by_day`), and one of the lines
-of Datasette would show the question in place of the view.
+There, `usage_by_day` is called `ask-usage-by-day`. Some are called as a view is, and each line of
+Datasette hides one of the two behind the other; no table has a dash in its name.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from .. import sql
 from ..sql import Query
 
+_PREFIX = "ask-"
 _SERVING = ("search_", "show_")
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
@@ -23,7 +24,7 @@ _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 def for_people() -> dict[str, Query]:
     """Return the questions that are shown, by the names that they have in Datasette."""
     return {
-        name.replace("_", "-"): query
+        _PREFIX + name.replace("_", "-"): query
         for name, query in sql.queries().items()
         if not name.startswith(_SERVING)
         and set(query.parameters) <= set(_optional.findall(query.sql))
