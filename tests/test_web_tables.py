@@ -5,6 +5,7 @@ They run on the line of Datasette that is installed; `.ci/run` runs them on both
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 from pathlib import Path
@@ -21,6 +22,7 @@ from assoc_ingest import sql
 from assoc_ingest.sync import sync
 from assoc_ingest.web.canned import for_people
 from assoc_ingest.web.cells import conversation_path
+from assoc_ingest.web.compat import may_view
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -217,6 +219,29 @@ def test_a_time_is_readable_and_still_exact(site: Any) -> None:
 def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
     for path in ("/", "/story", "/story/sessions"):
         assert {"/-/assoc/search", "/-/assoc/dashboard"} <= links(get(site, path).text), path
+
+
+# -- permissions ---------------------------------------------------------------------------------
+
+
+def sees(site: Any, *tables: str) -> bool:
+    return asyncio.run(may_view(site, None, "story", tables))
+
+
+def test_who_may_not_see_a_table_may_not_see_a_page_made_of_it(demo: Path) -> None:
+    site = served(demo, denied="messages")
+    assert sees(site)
+    assert sees(site, "sessions", "usage_by_day")
+    assert not sees(site, "sessions", "messages")
+
+
+def test_who_may_not_see_the_database_is_not_led_to_it(demo: Path, site: Any) -> None:
+    denied = served(demo, denied="")
+    assert sees(site, "messages")
+    assert not sees(denied)
+    assert not sees(denied, "messages")
+    assert "/-/assoc/search" not in get(denied, "/").text
+    assert get(denied, "/story/ask-usage-by-day").status_code == 403
 
 
 # -- hostile text --------------------------------------------------------------------------------

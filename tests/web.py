@@ -21,12 +21,17 @@ def bare(*databases: Path) -> Any:
     return datasette
 
 
-def served(*databases: Path, plugins: object = None) -> Any:
-    """Return a Datasette over the databases, with metadata.yml keyed to the first one's name."""
+def served(*databases: Path, plugins: object = None, denied: str | None = None) -> Any:
+    """Return a Datasette over the databases, with metadata.yml keyed to the first one's name.
+
+    `denied` is a table of it that nobody may see; '' is the whole database.
+    """
     from datasette.app import Datasette
 
     metadata = yaml.safe_load(sql.data("metadata.yml").read_text("utf-8"))
-    metadata["databases"][databases[0].stem] = metadata["databases"].pop("assoc")
+    entry = metadata["databases"][databases[0].stem] = metadata["databases"].pop("assoc")
+    if denied is not None:
+        (entry["tables"][denied] if denied else entry)["allow"] = False
     parts: dict[str, Any] = {"metadata": metadata}
     if is_line_1():
         parts["config"] = metadata  # 1.0 takes the settings of tables from its configuration
