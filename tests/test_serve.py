@@ -148,7 +148,7 @@ def test_it_serves_while_another_process_writes(filled: Shell) -> None:
         assert filled("serve", "--get", "/assoc/messages") == 0, filled.err
         assert filled("serve", "--watch", "--get", "/assoc/messages") == 0, filled.err
     assert f"process {os.getpid()}" in filled.err
-    assert "serving what it writes" in filled.err
+    assert "Serving what that writes" in filled.err
 
 
 def test_a_port_that_is_taken_is_one_sentence(filled: Shell) -> None:

@@ -120,7 +120,7 @@ def _prepare(database: Path, watched: bool) -> bool:
                 return True
         except BusyError as error:
             open_reader(database).close()
-            say(f"{error} It keeps the database up to date; serving what it writes.")
+            say(f"{error} Serving what that writes, without a watch of our own.")
             return False
     try:
         open_reader(database).close()
