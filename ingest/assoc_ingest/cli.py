@@ -17,6 +17,7 @@ from .commands.options import verbose_option
 _COMMANDS = {
     "sync": "sync:sync",
     "watch": "watch:watch",
+    "serve": "serve:serve",
     "search": "search:search",
     "show": "show:show",
     "list": "listing:listing",

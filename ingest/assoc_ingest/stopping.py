@@ -1,11 +1,14 @@
-"""Signals that ask a long-running command to finish what it is doing, and to stop."""
+"""What asks a long-running command to finish what it is doing, and to stop: signals, or the end of
+the process that started it.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 
 INTERRUPTED = 130
@@ -40,3 +43,19 @@ def stopped_by_signals() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def stop_at_end_of_input(stop: Event) -> None:
+    """Set the event when standard input ends.
+
+    A pipe closes when the process at its other end is gone, whatever ended it; a signal from there
+    would need that process to live long enough to send it.
+    """
+
+    def wait() -> None:
+        # Not sys.stdin: its lock, held here, would make the interpreter fail when it ends.
+        while os.read(0, 4096):
+            pass
+        stop.set()
+
+    Thread(target=wait, daemon=True).start()

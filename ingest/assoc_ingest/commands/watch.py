@@ -26,10 +26,18 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Look at everything this often, whatever the system tells of changes.",
 )
+@click.option(
+    "--until-eof", is_flag=True, help="Stop, too, when standard input ends: with what started it."
+)
 @click.option("--log-json", is_flag=True, help="What happens, as JSON lines on standard output.")
 @database_option
 def watch(
-    paths: tuple[Path, ...], database: Path, source: str | None, rescan: float, log_json: bool
+    paths: tuple[Path, ...],
+    database: Path,
+    source: str | None,
+    rescan: float,
+    until_eof: bool,
+    log_json: bool,
 ) -> None:
     """Sync, then keep the database up to date until it is stopped.
 
@@ -41,13 +49,15 @@ def watch(
       assoc-ingest watch
       assoc-ingest watch ~/backup/.claude --rescan 5 --log-json
     """
-    from ..stopping import stopped_by_signals
+    from ..stopping import stop_at_end_of_input, stopped_by_signals
     from ..summary import write_news
     from ..watch import WatchOptions
     from ..watch import watch as run
 
     options = WatchOptions(source, rescan)
     with stopped_by_signals() as stop, ExitStack() as first_pass:
+        if until_eof:
+            stop_at_end_of_input(stop)
         progress = first_pass.enter_context(progress_in_bytes("Reading"))
 
         def tell(news: Report | str) -> None:

@@ -1,29 +1,39 @@
-"""What differs between the two lines of Datasette: 0.65 and 1.0."""
+"""What differs between the lines of Datasette, 0.65 and 1.0, in one place.
+
+Pages and hooks ask here, and need not know which of them they run in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datasette.app import Datasette
+from typing import Any
 
 
-async def may_view(
-    datasette: Datasette, actor: dict[str, object] | None, database: str, tables: Iterable[str] = ()
-) -> bool:
-    """Return whether an actor may see a database and all of these tables."""
-    if hasattr(datasette, "allowed"):
-        from datasette.resources import DatabaseResource, TableResource
-
-        wanted = [("view-database", DatabaseResource(database))]
-        wanted += [("view-table", TableResource(database, table)) for table in tables]
-        for action, resource in wanted:
-            if not await datasette.allowed(action=action, resource=resource, actor=actor):
-                return False
-        return True
-    asked = [("view-database", database), *(("view-table", (database, t)) for t in tables)]
-    for action, old_resource in asked:
-        if not await datasette.permission_allowed(actor, action, old_resource, default=True):
+async def may_view(datasette: Any, actor: Any, database: str, tables: Iterable[str] = ()) -> bool:
+    """May `actor` see the database, and each of these tables or views of it?"""
+    asked: list[tuple[str, str | None, str | None]] = [("view-database", database, None)]
+    asked += [("view-table", database, table) for table in tables]
+    if not hasattr(datasette, "allowed"):  # in 0.65 no permission implies another
+        asked.insert(0, ("view-instance", None, None))
+    for action, parent, child in asked:
+        if not await _may(datasette, actor, action, parent, child):
             return False
     return True
+
+
+async def _may(
+    datasette: Any, actor: Any, action: str, database: str | None, table: str | None
+) -> bool:
+    if not hasattr(datasette, "allowed"):
+        resource = (database, table) if table else database
+        answer = await datasette.permission_allowed(actor, action, resource, default=True)
+        return bool(answer)
+    from datasette.resources import DatabaseResource, TableResource
+
+    place = TableResource(database, table) if table else DatabaseResource(database)
+    return bool(await datasette.allowed(action=action, resource=place, actor=actor))
+
+
+def stores_queries(datasette: Any) -> bool:
+    """Are queries given to Datasette once, when it starts? 0.65 asks a hook for them each time."""
+    return hasattr(datasette, "add_query")

@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ..database import APPLICATION_ID
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..terminal import safe
 from . import compat
+from .ours import is_ours
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -49,7 +49,7 @@ async def databases(datasette: Datasette, request: Request, tables: Sequence[str
     return [
         name
         for name in datasette.databases
-        if await _is_ours(datasette, name)
+        if await is_ours(datasette, name)
         and await compat.may_view(datasette, request.actor, name, tables)
     ]
 
@@ -68,7 +68,7 @@ async def read(
     """
     from datasette import Forbidden
 
-    if database not in datasette.databases or not await _is_ours(datasette, database):
+    if database not in datasette.databases or not await is_ours(datasette, database):
         raise PageError(404, f"There is no database of assoc-ingest called {database!r}.")
     if not await compat.may_view(datasette, request.actor, database, tables):
         raise Forbidden(f"You may not see all that this page shows of {database}.")
@@ -118,13 +118,6 @@ _TITLES = {
     404: "Not found",
     503: "Took too long",
 }
-
-
-async def _is_ours(datasette: Datasette, database: str) -> bool:
-    found = await datasette.get_database(database).execute_fn(
-        lambda connection: connection.execute("pragma application_id").fetchone()[0]
-    )
-    return bool(found == APPLICATION_ID)
 
 
 def _in_one_transaction(

@@ -1,0 +1,40 @@
+"""assoc-ingest serve"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import database_option
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("others", nargs=-1, type=click.UNPROCESSED, metavar="[DATASETTE OPTIONS]...")
+@click.option("--watch", "watched", is_flag=True, help="Keep the database up to date meanwhile.")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="Where to listen on 127.0.0.1; 0 for any free port.",
+)
+@click.option("-o", "--open", "opened", is_flag=True, help="Open the search page in a browser.")
+@database_option
+def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, opened: bool) -> None:
+    """Read and search in a browser, with Datasette.
+
+    It answers this machine only, and pages of other sites cannot read it. What is not known here
+    goes to Datasette: `datasette serve --help` lists its options. SIGTERM ends it with 0, Ctrl-C
+    with 130.
+
+    \b
+    Examples:
+      assoc-ingest serve --watch --open
+      assoc-ingest serve --port 0 --setting default_page_size 50 other.db
+    """
+    from ..serve import ServeOptions
+    from ..serve import serve as run
+
+    raise click.exceptions.Exit(run(database, ServeOptions(port, watched, opened, others)))

@@ -1,0 +1,61 @@
+"""The questions of queries/ in Datasette: which of them, and how it wants them.
+
+Those are shown that a person can ask with an empty form: every parameter may be left out, which is
+seen from `coalesce(:name, '')` or `nullif(:name, '')`, and the question does not serve a page or a
+command that puts it better (`search_`, `show_`).
+
+There, `usage_by_day` is called `ask-usage-by-day`. Some are called as a view is, and each line of
+Datasette hides one of the two behind the other; no table has a dash in its name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .. import sql
+from ..sql import Query
+
+_PREFIX = "ask-"
+_SERVING = ("search_", "show_")
+_optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
+
+
+def for_people() -> dict[str, Query]:
+    """Return the questions that are shown, by the names that they have in Datasette."""
+    return {
+        _PREFIX + name.replace("_", "-"): query
+        for name, query in sql.queries().items()
+        if not name.startswith(_SERVING)
+        and set(query.parameters) <= set(_optional.findall(query.sql))
+    }
+
+
+def as_dictionaries() -> dict[str, dict[str, Any]]:
+    """Return the questions as the hook of 0.65 wants them; it writes into what it gets."""
+    return {
+        name: {
+            "sql": query.sql,
+            "title": query.title,
+            "description": query.description,
+            "params": list(query.parameters),
+            "hide_sql": True,
+        }
+        for name, query in for_people().items()
+    }
+
+
+async def store(datasette: Any, database: str) -> None:
+    """Give the questions to Datasette 1.0, which keeps them until it ends."""
+    for name, query in for_people().items():
+        await datasette.add_query(
+            database,
+            name,
+            query.sql,
+            title=query.title,
+            description=query.description,
+            parameters=list(query.parameters),
+            hide_sql=True,
+            is_trusted=True,  # they may be asked by those who may not write SQL
+            source="assoc-ingest",
+        )

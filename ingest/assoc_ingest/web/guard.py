@@ -1,0 +1,147 @@
+"""The guard: only pages of this machine's own read the index through a browser.
+
+Datasette answers whoever asks, and any page in a browser can ask: by a name that its owner lets
+point to 127.0.0.1, by an address that is redirected to another site, or with an image whose
+address is a slow query. So `serve` lets every request pass here first. What is not for a page of
+ours is refused, and every answer tells the browser to load nothing from elsewhere.
+
+Plain `datasette` is not guarded: it may stand behind a name of its own, and has its own rules.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refusal = tuple[int, str]
+"""A status, and the sentence that goes with it."""
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""The names by which a machine calls itself."""
+
+_SWITCH = "ASSOC_INGEST_GUARD"  # in the environment: a process that Datasette starts has it too
+_host = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.ASCII)
+
+_POLICY = (
+    "default-src 'self'; img-src 'self' data:; "
+    # Datasette's own pages hold small scripts and styles, not the same ones in each version.
+    "script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+HEADERS = {
+    b"content-security-policy": _POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    # Not no-referrer: browsers then send forms without an origin, and Datasette refuses those.
+    b"referrer-policy": b"same-origin",
+}
+"""What every answer has, unless the page that gives it has its own."""
+
+
+@contextmanager
+def switched_on() -> Iterator[None]:
+    """Guard each Datasette that is started meanwhile, in this process or below it."""
+    before = os.environ.get(_SWITCH)
+    os.environ[_SWITCH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SWITCH]
+        else:
+            os.environ[_SWITCH] = before
+
+
+def is_switched_on() -> bool:
+    """Was this process started by `serve`?"""
+    return os.environ.get(_SWITCH) == "1"
+
+
+def guarded(app: App, hosts: Collection[str] = ()) -> App:
+    """Return an ASGI application that refuses what `refusal` refuses, and asks `app` the rest.
+
+    `hosts` are names, without a port, that are allowed beside those of the machine itself.
+    """
+    allowed = LOOPBACK | {host.lower() for host in hosts}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                present = {name.lower() for name, _ in headers}
+                headers += [pair for pair in HEADERS.items() if pair[0] not in present]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+        elif scope["type"] != "http":  # nothing here speaks anything else
+            await send({"type": "websocket.close", "code": 1008})
+        elif refused := refusal(scope, allowed):
+            await _refuse(refused, send_guarded)
+        else:
+            await app(scope, receive, send_guarded)
+
+    return answer
+
+
+def refusal(scope: Scope, allowed: Collection[str]) -> Refusal | None:
+    """Say why a request is refused, None if it is not. `allowed` are lower-case host names."""
+    if not _is_for_us(_values(scope, b"host"), allowed):
+        return 421, "This is not the address of the index. Open http://127.0.0.1 and its port."
+    if _leads_elsewhere(scope):
+        return 400, "An address begins with one slash."
+    if not _comes_from_here(scope):
+        return (
+            403,
+            "Another site asked for this page. Open it yourself, or begin at /.",
+        )
+    return None
+
+
+def _is_for_us(hosts: list[str], allowed: Collection[str]) -> bool:
+    """One host and no more: of two, this program and another could believe different ones."""
+    found = _host.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return found is not None and found["name"].lower() in allowed
+
+
+def _leads_elsewhere(scope: Scope) -> bool:
+    """Would a redirect to this path, made whole by a slash, lead to another machine?"""
+    raw = scope.get("raw_path") or b""
+    paths = {scope["path"], raw.decode("latin-1"), unquote(raw.decode("latin-1"))}
+    return any(path.replace("\\", "/").startswith("//") for path in paths)
+
+
+def _comes_from_here(scope: Scope) -> bool:
+    """Did a page of ours, or a person, ask? Older browsers and programs do not say."""
+    sites = set(_values(scope, b"sec-fetch-site"))
+    if not sites & {"cross-site", "same-site"}:
+        return True
+    is_opened = (
+        scope["method"] in ("GET", "HEAD")
+        and _values(scope, b"sec-fetch-mode") == ["navigate"]
+        and _values(scope, b"sec-fetch-dest") == ["document"]
+    )
+    # Another port of this machine is the same site: it may link to any page, and load none.
+    return is_opened and (scope["path"] == "/" or "cross-site" not in sites)
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [
+        value.decode("latin-1").strip() for key, value in scope["headers"] if key.lower() == name
+    ]
+
+
+async def _refuse(refused: Refusal, send: Send) -> None:
+    status, sentence = refused
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})

@@ -1,0 +1,231 @@
+"""Only pages of this machine's own read the index: what else asks through a browser is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.served import get, served
+from tests.writing import TRANSCRIPT, user, write
+
+from assoc_ingest.sync import sync
+from assoc_ingest.web import guard
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+HERE = "127.0.0.1:8001"
+
+
+@pytest.fixture(scope="module")
+def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("guarded")
+    path = place / "assoc.db"
+    path.write_bytes(template.read_bytes())
+    write(place / "home", TRANSCRIPT, user("rename the marmalade button"))
+    sync(path, [place / "home"])
+    return path
+
+
+@pytest.fixture
+def datasette(database: Path) -> Iterator[Any]:
+    with guard.switched_on():
+        yield served(database)
+
+
+def asked(app: guard.App, *headers: tuple[str, str], path: str = "/", **more: object) -> int:
+    """Return the status of the answer to a request, byte by byte as it is given here."""
+    sent: list[guard.Message] = []
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+        **more,
+    }
+
+    async def receive() -> guard.Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: guard.Message) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    return int(sent[0].get("status", 0))
+
+
+async def welcoming(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+    """An application that answers everything, so that only the guard can have refused."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+GUARDED = guard.guarded(welcoming, ["index.example"])
+
+
+# -- by what name --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.0.0.1:8001", "localhost", "LOCALHOST:80", "[::1]", "[::1]:8001"),
+        *("index.example", "Index.Example:443"),
+    ],
+)
+def test_a_name_of_this_machine_is_answered(host: str) -> None:
+    assert asked(GUARDED, ("host", host)) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "evil.com",
+            "evil.com:8001",
+            "127.0.0.1.evil.com",
+            "localhost.evil.com",
+            "",
+            " ",
+            ":8001",
+        ),
+        *("127.0.0.1:", "127.0.0.1:x", "127.0.0.1:1:1", "127.0.0.1@evil.com", "127.0.0.1,evil.com"),
+        *("localhost.", "::1", "[::1", "[::1]x", "0.0.0.0", "2130706433", "127.0.0.1:١", "x\ny"),
+    ],
+)
+def test_any_other_name_is_refused(host: str) -> None:
+    assert asked(GUARDED, ("host", host)) == 421
+
+
+def test_no_name_and_two_names_are_refused() -> None:
+    assert asked(GUARDED) == 421
+    assert asked(GUARDED, ("host", HERE), ("host", "evil.com")) == 421
+    assert asked(GUARDED, ("host", HERE), ("Host", HERE)) == 421
+
+
+def test_what_is_no_page_is_refused() -> None:
+    async def fails(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+        raise AssertionError("was asked")
+
+    assert asked(guard.guarded(fails), ("host", HERE), type="websocket") == 0
+
+
+# -- by what path --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.com/", "/\\evil.com/", "/%5Cevil.com/", "/%2Fevil.com", "/%2f/evil.com", "//"]
+)
+def test_a_path_that_a_redirect_would_lead_elsewhere_is_refused(path: str) -> None:
+    assert asked(GUARDED, ("host", HERE), path=path) == 400
+
+
+def test_two_slashes_further_on_are_a_path_like_any_other() -> None:
+    assert asked(GUARDED, ("host", HERE), path="/assoc/files?_search=a//b") == 200
+
+
+# -- from where ----------------------------------------------------------------------------------
+
+OPENED = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]
+FRAMED = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]
+IMAGE = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")]
+
+
+@pytest.mark.parametrize(
+    ("site", "how", "path", "status"),
+    [
+        ("cross-site", IMAGE, "/assoc?sql=select+hex(zeroblob(4e8))", 403),
+        ("cross-site", IMAGE, "/", 403),
+        ("cross-site", FRAMED, "/", 403),
+        ("cross-site", [], "/", 403),
+        ("cross-site", OPENED, "/assoc/sessions", 403),
+        ("cross-site", OPENED, "/", 200),
+        ("same-site", IMAGE, "/assoc/sessions.json", 403),  # another port of this machine
+        ("same-site", OPENED, "/assoc/sessions", 200),
+        ("same-origin", IMAGE, "/assoc/sessions.json", 200),
+        ("none", OPENED, "/assoc/sessions", 200),
+    ],
+)
+def test_another_site_may_lead_to_the_first_page_and_no_further(
+    site: str, how: list[tuple[str, str]], path: str, status: int
+) -> None:
+    headers = [("host", HERE), ("sec-fetch-site", site), *how]
+    assert asked(GUARDED, *headers, path=path) == status
+
+
+def test_another_site_may_not_send_a_form() -> None:
+    headers = [("host", HERE), ("sec-fetch-site", "cross-site"), *OPENED]
+    assert asked(GUARDED, *headers, method="POST") == 403
+
+
+# -- in front of Datasette -----------------------------------------------------------------------
+
+
+def test_datasette_is_behind_it(datasette: Any) -> None:
+    assert get(datasette, "/assoc", host="evil.com").status_code == 421
+    assert get(datasette, "/assoc", host=HERE).status_code == 200
+    assert get(datasette, "/assoc/messages?_search=marmalade", host=HERE).status_code == 200
+
+
+def test_static_files_and_errors_are_behind_it_too(datasette: Any) -> None:
+    for path in ("/-/static/app.css", "/no-such-database", "/assoc.json", "/-/plugins.json"):
+        assert get(datasette, path, host="evil.com").status_code == 421, path
+        answer = get(datasette, path, host=HERE)
+        assert answer.headers["x-content-type-options"] == "nosniff", path
+
+
+def test_every_answer_tells_the_browser_to_load_nothing_from_elsewhere(datasette: Any) -> None:
+    for host, status in ((HERE, 200), ("evil.com", 421)):
+        answer = get(datasette, "/assoc/sessions", host=host)
+        assert answer.status_code == status
+        policy = answer.headers["content-security-policy"]
+        parts = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+        assert parts["default-src"] == "'self'"
+        assert parts["img-src"] == "'self' data:"
+        assert parts["frame-ancestors"] == parts["base-uri"] == "'none'"
+        assert parts["form-action"] == "'self'"
+        assert "http" not in policy
+        assert "unsafe-eval" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] in ("same-origin", "no-referrer")
+    assert len(get(datasette, "/", host=HERE).headers.get_list("content-security-policy")) == 1
+
+
+def test_a_page_that_has_a_stricter_policy_keeps_it() -> None:
+    async def strict(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+        headers = [(b"Content-Security-Policy", b"default-src 'none'")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    sent: list[guard.Message] = []
+
+    async def send(message: guard.Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    asyncio.run(guard.guarded(strict)(scope, None, send))  # type: ignore[arg-type]
+    policies = [v for k, v in sent[0]["headers"] if k.lower() == b"content-security-policy"]
+    assert policies == [b"default-src 'none'"]
+
+
+def test_a_form_of_a_page_of_ours_still_arrives(datasette: Any) -> None:
+    answer = get(
+        datasette, "/assoc/messages?_search=marmalade", host=HERE,
+        sec_fetch_site="same-origin", sec_fetch_mode="navigate", sec_fetch_dest="document",
+    )  # fmt: skip
+    assert answer.status_code == 200
+    assert "marmalade" in answer.text
+
+
+def test_more_names_can_be_allowed(database: Path) -> None:
+    with guard.switched_on():
+        datasette = served(database, plugins={"assoc_ingest": {"allowed_hosts": ["index.example"]}})
+        assert get(datasette, "/assoc", host="index.example").status_code == 200
+        assert get(datasette, "/assoc", host="evil.com").status_code == 421
+
+
+def test_a_datasette_that_serve_did_not_start_is_not_guarded(database: Path) -> None:
+    assert not guard.is_switched_on()
+    assert get(served(database), "/assoc", host="evil.com").status_code == 200

@@ -1,0 +1,301 @@
+"""Every table, view and question is a page of Datasette that says what it is; text stays text.
+
+They run on the line of Datasette that is installed; `.ci/run` runs them on both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import yaml
+from tests.served import bare, data, get, is_line_1, links, served
+from tests.test_demo import HOMES
+from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
+
+from assoc_ingest import sql
+from assoc_ingest.sync import sync
+from assoc_ingest.web.canned import for_people
+from assoc_ingest.web.cells import conversation_path
+from assoc_ingest.web.compat import may_view
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)> \"'><svg/onload=alert(3)>"
+    "</textarea></title><a href=javascript:alert(4)>x</a> {{ 7*7 }} &lt;b&gt;"
+)
+ADDRESS = "https://example.com/pull/1?a=%3Cscript%3E&b=2"
+SCRIPT = "javascript:alert(5)"
+
+
+def tables() -> dict[str, dict[str, Any]]:
+    """Return what metadata.yml says of each table and view."""
+    known = yaml.safe_load(sql.data("metadata.yml").read_text("utf-8"))
+    entries: dict[str, dict[str, Any]] = known["databases"]["assoc"]["tables"]
+    return entries
+
+
+@pytest.fixture(scope="module")
+def demo(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "story.db"  # not the name that metadata.yml has
+    path.write_bytes(template.read_bytes())
+    sync(path, HOMES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(demo: Path) -> Any:
+    return served(demo)
+
+
+@pytest.fixture(scope="module")
+def hostile(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which every text that may be is hostile."""
+    place = tmp_path_factory.mktemp("hostile")
+    home = place / "home"
+    write(
+        home,
+        TRANSCRIPT,
+        user(EVIL, cwd=f"/srv/{EVIL}", gitBranch=EVIL),
+        assistant(
+            [{"type": "text", "text": EVIL}, {"type": "thinking", "thinking": EVIL},
+             call("toolu_1", "Bash", command=EVIL, description=EVIL),
+             call("toolu_3", EVIL, file_path=EVIL)],
+            model=EVIL, usage={"input_tokens": 5, "output_tokens": 7},
+        ),
+        user([result("toolu_1", EVIL, is_error=True)], "u2"),
+        {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
+        {"type": "pr-link", "sessionId": SESSION, "prNumber": 1, "prUrl": ADDRESS,
+         "prRepository": EVIL, "timestamp": "2026-01-20T10:00:05.000Z"},
+        {"type": "pr-link", "sessionId": SESSION, "prNumber": 2, "prUrl": SCRIPT,
+         "prRepository": EVIL, "timestamp": "2026-01-20T10:00:06.000Z"},
+        {"type": EVIL}, f"garbage {EVIL}".encode(),
+    )  # fmt: skip
+    write(home, f"{PROJECT}/{EVIL.replace('/', '_')[:40]}.jsonl", user("x", "u5", sessionId=EVIL))
+    write(home, f"tasks/{SESSION}/1.json", {"id": "1", "subject": EVIL, "description": EVIL,
+                                            "status": "pending", "owner": EVIL})  # fmt: skip
+    write(home, "teams/crew/config.json", {"name": EVIL, "members": [{"name": EVIL}]})
+    write(home, "teams/crew/inboxes/bob.json", [{"from": EVIL, "text": EVIL, "read": False}])
+    write(home, f"todos/{SESSION}-agent-{SESSION}.json", [{"content": EVIL, "status": "pending"}])
+    path = place / "assoc.db"
+    path.write_bytes(template.read_bytes())
+    sync(path, [home])
+    return path
+
+
+# -- tables and views ----------------------------------------------------------------------------
+
+
+def test_every_table_and_view_says_what_it_is(site: Any) -> None:
+    seen = 0
+    for name, entry in tables().items():
+        answer = get(site, f"/story/{name}")
+        assert answer.status_code == 200, name
+        if "title" in entry:
+            assert entry["title"] in answer.text, name
+            seen += 1
+    assert seen > 40
+
+
+def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
+    both = set(sql.queries()) & set(tables())
+    assert {"usage_by_day", "coverage"} <= both
+    for name in both:
+        assert f"table-{name}" in get(site, f"/story/{name}").text, name  # a class of the page
+
+
+@pytest.mark.parametrize("table", ["messages", "conversation", "inbox_items", "tasks"])
+def test_the_search_box_of_a_table_finds(table: str, site: Any) -> None:
+    assert 'name="_search"' in get(site, f"/story/{table}").text
+    rows = data(site, f"/story/{table}.json?_size=max")
+    text = " ".join(str(row.get("text") or row.get("subject") or "") for row in rows[:1])
+    word = max(re.findall("[A-Za-z]+", text), key=len)
+    found = data(site, f"/story/{table}.json?_search={word}&_size=max")
+    assert 0 < len(found) < len(rows)
+    assert data(site, f"/story/{table}.json?_search=zzzz") == []
+
+
+@pytest.mark.parametrize("words", ['"', "a AND", "NEAR(", "*", "text:x", "-", "'"])
+def test_a_search_for_what_looks_like_syntax_is_a_page(words: str, site: Any) -> None:
+    answer = get(site, f"/story/messages?{urlencode({'_search': words})}")
+    assert answer.status_code in (200, 400)
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("page", ["_next=999999", "_next=-1", "_next=x", "_next=%00", "_next="])
+def test_a_page_past_the_end_is_a_page(page: str, site: Any) -> None:
+    answer = get(site, f"/story/messages?{page}")
+    assert answer.status_code in (200, 400)
+    assert "Traceback" not in answer.text
+
+
+def test_what_is_not_there_says_so(site: Any) -> None:
+    for path in ("/story/no_such_table", "/story/sessions/999999", "/no_such_database"):
+        answer = get(site, path)
+        assert answer.status_code == 404, path
+        assert "Traceback" not in answer.text
+
+
+# -- questions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(for_people()))
+def test_every_question_can_be_asked_with_an_empty_form(name: str, site: Any) -> None:
+    query = for_people()[name]
+    answer = get(site, f"/story/{name}?" + "&".join(f"{p}=" for p in query.parameters))
+    assert answer.status_code == 200, answer.text
+    assert query.title in answer.text
+    assert "message-error" not in answer.text
+    for parameter in query.parameters:
+        assert f'name="{parameter}"' in answer.text
+    data(site, f"/story/{name}.json?" + "&".join(f"{p}=" for p in query.parameters))
+
+
+def test_questions_answer_what_the_command_answers(demo: Path, site: Any) -> None:
+    connection = sqlite3.connect(demo)
+    query = sql.query("longest_sessions")
+    expected = connection.execute(query.sql, {"limit": "2"}).fetchall()
+    connection.close()
+    rows = data(site, "/story/ask-longest-sessions.json?limit=2")
+    assert [tuple(row.values()) for row in rows] == expected
+    assert len(rows) == 2
+
+
+def test_questions_are_listed_with_their_titles(site: Any) -> None:
+    page = get(site, "/story").text
+    listed = [name for name in for_people() if f"/story/{name}" in links(page)]
+    assert [name for name in listed if for_people()[name].title not in page] == []
+    if is_line_1():  # the first few, and a link to the rest
+        assert len(listed) >= 5
+        assert f"View {len(for_people())} queries" in page
+    else:
+        assert listed == list(for_people())
+
+
+def test_questions_that_serve_a_page_or_need_a_key_are_left_out() -> None:
+    shown = {query.name for query in for_people().values()}
+    assert {"usage_by_day", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
+    left_out = {"show_session", "search_messages", "message_text", "sessions_by_prefix"}
+    left_out |= {"session_key_neighbours", "projects_by_name", "show_files"}
+    assert not shown & left_out
+
+
+# -- cells ---------------------------------------------------------------------------------------
+
+
+def test_a_title_leads_to_its_conversation(site: Any) -> None:
+    key = data(site, "/story/sessions.json?_size=1")[0]["session_key"]
+    target = f"/story/-/session/{key}"
+    assert target in links(get(site, "/story/sessions").text)
+    assert target in links(get(site, f"/story/sessions?session_key={key}").text)
+    assert any(
+        "/-/session/" in link
+        for link in links(get(site, "/story/ask-recent-sessions?days=99999").text)
+    )
+
+
+def test_the_title_of_a_link_is_not_that_of_its_conversation(site: Any) -> None:
+    found = [row for row in data(site, "/story/ask-list-links.json?limit=") if row["title"]]
+    page = get(site, "/story/ask-list-links?limit=").text
+    assert found
+    for row in found:
+        assert f"{row['title']}</a>" not in page
+        assert f'/story/-/session/{row["session_key"]}">{row["session"]}</a>' in page
+
+
+def test_a_time_is_readable_and_still_exact(site: Any) -> None:
+    stored = data(site, "/story/sessions.json?_size=1")[0]["started_at"]
+    page = get(site, "/story/sessions").text
+    shown = f'<time datetime="{stored}" title="{stored}">{stored[:10]} {stored[11:16]}</time>'
+    assert shown in page
+
+
+def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
+    for path in ("/", "/story", "/story/sessions"):
+        assert {"/-/assoc/search", "/-/assoc/dashboard"} <= links(get(site, path).text), path
+
+
+# -- permissions ---------------------------------------------------------------------------------
+
+
+def sees(site: Any, *tables: str) -> bool:
+    return asyncio.run(may_view(site, None, "story", tables))
+
+
+def test_who_may_not_see_a_table_may_not_see_a_page_made_of_it(demo: Path) -> None:
+    site = served(demo, denied="messages")
+    assert sees(site)
+    assert sees(site, "sessions", "usage_by_day")
+    assert not sees(site, "sessions", "messages")
+
+
+def test_who_may_not_see_the_database_is_not_led_to_it(demo: Path, site: Any) -> None:
+    denied = served(demo, denied="")
+    assert sees(site, "messages")
+    assert not sees(denied)
+    assert not sees(denied, "messages")
+    assert "/-/assoc/search" not in get(denied, "/").text
+    assert get(denied, "/story/ask-usage-by-day").status_code == 403
+
+
+# -- hostile text --------------------------------------------------------------------------------
+
+
+def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
+    site = served(hostile)
+    pages = [f"/assoc/{name}?_size=max" for name in tables()]
+    pages += [f"/assoc/{name}" for name in for_people()]
+    pages += ["/assoc/sessions/1", "/assoc/messages/1", "/", "/assoc"]
+    shown = 0
+    for path in pages:
+        answer = get(site, path)
+        assert answer.status_code == 200, path
+        for harmful in ("<script>alert", "<img src=x", "<svg/onload", "<a href=javascript"):
+            assert harmful not in answer.text, path
+        assert not any(link.startswith("javascript") for link in links(answer.text)), path
+        shown += "&lt;script&gt;alert" in answer.text
+    assert shown > 15
+
+
+def test_only_web_addresses_become_links(hostile: Path) -> None:
+    page = get(served(hostile), "/assoc/links").text
+    assert SCRIPT in page
+    assert ADDRESS.replace("&", "&amp;") in page
+    assert 'rel="noopener noreferrer nofollow"' in page
+
+
+def test_a_key_that_looks_like_a_path_stays_one_step() -> None:
+    assert conversation_path("../../x?y#z%2f") == "/-/session/..%2F..%2Fx%3Fy%23z%252f"
+
+
+# -- other databases -----------------------------------------------------------------------------
+
+
+def test_a_database_that_is_not_ours_stays_as_it_is(demo: Path, tmp_path: Path) -> None:
+    path = tmp_path / "assoc.db"  # a name proves nothing
+    connection = sqlite3.connect(path)
+    connection.execute("create table sessions (title text, session_key text, at text)")
+    row = ("mine", "k1", "2026-01-20T10:00:00.000Z")
+    connection.execute("insert into sessions values (?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    alone = bare(path)
+    for address in ("/", "/assoc", "/assoc/sessions"):
+        page = get(alone, address)
+        assert page.status_code == 200
+        assert "/-/assoc/search" not in page.text
+        assert "/-/session/" not in page.text
+        assert "<time" not in page.text
+    assert get(alone, "/assoc/ask-usage-by-day").status_code == 404
+
+    beside = served(demo, path)
+    assert "/-/session/" not in get(beside, "/assoc/sessions").text
+    assert "/-/session/" in get(beside, "/story/sessions").text
+    assert get(beside, "/story/ask-usage-by-day").status_code == 200
+    assert get(beside, "/assoc/ask-usage-by-day").status_code == 404
