@@ -326,7 +326,10 @@ def _start(database: Path, *arguments: str, **options: int) -> subprocess.Popen[
         "ASSOC_INGEST_DB": str(database),
         "PYTHONPATH": str(Path(program.__file__).parents[1]),
     }
-    command = [sys.executable, "-m", "assoc_ingest", *arguments]
+    # Python itself is told to heed SIGINT: whoever runs the tests in the background ignores it.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    entry = "import sys; from assoc_ingest.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", f"{heeding}; {entry}", *arguments]
     return subprocess.Popen(command, env=environment, **options)  # type: ignore[call-overload,no-any-return]
 
 
