@@ -22,6 +22,7 @@ from assoc_ingest.cli import cli
 from assoc_ingest.rebuild import Rebuilt, rebuild
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.verify import verify
 
 DEMO = sorted((Path(__file__).parent / "demo").iterdir())
 
@@ -119,6 +120,7 @@ def test_rows_that_are_wrong_become_right(demo: Path, damage: str) -> None:
     rebuild(demo)
     sync(demo, DEMO)
     check(demo, *DEMO)
+    assert verify(demo).findings == []
     assert_same(dump(demo), before)
 
 
@@ -345,6 +347,22 @@ def test_a_schema_that_was_tampered_with_is_mended(
     assert _schema(demo) == _schema(fresh())
     sync(demo, DEMO, SyncOptions(full=True))
     check(demo, *DEMO)
+    assert verify(demo).findings == []
+    assert_same(dump(demo), expected)
+
+
+def test_text_that_is_not_utf8_in_a_damaged_database_is_derived_again(demo: Path) -> None:
+    expected = dump(demo)
+    execute(
+        demo,
+        "update messages set text = cast(x'ff' as text) where kind = 'prompt'",
+        "update files set path = cast(x'ff' as text) where id = (select max(id) from files)",
+        "drop index messages_uuid",
+    )
+    rebuild(demo)
+    sync(demo, DEMO, SyncOptions(full=True))
+    check(demo, *DEMO)
+    assert verify(demo).findings == []
     assert_same(dump(demo), expected)
 
 

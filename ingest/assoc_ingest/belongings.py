@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from . import archive
 from .forgotten import is_of, is_unique_key
 from .mail import FOLDED
 from .model import LOG, Claim
-from .reading import FOREIGN
+from .reading import FOREIGN, foreign
 from .sources import SOURCES
 from .touched import id_list
 
@@ -80,7 +80,7 @@ def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
         if claim is not None and kind == FOREIGN:
-            claim = replace(claim, kind=FOREIGN, session_key=None)  # its name proved nothing
+            claim = foreign(claim)
         if claim is not None:
             yield StoredFile(file_id, path, kind, key, root, name, source_id, claim)
 

@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .database import full_text_indexes, open_reader, writing
+from . import full_text
+from .database import open_reader, writing
 from .display import size as shown
 from .errors import BusyError, DatabaseError, DatabaseIOError
 
@@ -71,27 +72,19 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
 
     Raises BusyError if old pages had to stay, DatabaseError if an index does not fit its table.
     """
-    indexes = full_text_indexes(connection)
+    indexes = full_text.indexes(connection)
     with _busy_means(database):
         for name in indexes:
-            connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+            full_text.make_anew(connection, name)
         connection.execute("pragma temp_store = file")  # the copy may be larger than memory
         connection.execute("vacuum")
         for name in indexes:
-            _check(connection, name)
+            if not full_text.fits(connection, name):
+                raise DatabaseError(f"The full-text index {name} does not fit its table.")
         (is_busy, _, _) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
     if is_busy:
         raise BusyError(_kept(database))
     connection.execute("update forgotten set is_pending = 0 where is_pending = 1")
-
-
-def _check(connection: sqlite3.Connection, index: str) -> None:
-    try:
-        connection.execute(f"insert into {index} ({index}, rank) values ('integrity-check', 1)")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise DatabaseError(f"The full-text index {index} does not fit its table.") from error
 
 
 @contextmanager

@@ -135,12 +135,16 @@ class Conversation:
         """
         self._connection = connection
         key = find_session(connection, prefix)
-        rows = self._rows("show_session", session_key=key).fetchall()
+        rows = sql.ask(self._connection, "show_session", session_key=key).fetchall()
         self.session: dict[str, object] = dict(rows[0])
         self.other_roots = [str(row["root"]) for row in rows[1:]]
         self._id = int(rows[0]["id"])
-        self.files = [File(*row) for row in self._rows("show_files", session=self._id)]
-        self.subagents = [Subagent(*row) for row in self._rows("show_subagents", session=self._id)]
+        self.files = [
+            File(*row) for row in sql.ask(self._connection, "show_files", session=self._id)
+        ]
+        self.subagents = [
+            Subagent(*row) for row in sql.ask(self._connection, "show_subagents", session=self._id)
+        ]
 
     @property
     def models(self) -> list[str]:
@@ -155,8 +159,13 @@ class Conversation:
         A negative `limit` is none.
         """
         offset, block = after or (None, None)
-        for row in self._rows(
-            "show_messages", file=file.id, after_offset=offset, after_block=block, limit=limit
+        for row in sql.ask(
+            self._connection,
+            "show_messages",
+            file=file.id,
+            after_offset=offset,
+            after_block=block,
+            limit=limit,
         ):
             yield Message(**dict(row))
 
@@ -165,7 +174,8 @@ class Conversation:
     ) -> Iterator[Message]:
         """Yield the messages of a subagent, at most `limit` behind a place in a file of it."""
         file, (offset, block) = after or (None, (None, None))
-        for row in self._rows(
+        for row in sql.ask(
+            self._connection,
             "show_subagent_messages",
             subagent=subagent.id,
             after_file=file,
@@ -177,11 +187,8 @@ class Conversation:
 
     def text(self, message: int) -> str:
         """Return the text of a message."""
-        row = self._rows("message_text", id=message).fetchone()
+        row = sql.ask(self._connection, "message_text", id=message).fetchone()
         return str(row["text"]) if row else ""
-
-    def _rows(self, name: str, **parameters: object) -> sqlite3.Cursor:
-        return self._connection.execute(sql.query(name).sql, parameters)
 
 
 def as_json(conversation: Conversation, *, tools: bool) -> Iterator[str]:

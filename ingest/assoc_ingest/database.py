@@ -120,14 +120,6 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
                 _close_writer(connection)
 
 
-def full_text_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the full-text tables."""
-    rows = connection.execute(
-        "select name from pragma_table_list where schema = 'main' and type = 'virtual'"
-    )
-    return [name for (name,) in rows]
-
-
 def _check_before_creating(path: Path) -> None:
     """Refuse what is not a database of ours before a lock or anything else stands beside it."""
     if path.is_dir():

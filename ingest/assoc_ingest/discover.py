@@ -93,6 +93,15 @@ def stored_path(parts: tuple[str, ...]) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of what a path leads to, None if it leads to nothing."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def original_parts(path: str) -> tuple[str, ...]:
     """Return the path components that `stored_path` joined, as the system knows them.
 

@@ -32,11 +32,9 @@ from .belongings import (
 )
 from .compact import check_room, rewrite
 from .database import open_reader, writing
-from .discover import Found
-from .forgotten import LEFT_OUT, is_unique_key, log_without
-from .model import Issue, Record
+from .forgotten import LEFT_OUT, is_unique_key, issues_of_other_bytes, log_without
 from .sources import SOURCES
-from .store import Batch, known_files
+from .store import Batch, known_file
 from .tail import Prefix, lines_of
 from .targets import Target, find
 from .touched import id_list
@@ -206,22 +204,13 @@ def _blank_lines(
     connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
 ) -> None:
     """Read a log again from its archive, without the lines that name the conversation."""
-    known = next(k for k in known_files(connection, file.source_id) if k.id == file.id)
+    known = known_file(connection, file.id)
+    if known is None:
+        return
     source, claim = SOURCES[file.source], file.claim
     frames = archive.stored_frames(connection, file.id)
-    blanked_before: list[Record] = [
-        Issue(*row)
-        for row in connection.execute(
-            "select reason, quarantined, sample, byte_offset, byte_length from issues"
-            " where file_id = ? and reason = ?",
-            (file.id, LEFT_OUT),
-        )
-    ]
-    found = Found(
-        tuple(file.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
-        known.inode, known.device,
-    )  # fmt: skip
-    opened = batch.open_archived(file.source_id, found, claim, known)
+    blanked_before = issues_of_other_bytes(connection, file.id, is_log=True)
+    opened = batch.open_archived(file.source_id, claim, known)
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
     compressor = Compressor()

@@ -79,6 +79,22 @@ def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
     return row is not None
 
 
+def issues_of_other_bytes(
+    connection: sqlite3.Connection, file_id: int, *, is_log: bool
+) -> list[Record]:
+    """Return the issues of a file about bytes that are not in its archive.
+
+    What is forgotten is blank there; and of a document that is broken now, the last version that
+    was whole is archived.
+    """
+    rows = connection.execute(
+        "select reason, quarantined, sample, byte_offset, byte_length from issues"
+        " where file_id = ? and (reason = ? or (? and quarantined = 1))",
+        (file_id, LEFT_OUT, not is_log),
+    )
+    return [Issue(*row) for row in rows]
+
+
 def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
     """Does the path give the file to one of these conversations?
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from . import sql
+from . import full_text, sql
 from .verdict import REBUILD, Finding
 
 _OBJECTS = (
@@ -73,19 +73,8 @@ def check_indexes(connection: sqlite3.Connection) -> Iterator[Finding]:
     The check is an insert that inserts nothing, in a transaction of its own: sqlite3.Error is
     raised when another process keeps the database busy.
     """
-    names = connection.execute(
-        "select name from sqlite_master where rootpage = 0 and sql like '% using fts5%'"
-        " order by name"
-    ).fetchall()
-    for (name,) in names:
-        quoted = '"' + name.replace('"', '""') + '"'
-        try:
-            connection.execute(
-                f"insert into {quoted} ({quoted}, rank) values ('integrity-check', 1)"
-            )
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
+    for name in full_text.indexes(connection):
+        if not full_text.fits(connection, name):
             yield Finding("index", f"The full-text index {name} differs from its table.", REBUILD)
 
 
@@ -108,14 +97,6 @@ def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
         ).fetchone()
         if count:
             yield Finding(check, problem.format(count=count, example=example), REBUILD)
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Does the error say that the file's content is not what SQLite wrote?"""
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # of the module itself: bytes that are no text
-        return str(error).startswith("Could not decode")
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 _MAIN_FILE = """(

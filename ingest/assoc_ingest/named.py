@@ -33,7 +33,7 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
 
 def short_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that means only it."""
-    (row,) = connection.execute(sql.query("session_key_neighbours").sql, {"key": key})
+    (row,) = sql.ask(connection, "session_key_neighbours", key=key)
     shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
     return key[: max(_SHORTEST, shared + 1)]
 
@@ -43,7 +43,7 @@ def find_project(connection: sqlite3.Connection, project: str) -> str:
     if project == ".":
         project = Path.cwd().as_posix()
     project = bindable(project.replace(os.sep, "/").rstrip("/")) or project
-    found = connection.execute(sql.query("projects_by_name").sql, {"project": project})
+    found = sql.ask(connection, "projects_by_name", project=project)
     if found.fetchone() is None:
         raise NotFoundError(
             f"No project is called {project!r}. To see them: assoc-ingest list projects"
@@ -53,9 +53,8 @@ def find_project(connection: sqlite3.Connection, project: str) -> str:
 
 def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
     """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
-    question = sql.query("sessions_by_prefix").sql
     for wanted in (prefix.strip(), prefix.strip().lower()):
-        if rows := connection.execute(question, {"prefix": bindable(wanted)}).fetchall():
+        if rows := sql.ask(connection, "sessions_by_prefix", prefix=bindable(wanted)).fetchall():
             return rows
     return []
 

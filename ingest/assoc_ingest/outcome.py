@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .store import Written
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done and the bytes to do."""
 
 
 @dataclass(slots=True)

@@ -279,6 +279,11 @@ def judged(source: Source, claim: Claim, head: bytes) -> Claim:
     """Return the claim as the first `HEAD_BYTES` of the file show it to be, if it is doubtful."""
     if not claim.is_doubtful or source.believes(claim, head.split(b"\n")):
         return claim
+    return foreign(claim)
+
+
+def foreign(claim: Claim) -> Claim:
+    """Return the claim of a file whose lines show that its name proves nothing."""
     return replace(claim, kind=FOREIGN, session_key=None)
 
 

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import archive, database, salvage
+from . import archive, database, full_text, salvage
 from .derive import refresh
-from .discover import Found
 from .errors import ArchiveError, DamagedError, DatabaseError
-from .forgotten import LEFT_OUT
-from .model import LOG, PRIVATE, UNREAD, Claim, Issue, KnownFile, Record, Source
+from .forgotten import issues_of_other_bytes
+from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from .outcome import Progress
 from .reading import HEAD_BYTES, judged
 from .replay import replay
 from .sources import SOURCES
@@ -35,9 +35,6 @@ from .store import KEYED_KINDS, Batch, known_file
 from .tail import Prefix
 from .touched import Touched
 from .when import now
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes parsed so far and the bytes to parse."""
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class Rebuilt:
     files_damaged: list[str] = field(default_factory=list)
     """Files whose archived bytes are damaged; their rows stay."""
     rows_lost: dict[str, int] = field(default_factory=dict)
-    """By table, rows in pages that could not be read."""
+    """By table, in how many places rows could not be read."""
     bytes_read: int = 0
     rows: int = 0
     issues: int = 0
@@ -81,10 +78,9 @@ def _mend(path: Path) -> dict[str, int]:
                 return {}
     except DamagedError:
         pass
-    except sqlite3.OperationalError:
-        raise  # the disk, and not what is written on it
-    except sqlite3.DatabaseError:
-        pass
+    except sqlite3.DatabaseError as error:
+        if not full_text.is_damage(error):
+            raise
     with database.locked(path):
         return salvage.replace_by_sound_copy(path)
 
@@ -126,13 +122,9 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:
-    for name in database.full_text_indexes(connection):
-        try:
-            connection.execute(f"insert into {name} ({name}, rank) values ('integrity-check', 1)")
-        except sqlite3.OperationalError:
-            raise  # the disk, and not the index
-        except sqlite3.DatabaseError:
-            connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+    for name in full_text.indexes(connection):
+        if not full_text.fits(connection, name):
+            full_text.make_anew(connection, name)
 
 
 def _files(connection: sqlite3.Connection) -> Iterator[tuple[Source, int, KnownFile]]:
@@ -174,8 +166,8 @@ def _derive(
         rebuilt.files_damaged.append(known.path)
         _read_again_later(connection, known)
         return
-    kept = _issues_of_other_bytes(connection, known, source.shape(claim))
-    file = batch.open_archived(source_id, _as_found(known), claim, known)
+    kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
+    file = batch.open_archived(source_id, claim, known)
     batch.add(file, kept, (), Prefix(), 0)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
     for stretch in replay(source, claim, pieces):
@@ -210,29 +202,6 @@ def _read_again_later(connection: sqlite3.Connection, known: KnownFile) -> None:
         " where id = ? and gone_at is null",
         (known.id,),
     )
-
-
-def _issues_of_other_bytes(
-    connection: sqlite3.Connection, known: KnownFile, shape: str
-) -> list[Record]:
-    """Return the issues about bytes that are not in the archive.
-
-    Of a document that is broken now, the last version that was whole is archived; and what the
-    user had forgotten is blank there.
-    """
-    rows = connection.execute(
-        "select reason, quarantined, sample, byte_offset, byte_length from issues"
-        " where file_id = ? and (reason = ? or (? and quarantined = 1))",
-        (known.id, LEFT_OUT, shape != LOG),
-    )
-    return [Issue(*row) for row in rows]
-
-
-def _as_found(known: KnownFile) -> Found:
-    return Found(
-        tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
-        known.inode, known.device,
-    )  # fmt: skip
 
 
 # -- what follows --------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ without a line feed. The bytes come in frames; they are cut at line ends again h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from . import tail
 from .model import LOG, Claim, Issue, KnownFile, Line, Record, Source
-from .reading import FOREIGN, LONG_LINE
+from .reading import FOREIGN, LONG_LINE, foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Replayed:
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
     """Return what the source says of a known file's path, None if it no longer reads such."""
     claim = source.claim(tuple(known.path.split("/")))
-    if claim is not None and known.kind == FOREIGN:  # its name says less than its lines did
-        return replace(claim, kind=FOREIGN, session_key=None)
+    if claim is not None and known.kind == FOREIGN:
+        return foreign(claim)
     return claim
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from . import archive
-from .discover import default_roots, original_parts
+from .discover import default_roots, identity, original_parts
 from .errors import ArchiveError, UsageError
 from .model import LOG, PRIVATE, UNREAD
 from .replay import claim_of
@@ -109,10 +109,10 @@ def _checked(directory: Path, roots: Iterable[Path]) -> Path:
     place = directory.resolve()
     if place.exists() and not place.is_dir():
         raise UsageError(f"{directory} is a file. Name a directory: --to DIR")
-    above = {_identity(path) for path in (place, *place.parents)}
+    above = {identity(path) for path in (place, *place.parents)}
     for root in roots:
         # By identity too: the same directory can have two names where case does not count.
-        if place.is_relative_to(root) or (root.exists() and _identity(root) in above):
+        if place.is_relative_to(root) or (root.exists() and identity(root) in above):
             raise UsageError(
                 f"{directory} lies in {root}, which an agent writes to, and where assoc-ingest"
                 " never writes. Name another directory: --to DIR"
@@ -129,14 +129,6 @@ def _make(place: Path) -> None:
         raise UsageError(
             f"{place} cannot be made: {error.strerror}. Name another directory: --to DIR"
         ) from error
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _do_collide(selected: Iterable[Selected]) -> bool:

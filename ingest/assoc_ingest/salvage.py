@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from . import database
+from . import database, full_text
 from .errors import DamagedError
+from .full_text import is_damage
 from .invariants import check_references, check_schema, fresh_schema
 from .verdict import REBUILD
 
@@ -27,16 +28,16 @@ _FARTHEST = 2**40  # no table has ids beyond; behind a damaged end there is noth
 def is_sound(connection: sqlite3.Connection) -> bool:
     """Can every page be read, does every index fit its table, is the schema that of this version?
 
-    Reads the whole database. Raises sqlite3.OperationalError if the disk fails.
+    Reads the whole database. Raises sqlite3.Error if the disk fails.
     """
     try:
         (first,) = connection.execute("pragma integrity_check(1)").fetchone()
         with fresh_schema() as schema:
             problems = [*check_schema(connection, schema), *check_references(connection)]
         return first == "ok" and not any(problem.remedy == REBUILD for problem in problems)
-    except sqlite3.OperationalError:
-        raise  # the disk, and not what is written on it
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
         return False
 
 
@@ -82,8 +83,8 @@ def _copy_tables(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> dict
         sound.executemany(f"insert or ignore into {table} ({names}) values ({marks})", rows)
         if rows.holes:
             holes[table] = rows.holes
-    for name in database.full_text_indexes(sound):
-        sound.execute(f"insert into {name} ({name}) values ('rebuild')")
+    for name in full_text.indexes(sound):
+        full_text.make_anew(sound, name)
     _drop_what_hangs_in_the_air(sound)
     sound.execute("commit")
     return holes
@@ -101,9 +102,9 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
     try:
         rows = connection.execute("select name from pragma_table_info(?)", (table,)).fetchall()
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
         return []
     return [name for (name,) in rows]
 
@@ -127,9 +128,9 @@ class _Rows:
                     last = rowid
                     yield tuple(row)
                 return
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
                 self.holes += 1
                 last = self._behind_the_hole(last)
 
@@ -158,9 +159,9 @@ class _Rows:
         try:
             row = self._connection.execute(f"{self._after} order by rowid limit 1", (rowid,))
             return None if row.fetchone() is None else True
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
             return False
 
 

@@ -114,7 +114,7 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
     places: dict[int, tuple[int, int]] = {}
     for hit in known:
         if hit.what == "message":
-            row = connection.execute(sql.query("message_text").sql, {"id": hit.id}).fetchone()
+            row = sql.ask(connection, "message_text", id=hit.id).fetchone()
             places[hit.id] = (row["file_id"], row["byte_offset"])
     lines = {
         file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
@@ -213,7 +213,7 @@ class _Plain:
         return _rows(self._connection, name, {**self._parameters, **parameters}, index)
 
     def _text(self, message: int) -> str:
-        (row,) = self._connection.execute(sql.query("message_text").sql, {"id": message})
+        (row,) = sql.ask(self._connection, "message_text", id=message)
         return str(row["text"])
 
     def _marked(self, text: str) -> str:

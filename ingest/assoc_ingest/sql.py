@@ -9,6 +9,7 @@ and a user with a SQLite shell.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -61,6 +62,12 @@ def query(name: str) -> Query:
     except KeyError:
         listing = ", ".join(queries())
         raise UsageError(f"There is no query {name!r}. There are: {listing}.") from None
+
+
+def ask(connection: sqlite3.Connection, name: str, /, **parameters: object) -> sqlite3.Cursor:
+    """Return the rows of the query called `name`; a parameter that is not given is NULL."""
+    asked = query(name)
+    return connection.execute(asked.sql, dict.fromkeys(asked.parameters) | parameters)
 
 
 def parse_query(name: str, text: str) -> Query:

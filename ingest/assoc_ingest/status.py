@@ -94,5 +94,4 @@ def _table(connection: sqlite3.Connection, rows: list[_Row]) -> None:
 
 
 def _rows(connection: sqlite3.Connection, name: str) -> list[_Row]:
-    query = sql.query(name)
-    return [dict(row) for row in connection.execute(query.sql, dict.fromkeys(query.parameters))]
+    return [dict(row) for row in sql.ask(connection, name)]

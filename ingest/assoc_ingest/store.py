@@ -275,10 +275,12 @@ class Batch:
             (file_id,),
         )
 
-    def open_archived(
-        self, source_id: int, found: Found, claim: Claim, known: KnownFile
-    ) -> OpenFile:
+    def open_archived(self, source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
         """Take in a file that is read again from its archive: rows go, archive and stat stay."""
+        found = Found(
+            tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
+            known.inode, known.device,
+        )  # fmt: skip
         file = OpenFile(
             known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True
         )

@@ -22,16 +22,13 @@ from . import directories
 from .batches import Batches
 from .database import open_reader, writing
 from .discover import Root, recognised
-from .outcome import Report
+from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import Opened, Part, Step, read
 from .rebuild import is_due, rebuild_into
 from .roots import find_roots
 from .sources import SOURCES
 from .when import now
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes to read."""
 
 
 @dataclass(frozen=True, slots=True)

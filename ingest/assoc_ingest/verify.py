@@ -24,17 +24,16 @@ from .comparing import Comparison, scratch
 from .database import checking
 from .errors import ArchiveError
 from .forgotten import is_left_out
+from .full_text import is_damage
 from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .on_disk import compare_with_disk
+from .outcome import Progress
 from .replay import claim_of, replay
 from .sources import SOURCES
 from .store import known_file
 from .tail import Prefix
 from .verdict import REBUILD, Finding, Verdict
 from .writers import ISSUE_COUNT, LINE_COUNT
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes that were checked so far and the bytes to check."""
 
 _LOST = "Nothing brings these bytes back, for the file is gone. Its rows are still here."
 
@@ -67,7 +66,7 @@ def _damage_is_found(verdict: Verdict) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if not invariants.is_damage(error):
+        if not is_damage(error):
             raise
         verdict.findings.append(Finding("pages", f"The database is damaged: {error}.", REBUILD))
 

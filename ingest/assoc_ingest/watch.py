@@ -26,13 +26,13 @@ from threading import Event
 
 from .changed import places_of
 from .database import LOG_LIMIT, writing
-from .discover import Root, recognised
+from .discover import Root, identity, recognised
 from .errors import BusyError, NotFoundError
-from .outcome import Report
+from .outcome import Progress, Report
 from .plan import Places, Plan
 from .roots import root_paths
 from .sources import SOURCES
-from .sync import Progress, SyncOptions, sync_into
+from .sync import SyncOptions, sync_into
 from .wakeups import OpenWatcher, SystemWatcher, Wakeups
 from .when import now
 
@@ -137,7 +137,7 @@ class _Watch:
 
     def _keep_up(self, connection: sqlite3.Connection) -> None:
         """Pass after pass, until it is time to stop or the database is another file."""
-        identity, self._run_id = _identity(self._database), None
+        held, self._run_id = identity(self._database), None
         self._pass_over_all(connection)
         while not self._stop.is_set():
             new = self._wakeups.listen([root.path for root in self._roots], self._directories)
@@ -145,7 +145,7 @@ class _Watch:
                 self._pass_over(connection, places_of(new, self._roots))
                 continue
             changed = self._wakeups.wait(min(_TICK, self._until_rescan()))
-            if _identity(self._database) != identity:
+            if identity(self._database) != held:
                 self._tell("The database was removed or replaced, and is filled anew.")
                 self._said.clear()
                 self._wakeups.forget()
@@ -167,7 +167,7 @@ class _Watch:
     def _pass_over_all(self, connection: sqlite3.Connection) -> Plan:
         """Look at everything; note which roots and directories there are."""
         paths = root_paths(connection, self._given, self._source)
-        self._places = {path: _identity(path) for path in paths}  # before they are looked at
+        self._places = {path: identity(path) for path in paths}  # before they are looked at
         self._next_rescan = time.monotonic() + self._rescan
         plan = self._sync(connection, None)
         self._roots, self._directories = plan.roots, plan.directories
@@ -267,15 +267,7 @@ class _Watch:
 
     def _has_moved(self) -> bool:
         """Is one of the places of roots another directory than it was?"""
-        return any(_identity(path) != before for path, before in self._places.items())
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return any(identity(path) != before for path, before in self._places.items())
 
 
 def _missing(root: str) -> str:

@@ -6,6 +6,7 @@ loser of a race gives up its batch. A reader sees a home as one commit left it.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import sqlite3
@@ -42,22 +43,26 @@ def no_lock() -> Iterator[None]:
 def test_processes_that_sync_at_once_end_with_the_rows_of_one(
     writers: int, lock: Callable[[], Iterator[None]], fresh: Fresh, place: Path
 ) -> None:
-    """The home changes while they read it."""
+    """The home changes while they read it. Goes on until they were in each other's way."""
     home, database = Home(place / "home", 4), fresh()
+    together = multiprocessing.get_context("fork").Barrier(writers)
 
     def run() -> int:
+        together.wait(timeout=60)
         with read_in_pieces(chunk=1500, batch=3000):
             return sync(database, [home.root]).files_read
 
-    busy = done = 0
+    busy = done = rounds = 0
     with lock():
-        for _ in range(times(15)):
+        while rounds < times(15) or (busy == 0 and rounds < times(300)):
+            home.change()
             children = [Child(run) for _ in range(writers)]
             home.change()
             results = [child.result() for child in children]
+            rounds += 1
             busy += sum("BusyError" in str(each) for each in results)
             done += sum(isinstance(each, int) for each in results)
-            assert busy + done == writers * (1 + _), results
+            assert busy + done == writers * rounds, results
             check(database)
     assert busy > 0
     assert done > 0

@@ -28,8 +28,6 @@ _STARTS = tuple(prefix for prefix, _ in _PREFIXES)
 _beside = re.compile(
     r"\s*(?:<(ide_opened_file|ide_selection|system-reminder)>.*?</\1>\s*)+", re.DOTALL
 ).fullmatch
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 
 PEOPLE = frozenset({"prompt", "command", "bash_input"})
 """Kinds of a user line that a person typed."""
@@ -48,12 +46,3 @@ def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
     if origin is not None and origin != "human":
         return "meta"
     return "agent_prompt" if is_sidechain else "prompt"
-
-
-def command_title(text: str) -> str | None:
-    """Return `/name arguments` of a command line, None if it names no command."""
-    name = _COMMAND.search(text)
-    if name is None:
-        return None
-    arguments = _COMMAND_ARGUMENTS.search(text)
-    return f"{name[1]} {arguments[1] if arguments else ''}".strip()

@@ -146,7 +146,7 @@ class _Reader:
         self._main = [file for file in conversation.files if self._holds_messages(file)]
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
-            found = self._rows("show_subagent_files", subagent=self._subagent.id)
+            found = sql.ask(self._connection, "show_subagent_files", subagent=self._subagent.id)
             self._files = [row["id"] for row in found]
 
     def shown(self) -> _Shown:
@@ -158,7 +158,7 @@ class _Reader:
         messages = found[:PAGE]
         entries = Entries(conversation, self._asked.at)
         shown = list(entries.of(messages))
-        usage = list(self._rows("show_usage", session=self._id))
+        usage = list(sql.ask(self._connection, "show_usage", session=self._id))
         is_whole = self._subagent is None and not has_more
         rest, warmups = self._unspawned(entries) if is_whole else ([], 0)
         spawned_in = None
@@ -178,8 +178,8 @@ class _Reader:
             earlier=self._earlier(begin),
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
-            links=list(self._rows("show_links", session=self._id)),
-            related=list(self._rows("show_related", session=self._id)),
+            links=list(sql.ask(self._connection, "show_links", session=self._id)),
+            related=list(sql.ask(self._connection, "show_related", session=self._id)),
             target=self._asked.at,
         )
 
@@ -196,7 +196,8 @@ class _Reader:
 
     def _holds_messages(self, file: File) -> bool:
         """A large output that lies in a file of its own is a file of the conversation, too."""
-        found = self._rows(
+        found = sql.ask(
+            self._connection,
             "message_before", file=file.id, subagent=None, before_offset=None, before_block=None,
             limit=1,
         )  # fmt: skip
@@ -205,9 +206,9 @@ class _Reader:
     def _place(self, message: int | None) -> sqlite3.Row | None:
         if message is None:
             return None
-        row: sqlite3.Row | None = self._rows("message_place", id=message).fetchone()
+        row: sqlite3.Row | None = sql.ask(self._connection, "message_place", id=message).fetchone()
         if row is not None and row["answers"] is not None:  # a result stands inside its call
-            row = self._rows("message_place", id=row["answers"]).fetchone()
+            row = sql.ask(self._connection, "message_place", id=row["answers"]).fetchone()
         if row is None or row["session_id"] != self._id:
             raise PageError(
                 404,
@@ -230,7 +231,8 @@ class _Reader:
     def _back(self, begin: _Begin, count: int) -> _Begin:
         """Return where `count` messages before the beginning of a page is, in the same file."""
         after = begin.after
-        places = self._rows(
+        places = sql.ask(
+            self._connection,
             "message_before",
             file=self._files[begin.file],
             subagent=self._subagent.id if self._subagent else None,
@@ -255,7 +257,8 @@ class _Reader:
             return ""
         if before.after is None:
             before = self._back(_Begin(before.file - 1, _END), 0)
-        row = self._rows(
+        row = sql.ask(
+            self._connection,
             "message_at",
             file=self._files[before.file],
             byte_offset=before.after.byte_offset if before.after else 0,
@@ -277,9 +280,6 @@ class _Reader:
         free = [one for one in self._conversation.subagents if one.spawned_by is None]
         rest = [entries.nested(one) for one in free if one.kind != "warmup"]
         return rest, sum(one.kind == "warmup" for one in free)
-
-    def _rows(self, name: str, **parameters: object) -> sqlite3.Cursor:
-        return self._connection.execute(sql.query(name).sql, parameters)
 
 
 _END = Place(2**62, 0)

@@ -106,13 +106,13 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
-    newest = _rows(connection, "newest_session", since=None)[0]["ended_at"]
+    newest = sql.ask(connection, "newest_session", since=None).fetchone()["ended_at"]
     since = None
     if newest and period != "all":
         start = datetime.fromisoformat(newest) - timedelta(days=int(period) - 1)
         since = f"{start:%Y-%m-%d}T00:00:00.000Z"
     usage = _Usage()
-    for row in _rows(connection, "dashboard_usage", since=since):
+    for row in sql.ask(connection, "dashboard_usage", since=since):
         usage.add(row)
     columns, of_day = _columns([day for day, _ in usage.days])
     costs: dict[tuple[str, str], float] = defaultdict(float)
@@ -121,11 +121,11 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
     series = charts.ranked(tokens)  # the same colours in both charts
-    tools = _rows(connection, "tool_use", since=since, project=None)
-    projects = _rows(connection, "dashboard_projects", since=since)
+    tools = sql.ask(connection, "tool_use", since=since, project=None).fetchall()
+    projects = sql.ask(connection, "dashboard_projects", since=since).fetchall()
     return {
         "newest": newest,
-        "sessions": _rows(connection, "newest_session", since=since)[0]["sessions"] or 0,
+        "sessions": sql.ask(connection, "newest_session", since=since).fetchone()["sessions"] or 0,
         "total": usage.total,
         "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),
         "token_chart": charts.stacked(columns, tokens, series),
@@ -139,10 +139,10 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "most_calls": max((row["calls"] for row in tools), default=0),
         "projects": [(row, usage.projects[row["id"]]) for row in projects[:_PROJECTS]],
         "more_projects": max(len(projects) - _PROJECTS, 0),
-        "teams": _rows(connection, "teams_overview", limit=_TEAMS),
-        "active": [row for row in _rows(connection, "active_sessions") if row["is_active"]],
-        "due": _rows(connection, "retention_by_session", days=_DUE_DAYS, limit=20),
-        "due_totals": _rows(connection, "retention_totals", days=_DUE_DAYS)[0],
+        "teams": sql.ask(connection, "teams_overview", limit=_TEAMS).fetchall(),
+        "active": [row for row in sql.ask(connection, "active_sessions") if row["is_active"]],
+        "due": sql.ask(connection, "retention_by_session", days=_DUE_DAYS, limit=20).fetchall(),
+        "due_totals": sql.ask(connection, "retention_totals", days=_DUE_DAYS).fetchone(),
     }
 
 
@@ -156,7 +156,3 @@ def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
     if count > _MOST_DAYS:
         return sorted({day[:7] for day in known}), lambda day: day[:7]
     return [f"{first + timedelta(days=number):%Y-%m-%d}" for number in range(count)], str
-
-
-def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
-    return connection.execute(sql.query(name).sql, parameters).fetchall()

@@ -16,8 +16,8 @@ def named_row(
     Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
     """
     is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
-    parameters = {"id": int(wanted) if is_number else None, "name": wanted}
-    rows: list[sqlite3.Row] = connection.execute(sql.query(query).sql, parameters).fetchall()
+    number = int(wanted) if is_number else None
+    rows: list[sqlite3.Row] = sql.ask(connection, query, id=number, name=wanted).fetchall()
     if not rows:
         raise PageError(404, f"There is no {word} {wanted!r}.")
     if len(rows) > 1:

@@ -52,13 +52,15 @@ def _read(
 ) -> dict[str, object]:
     project = named_row(connection, "show_project", wanted, "project", address)
     found = {
-        name: _rows(connection, f"show_project_{name}", project=project["id"], limit=30)
+        name: sql.ask(
+            connection, f"show_project_{name}", project=project["id"], limit=30
+        ).fetchall()
         for name in ("tasks", "texts", "links")
     }
     offset = (number - 1) * PAGE
-    sessions = _rows(
+    sessions = sql.ask(
         connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
-    )
+    ).fetchall()
     if number > 1 and not sessions:
         raise PageError(
             404, f"There is no page {number} of this project.",
@@ -69,7 +71,7 @@ def _read(
         "project": project,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
-        "related": _rows(connection, "show_project_related", project=project["id"]),
+        "related": sql.ask(connection, "show_project_related", project=project["id"]).fetchall(),
         **found,
     }
 
@@ -79,7 +81,3 @@ def _page_number(text: str | None) -> int:
     if text and not 0 < number < _MOST_PAGES:
         raise PageError(400, f"{text!r} is not the number of a page.")
     return number or 1
-
-
-def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
-    return connection.execute(sql.query(name).sql, parameters).fetchall()

@@ -74,14 +74,14 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 def _read(connection: sqlite3.Connection, wanted: str, address: str) -> dict[str, object]:
     team = named_row(connection, "show_team", wanted, "team", address)
-    members = _rows(connection, "show_team_members", team=team["id"])
-    letters = _rows(connection, "show_team_inbox", team=team["id"], limit=MOST + 1)
+    members = sql.ask(connection, "show_team_members", team=team["id"]).fetchall()
+    letters = sql.ask(connection, "show_team_inbox", team=team["id"], limit=MOST + 1).fetchall()
     return {
         "title": team["name"],
         "team": team,
         "threads": _threads(members, letters[:MOST]),
         "has_older": len(letters) > MOST,
-        "tasks": _rows(connection, "show_team_tasks", team=team["id"], limit=MOST),
+        "tasks": sql.ask(connection, "show_team_tasks", team=team["id"], limit=MOST).fetchall(),
     }
 
 
@@ -114,7 +114,3 @@ def _body(row: sqlite3.Row) -> Markup:
     if isinstance(inner, dict):
         return fields({key: value for key, value in inner.items() if key not in _SHOWN})
     return markdown(text)
-
-
-def _rows(connection: sqlite3.Connection, name: str, **parameters: object) -> list[sqlite3.Row]:
-    return connection.execute(sql.query(name).sql, parameters).fetchall()
