@@ -7,11 +7,15 @@ with calls as materialized (
         t.status,
         t.duration_ms
     from tool_calls t
-    -- Each call's message is looked up by its id, to know whether it is a copy.
-    cross join messages m on m.id = t.call_id
     left join sessions s on s.id = t.session_id
     left join projects p on p.id = s.project_id
-    where m.copy_of is null
+    where t.call_id is not null
+      and t.call_id not in (
+        -- scans messages: only the index of those that are copies
+        select m.id
+        from messages m
+        where m.copy_of is not null and m.kind = 'tool_use'
+      )
       and (coalesce(:since, '') = '' or t.started_at >= :since)
       and (
         coalesce(:project, '') = ''

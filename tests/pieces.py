@@ -26,6 +26,13 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def every_new_database_is_built() -> Iterator[None]:
+    """Build new databases beside their place, however little there is to read."""
+    with patch("assoc_ingest.sync.WORTH_BUILDING", 0):
+        yield
+
+
 class Killed(BaseException):
     """Stands for the death of the process: nothing catches it."""
 

@@ -59,9 +59,10 @@ class Batches:
         """Apply a step now, or let it wait for a commit as long as not too much waits already."""
         self._waiting.append(step)
         self._waiting_bytes += _size(step)
-        committing = self._committing
-        if committing is None or committing.done() or self._waiting_bytes >= _BYTES_AHEAD:
-            self._take_waiting()
+        if self._waiting_bytes >= _BYTES_AHEAD:
+            self._settle()
+        while self._waiting and not self._is_committing():
+            self._apply_next()
 
     def mark_gone(self, file_ids: list[int]) -> None:
         """Note that files are missing."""
@@ -72,12 +73,13 @@ class Batches:
 
     def _take_waiting(self) -> None:
         while self._waiting:
-            step = self._waiting.popleft()
-            self._waiting_bytes -= _size(step)
-            self._apply(step)
+            self._apply_next()
 
-    def _apply(self, step: Step) -> None:
+    def _apply_next(self) -> None:
+        """Apply the step that has waited longest, as soon as the connection is free."""
         self._settle()
+        step = self._waiting.popleft()
+        self._waiting_bytes -= _size(step)
         if isinstance(step, Unreadable):
             self._report.unreadable.append((step.path, step.reason))
         elif isinstance(step, Unchanged):
@@ -102,7 +104,7 @@ class Batches:
 
     def _apply_part(self, part: Part) -> None:
         batch = self._open_batch()
-        batch.add(self._file, part.records, part.frames, part.prefix, part.size)
+        batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
         self._report.bytes_read += part.size
         self._progress(self._report.bytes_read)
         if batch.is_full and not part.is_open:
@@ -110,6 +112,9 @@ class Batches:
             if self._committer is None:
                 self._committer = ThreadPoolExecutor(1, "commit")
             self._committing = self._committer.submit(batch.finish)
+
+    def _is_committing(self) -> bool:
+        return self._committing is not None and not self._committing.done()
 
     def _settle(self) -> None:
         """Wait for the commit that runs, if one does; its error is raised here."""

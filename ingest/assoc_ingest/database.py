@@ -44,6 +44,12 @@ _SAFE = (
 )
 """Settings of every connection that may write."""
 
+JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
+"""Settings of a connection that writes beside readers."""
+
+BUILT = ".new"
+"""How the name of a database ends that is built beside its place, see `building`."""
+
 _CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
@@ -54,6 +60,8 @@ def open_reader(path: Path) -> sqlite3.Connection:
     Raises DatabaseError if there is none, if it is not ours, or if it needs a newer program.
     """
     if not path.exists():
+        if being_built(path):
+            raise DatabaseError(f"The first sync into {path} has not ended. Wait, or run it again.")
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
     try:
         return _open_current(path, "mode=ro", ())
@@ -108,16 +116,37 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     Creates the database if there is none. Raises BusyError if another process writes, and
     DatabaseError if the file is not ours or newer than this program; it is then untouched.
     """
+    with kept_private(path):
+        connection = open_writer(path)
+        try:
+            yield connection
+        finally:
+            _close_writer(connection)
+
+
+@contextmanager
+def kept_private(path: Path) -> Iterator[None]:
+    """Hold the writer's lock; what is made meanwhile is private. Raises as `writing` does."""
     _check_before_creating(path)
     with _private_umask():
         with suppress(FileExistsError):
             path.parent.mkdir(mode=0o700, parents=True)
         with locked(path):
-            connection = _open_writer(path)
-            try:
-                yield connection
-            finally:
-                _close_writer(connection)
+            if not path.exists():
+                for left in being_built(path):
+                    left.unlink(missing_ok=True)
+            yield
+
+
+def being_built(path: Path) -> list[Path]:
+    """Return the new databases that processes are building for `path`, or were when killed."""
+    if not path.parent.is_dir():
+        return []
+    return [
+        other
+        for other in path.parent.iterdir()
+        if other.name.startswith(f"{path.name}.") and other.name.endswith(BUILT)
+    ]
 
 
 def _check_before_creating(path: Path) -> None:
@@ -167,7 +196,8 @@ def _holder(lock_path: Path) -> str:
     return f" (process {pid})" if pid.isdigit() else ""
 
 
-def _open_writer(path: Path) -> sqlite3.Connection:
+def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Connection:
+    """Open a database for its one writer, who has locked it; create and migrate it if need be."""
     if not path.exists():
         # SQLite would create it with the mode that the umask leaves, and -wal and -shm like it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -176,8 +206,7 @@ def _open_writer(path: Path) -> sqlite3.Connection:
         for setting in (
             *_SAFE,
             f"page_size = {_PAGE_SIZE}",
-            "journal_mode = wal",
-            f"journal_size_limit = {LOG_LIMIT}",
+            *journal,
             "cache_size = -32768",
             "temp_store = memory",
         ):

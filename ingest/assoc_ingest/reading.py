@@ -82,11 +82,12 @@ class Opened:
 class Part:
     """A stretch of the opened file: its records, its bytes compressed, and the prefix it ends.
 
+    `frames` waits for the thread that compresses.
     No batch may end after an open one: the file is being rewritten, or its line goes on.
     """
 
     records: list[Record]
-    frames: list[Frame]
+    frames: Callable[[], list[Frame]]
     prefix: Prefix | None
     size: int
     is_open: bool = False
@@ -210,7 +211,7 @@ def _read_log(
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
         is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
-        yield Part(records, frames(), prefix, len(stretch.data), is_open)
+        yield Part(records, frames, prefix, len(stretch.data), is_open)
     yield Closed()
 
 
@@ -219,7 +220,7 @@ def _read_document(
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
-        yield Part([Issue(LONG_LINE, 1, None, 0, size)], [], None, 0)
+        yield Part([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
         yield Closed()
         return
     data = _read_all(descriptor, size)
@@ -240,14 +241,14 @@ def _read_document(
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
         if is_shared:  # nobody can tell what half a document is about
             issues = [without_sample(issue) for issue in issues]
-        yield Part(issues, [], None, 0)
+        yield Part(issues, list, None, 0)
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
     if is_private or left is not None:
-        yield Part(records if left is None else left, [], unarchived, len(data))
+        yield Part(records if left is None else left, list, unarchived, len(data))
     else:
-        yield Part(records, packer.begin(0, data)(), prefix, len(data))
+        yield Part(records, packer.begin(0, data), prefix, len(data))
     yield Closed()
 
 
@@ -264,7 +265,7 @@ def _is_binary(descriptor: int, size: int) -> bool:
 def _note_binary(work: Work) -> Iterator[Step]:
     """Record that a binary file is there; its bytes are left where they are."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
-    yield Part(work.root.source.parse(work.claim, []), [], Prefix(), 0)
+    yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
     yield Closed()
 
 

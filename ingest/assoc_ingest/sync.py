@@ -20,6 +20,7 @@ from pathlib import Path
 
 from . import directories
 from .batches import Batches
+from .building import building
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Progress, Report
@@ -29,6 +30,12 @@ from .rebuild import is_due, rebuild_into
 from .roots import find_roots
 from .sources import SOURCES
 from .when import now
+
+WORTH_BUILDING = 32 * 1024 * 1024
+"""Bytes to read from which on a new database is built beside its place: with less nobody waits."""
+
+AT_RISK = 1024 * 1024 * 1024
+"""Bytes that may have to be read again when a process that builds a database is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +73,35 @@ def sync(
     if options.dry_run:
         _dry_run(database, given, options, report)
     else:
-        if not database.exists():
-            find_roots(None, given, options.source, Report(""))  # raises before one is made
-        with writing(database) as connection:
-            sync_into(connection, given, options, report, progress)
+        if database.exists() or _build(database, given, options, report, progress):
+            with writing(database) as connection:
+                sync_into(connection, given, options, report, progress)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _build(
+    database: Path,
+    given: list[Root],
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None,
+) -> bool:
+    """Build a new database, if there is much to read; return whether more is to be done.
+
+    Should the process be killed, all is to be read again. So it stops after `AT_RISK` bytes, and
+    what is left is read into the database as into any other.
+    """
+    roots = find_roots(None, given, options.source, Report(""))  # raises before one is made
+    if make_plan(None, roots, Report(""), full=False).bytes < WORTH_BUILDING:
+        return True
+
+    def is_enough() -> bool:
+        return report.bytes_read >= AT_RISK
+
+    with building(database) as connection:
+        sync_into(connection, given, options, report, progress, is_stopped=is_enough)
+    return is_enough()
 
 
 @contextmanager
@@ -155,9 +185,9 @@ def _carry_out(
     moved = match_moved(plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
-    if (plan.work or gone) and not options.only_news:
+    if report.id is None and (plan.work or gone) and not options.only_news:
         _record_start(connection, report)
-    total = plan.bytes
+    total = report.bytes_read + plan.bytes
     with Batches(connection, report, lambda done: progress(done, total)) as batches:
         for step in _until(is_stopped, read(plan.work, thorough=options.full)):
             batches.take(step)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,12 +38,22 @@ class Preforked:
         self._process = process
 
     def run(
-        self, arguments: Sequence[str], *, call: int = 0, error: int = 0, for_ever: bool = False
+        self,
+        arguments: Sequence[str],
+        *,
+        call: int = 0,
+        error: int = 0,
+        for_ever: bool = False,
+        is_built: bool = False,
     ) -> Run:
-        """Run the program; its `call`-th write to a database fails, or all from that one on."""
+        """Run the program; its `call`-th write to a database fails, or all from that one on.
+
+        A new database is made beside its place if it `is_built`, however little there is to read.
+        """
         assert self._process.stdin
         assert self._process.stdout
-        print(json.dumps([list(arguments), call, error, for_ever]), file=self._process.stdin)
+        order = [list(arguments), call, error, for_ever, is_built]
+        print(json.dumps(order), file=self._process.stdin)
         self._process.stdin.flush()
         return Run(*json.loads(self._process.stdout.readline()))
 
@@ -90,16 +100,19 @@ def _serve(shim: ctypes.CDLL) -> None:
 
 
 def _run(
-    shim: ctypes.CDLL, arguments: list[str], call: int, error: int, for_ever: bool
+    shim: ctypes.CDLL, arguments: list[str], call: int, error: int, for_ever: bool, is_built: bool
 ) -> tuple[Any, ...]:
-    from tests.pieces import read_in_pieces
+    from tests.pieces import every_new_database_is_built, read_in_pieces
 
     from assoc_ingest.__main__ import main
 
     with tempfile.TemporaryFile("w+") as words:
         os.dup2(words.fileno(), 1)
         os.dup2(words.fileno(), 2)
-        with read_in_pieces(chunk=1500, batch=2000):
+        with ExitStack() as stack:
+            stack.enter_context(read_in_pieces(chunk=1500, batch=2000))
+            if is_built:
+                stack.enter_context(every_new_database_is_built())
             shim.arm(ctypes.c_long(call), error, int(for_ever))
             code = main(arguments)
             shim.disarm()

@@ -114,24 +114,30 @@ def assert_one_sentence_or_nothing_lost(
     assert lines[0].startswith("Error: "), words
 
 
+@pytest.mark.parametrize("is_built", [False, True], ids=["in-place", "built"])
 def test_a_database_may_fail_while_it_is_made(
-    fresh: Fresh, place: Path, program: Preforked
+    is_built: bool, fresh: Fresh, place: Path, program: Preforked
 ) -> None:
     """Neither an empty file nor half a schema is in the way of the next sync."""
     home, database = Home(place / "home", 9), place / "new.db"
     arguments = ["sync", str(home.root), "--db", str(database)]
-    clean = program.run(arguments)
+    clean = program.run(arguments, is_built=is_built)
     assert clean.code == 0, clean.words
     refused = 0
     for call in spread(clean.calls, times(20)):
         for path in place.glob("new.db*"):
             path.unlink()
-        run = program.run(arguments, call=call, error=errno.ENOSPC, for_ever=call % 2 == 0)
+        run = program.run(
+            arguments, call=call, error=errno.ENOSPC, for_ever=call % 2 == 0, is_built=is_built
+        )
         assert run.failures >= 1
         assert run.code in (0, 5), run.words
         assert "Traceback" not in run.words
         refused += run.code == 5
+        if is_built and database.exists():
+            check(database)
         assert_ends_as_from_scratch(database, home.root, fresh)
+        assert [path.name for path in place.glob("new.db*.new")] == []
     assert refused > times(20) * 0.7
 
 

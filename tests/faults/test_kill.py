@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from tests.faults.changing import (
     assert_survives_a_kill_at_any_step,
     state,
 )
-from tests.pieces import read_in_pieces
+from tests.pieces import every_new_database_is_built, read_in_pieces
 
 from assoc_ingest.sync import sync
 
@@ -64,17 +66,24 @@ def test_a_sync_may_be_killed_at_any_moment(seed: int, fresh: Fresh, place: Path
     assert_ends_as_from_scratch(database, home.root, fresh)
 
 
-def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(place: Path) -> None:
+@pytest.mark.parametrize("how", [nullcontext, every_new_database_is_built])
+def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(
+    how: Callable[[], AbstractContextManager[None]], place: Path
+) -> None:
     home, chance = Home(place / "home", 3), random.Random(3)
     kills = 0
     for number in range(times(12)):
         database = place / f"new-{number}.db"
-        child = Child(lambda path=database: sync(path, [home.root]).files_read)
-        if child.is_done_within(chance.random() * 0.15):
-            assert isinstance(child.result(), int)
-        else:
-            kills += child.kill()
-        sync(database, [home.root])
+        with how():
+            child = Child(lambda path=database: sync(path, [home.root]).files_read)
+            if child.is_done_within(chance.random() * 0.15):
+                assert isinstance(child.result(), int)
+            else:
+                kills += child.kill()
+            if database.exists() and how is every_new_database_is_built:
+                check(database, home.root)  # whole, or not there
+            sync(database, [home.root])
         check(database, home.root)
+        assert [path.name for path in place.glob("*.new")] == []
         database.unlink()
     assert kills > times(3)

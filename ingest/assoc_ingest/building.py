@@ -1,0 +1,75 @@
+"""Building a new database beside its place, and putting it there whole.
+
+While there is no database, nobody reads it, and all that can be lost is the time to read the files
+once more. So what a transaction would need to be undone is kept in memory only, and nothing waits
+for the disk: a third of the bytes is written, and a large first sync takes a tenth less time.
+
+The name is one that no other process uses, so that even where locks have no effect each builds its
+own, and a database is only put where none is. A process that is killed leaves its file; whoever
+makes the database next removes it. After any other end, by an error or an interruption, what was
+committed is checked and kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .database import BUILT, kept_private, open_writer
+from .errors import BusyError
+
+_UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
+
+
+@contextmanager
+def building(path: Path) -> Iterator[sqlite3.Connection]:
+    """Hold the writer's lock and yield a connection to a new database, to be put at `path`.
+
+    Raises BusyError if another process writes, or has made the database meanwhile, and
+    DatabaseError if something else is at `path`.
+    """
+    with kept_private(path):
+        handle, name = tempfile.mkstemp(BUILT, f"{path.name}.", path.parent)
+        os.close(handle)
+        new = Path(name)
+        connection = open_writer(new, _UNJOURNALED)
+        try:
+            yield connection
+        except BaseException:
+            if _is_of_use(connection):
+                _put_in_place(connection, new, path)
+            raise
+        else:
+            _put_in_place(connection, new, path)
+        finally:
+            connection.close()
+            new.unlink(missing_ok=True)
+
+
+def _is_of_use(connection: sqlite3.Connection) -> bool:
+    """Undo what was not committed. Is the rest sound, and is there any?"""
+    try:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
+        (files,) = connection.execute("select count(*) from files").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(verdict == "ok" and files > 0)
+
+
+def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None:
+    connection.execute("pragma journal_mode = wal").fetchall()
+    connection.close()
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise BusyError(f"Another process made {path} meanwhile. Sync again.") from None
+    except OSError:  # a file system without links; the lock keeps others away
+        new.rename(path)

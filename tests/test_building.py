@@ -1,0 +1,210 @@
+"""A large first sync builds its database beside its place, and puts it there whole."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from tests.cases import CASES, home_of
+from tests.dump import assert_same, check, connect, dump
+from tests.faults.changing import Home
+from tests.pieces import every_new_database_is_built, read_in_pieces
+
+from assoc_ingest import building as builder
+from assoc_ingest.database import open_reader
+from assoc_ingest.errors import BusyError, DatabaseError
+from assoc_ingest.store import Batch, Written
+from assoc_ingest.sync import sync
+from assoc_ingest.verify import verify
+
+
+@pytest.fixture(autouse=True)
+def _built() -> Iterator[None]:
+    with every_new_database_is_built(), read_in_pieces(chunk=1500, batch=4000):
+        yield
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return Home(place / "home", 11).root
+
+
+@pytest.fixture
+def expected(home: Path, place: Path) -> dict:
+    """What the tables of a database hold that was made in its place."""
+    database = place / "ordinary.db"
+    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+        sync(database, [home])
+    return dump(database)
+
+
+def _names(database: Path) -> list[str]:
+    return sorted(path.name for path in database.parent.glob(f"{database.name}*"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
+    built, ordinary, home = place / "built.db", place / "ordinary.db", home_of(case, place)
+    report = sync(built, [home])
+    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+        again = sync(ordinary, [home])
+    assert_same(dump(built), dump(ordinary))
+    assert (report.files_read, report.bytes_read) == (again.files_read, again.bytes_read)
+    assert sync(built, [home]).files_read == 0
+
+
+def test_it_is_private_whole_and_open_to_readers(home: Path, place: Path, expected: dict) -> None:
+    database = place / "index.db"
+    sync(database, [home])
+    assert_same(dump(database), expected)
+    assert _names(database) == ["index.db", "index.db.lock"]
+    assert database.stat().st_mode & 0o777 == 0o600
+    with connect(database) as connection:
+        assert connection.execute("pragma journal_mode").fetchone()[0] == "wal"
+    assert verify(database).findings == []
+
+
+def test_until_it_is_whole_nothing_is_there_and_a_reader_is_told(home: Path, place: Path) -> None:
+    database, seen = place / "index.db", []
+    finish = Batch.finish
+
+    def look(batch: Batch) -> Written:
+        seen.append(database.exists())
+        with pytest.raises(DatabaseError, match="has not ended"):
+            open_reader(database)
+        return finish(batch)
+
+    with patch.object(Batch, "finish", look):
+        sync(database, [home])
+    assert len(seen) > 2
+    assert not any(seen)
+    open_reader(database).close()
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError, sqlite3.OperationalError])
+def test_what_was_committed_before_an_interruption_is_kept(
+    interruption: type[BaseException], home: Path, place: Path, expected: dict
+) -> None:
+    database, batches = place / "index.db", 0
+    prepare = Batch.prepare
+
+    def interrupt(batch: Batch) -> None:
+        nonlocal batches
+        batches += 1
+        prepare(batch)
+        if batches == 3:
+            raise interruption
+
+    with patch.object(Batch, "prepare", interrupt), pytest.raises(interruption):
+        sync(database, [home])
+    check(database)
+    assert 0 < len(dump(database)["messages"]) < len(expected["messages"])
+    assert _names(database) == ["index.db", "index.db.lock"]
+    sync(database, [home])
+    check(database, home)
+    assert_same(dump(database), expected)
+
+
+def test_what_is_not_sound_is_not_kept(home: Path, place: Path, expected: dict) -> None:
+    database = place / "index.db"
+    prepare = Batch.prepare
+
+    def garble(batch: Batch) -> None:
+        prepare(batch)
+        (new,) = place.glob("index.db.*.new")
+        with new.open("r+b") as file:
+            file.truncate(16384 * 3)
+        raise OSError("the disk is gone")
+
+    with patch.object(Batch, "prepare", garble), pytest.raises(OSError, match="gone"):
+        sync(database, [home])
+    assert _names(database) == ["index.db.lock"]
+    sync(database, [home])
+    assert_same(dump(database), expected)
+
+
+def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
+    home: Path, place: Path, expected: dict
+) -> None:
+    database, done, places = place / "index.db", [], []
+    finish = Batch.finish
+
+    def look(batch: Batch) -> Written:
+        places.append(database.exists())
+        return finish(batch)
+
+    with (
+        patch("assoc_ingest.sync.AT_RISK", 6000),
+        patch("assoc_ingest.batches._BYTES_AHEAD", 0),
+        patch.object(Batch, "finish", look),
+    ):
+        report = sync(database, [home], progress=lambda *both: done.append(both))
+    assert set(places) == {False, True}
+    assert places == sorted(places)
+    assert_same(dump(database), expected)
+    size = sum(path.stat().st_size for path in home.rglob("*.jsonl"))
+    assert report.bytes_read == size
+    assert done[-1] == (size, size)
+    assert {total for _, total in done} == {size}
+    with connect(database) as connection:
+        runs = connection.execute("select bytes_read, rows, error from sync_runs").fetchall()
+    assert [tuple(run) for run in runs] == [(size, report.rows, None)]
+
+
+def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
+    home: Path, place: Path
+) -> None:
+    database = place / "index.db"
+    finish = Batch.finish
+
+    def make_another(batch: Batch) -> Written:
+        database.write_bytes(b"of another")
+        return finish(batch)
+
+    with patch.object(Batch, "finish", make_another), pytest.raises(BusyError, match="meanwhile"):
+        sync(database, [home])
+    assert database.read_bytes() == b"of another"
+    assert list(place.glob("*.new")) == []
+
+
+def test_it_works_where_files_cannot_be_linked(
+    home: Path, place: Path, expected: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(builder.os, "link", refuse)
+    database = place / "index.db"
+    sync(database, [home])
+    assert_same(dump(database), expected)
+    assert _names(database) == ["index.db", "index.db.lock"]
+
+
+def test_what_a_killed_process_left_is_removed_and_of_others_nothing(
+    home: Path, place: Path
+) -> None:
+    database = place / "index.db"
+    left, others = place / "index.db.k1ll3d.new", [place / "index.db2.x.new", place / "notes.new"]
+    for path in (left, *others):
+        path.write_bytes(b"left")
+    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+        sync(database, [home])
+    assert not left.exists()
+    assert all(path.exists() for path in others)
+
+
+def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expected: dict) -> None:
+    database = place / "index.db"
+    with patch("assoc_ingest.sync.building", side_effect=AssertionError):
+        with pytest.raises(AssertionError):
+            sync(database, [home])
+        with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+            sync(database, [home])
+        inode = os.stat(database).st_ino
+        sync(database, [home])
+    assert os.stat(database).st_ino == inode
+    assert_same(dump(database), expected)
