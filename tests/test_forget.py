@@ -298,9 +298,9 @@ def test_a_kill_leaves_it_as_it_was_or_forgotten(
         except Killed:
             pass
         check(victim)
-        if tombstones(victim):
-            assert all(stone.is_pending for stone in tombstones(victim)), step
-            compact(victim)
+        if stones := tombstones(victim):
+            if any(stone.is_pending for stone in stones):  # else it was closing the database
+                compact(victim)
             assert traces(victim) == [], step
             assert_same(dump(victim), after)
             outcomes.add("begun")

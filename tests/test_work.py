@@ -28,6 +28,7 @@ from tests.writing import (
     result,
     user,
     write,
+    write_bytes,
 )
 
 from assoc_ingest import store
@@ -202,6 +203,28 @@ def test_an_append_costs_the_same_beside_many_sessions(work: Sync, tmp_path: Pat
         costs.append(work(home).instructions)
     # The sessions of its project are counted again; the others are not looked at.
     assert costs[1] - costs[0] < 200 * (100 - 5), costs
+
+
+def test_an_append_costs_the_same_beside_many_prompts_and_plans(work: Sync, tmp_path: Path) -> None:
+    """Of projects and sessions that are not here, as those that the agent deleted long ago."""
+    costs = []
+    for count in (20, 1020):
+        home, key = tmp_path / str(count), f"{count:08x}{SESSION[8:]}"
+        lines = ({**line, "slug": "bold-fox"} for line in turns(40, key))
+        path = write(home, f"{PROJECT}/{key}.jsonl", *lines)
+        write(home, "history.jsonl", *(
+            {"display": f"prompt {n}", "timestamp": 1_750_000_000_000 + n, "project": f"/gone/{n}"}
+            for n in range(count)
+        ))  # fmt: skip
+        for number in range(count // 10):
+            other = f"{PROJECT}/{number:04x}{count:04x}{SESSION[8:]}.jsonl"
+            write(home, other, user("hello", f"u{count}-{number}"))
+            write_bytes(home, f"plans/old-plan-{number}.md", b"# A plan")
+        work(home)
+        append(path, *turn(40, key))
+        costs.append(work(home).instructions)
+    # The sessions of its project are counted again, and each plan looks for its session by name.
+    assert costs[1] - costs[0] < 200 * (102 - 2), costs
 
 
 def test_calls_of_agents_are_found_without_going_through_all_calls(

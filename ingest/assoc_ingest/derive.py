@@ -37,7 +37,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     subagents.refresh_subagents(connection)
     responses.refresh_responses(connection, touched, affected)
     responses.refresh_tokens(connection)
-    joins.refresh_references(connection)
+    joins.refresh_references(connection, touched)
     sessions.refresh_sessions(connection, touched)
     projects.refresh_projects(connection, touched)
     joins.refresh_places(connection, touched)

@@ -26,7 +26,7 @@ _SESSION_REFERENCES = (
 )
 
 
-def refresh_references(connection: sqlite3.Connection) -> None:
+def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None:
     """Fill the references that the batch can have completed."""
     fresh = _fresh_prompts(connection)
     for table, key, column in _SESSION_REFERENCES:
@@ -56,7 +56,7 @@ def refresh_references(connection: sqlite3.Connection) -> None:
     _refresh_teams(connection)
     refresh_mail(connection)
     refresh_edges(connection)
-    _refresh_prompts(connection)
+    _refresh_prompts(connection, touched)
     _refresh_results(connection)
 
 
@@ -151,7 +151,7 @@ def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> 
     )
 
 
-def _refresh_prompts(connection: sqlite3.Connection) -> None:
+def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
     """Refer prompts to projects, and put pasted texts in where only a hash stood.
 
     The directory of a project is named after the path that a prompt names.
@@ -160,10 +160,18 @@ def _refresh_prompts(connection: sqlite3.Connection) -> None:
         "select p.id from projects p join files f on f.source_id = p.source_id"
         " where f.id = prompts.file_id and p.key = prompts.project_key"
     )
-    connection.execute(
-        f"update prompts set project_id = ({target})"
-        f" where project_key is not null and project_id is null and ({target}) is not null"
+    of_projects = (
+        "select p.key from projects p where p.id in (select f.project_id from touched_files t"
+        f" cross join files f on f.id = t.id) or p.id in ({id_list(touched.projects)})"
     )
+    for condition in (
+        "file_id in (select id from touched_files)",
+        f"project_key in ({of_projects})",
+    ):
+        connection.execute(
+            f"update prompts set project_id = ({target}) where project_key is not null"
+            f" and project_id is null and {condition} and ({target}) is not null"
+        )
     is_touched = (
         "select 1 from touched_files t join files f on f.id = t.id"
         " where f.kind in ('history', 'paste') limit 1"
@@ -205,7 +213,8 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
     )
     stem = "iif(instr(name, '-agent-'), substr(name, 1, instr(name, '-agent-') - 1), name)"
     target = (
-        "select s.id from sessions s join files f on f.source_id = s.source_id"
+        # The plus: the planner would go through all sessions of the source.
+        "select s.id from files f cross join sessions s on +s.source_id = f.source_id"
         f" where f.id = plans.file_id and s.slug in (plans.name, {stem})"
         " order by s.ended_at desc, s.session_key limit 1"
     )
