@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-peers \
+.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
 	bench-compare home ci
 
 help: ## list these commands
@@ -60,6 +60,9 @@ bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps th
 
 bench-hard: ## sync corpora that have one thing in excess
 	$(BIN)/python -m benchmarks.bench --sizes '' --hard $(ARGS)
+
+bench-pages: ## measure the pages of a server while an agent writes
+	$(BIN)/python -m benchmarks.pages $(ARGS)
 
 bench-peers: ## measure other programs beside ours, each with a private copy of a home
 	$(BIN)/python -m benchmarks.peers --size $(SIZE) $(ARGS)

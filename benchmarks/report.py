@@ -105,7 +105,12 @@ def ratios(floors: Sequence[Line], lines: Sequence[Line]) -> str:
     first = next(line for line in lines if line.what == FIRST)
     whole = per_gb(first) or 0.0
     said = [f"{whole / (per_gb(line) or whole):.1f} x {line.what}" for line in floors]
-    return f"The first sync, in seconds of processor per byte: {', '.join(said)}.\n"
+    clock = floors[-1].cost.wall / (floors[-1].bytes or 1) if floors else 0.0
+    on_clock = first.cost.wall / (first.bytes or 1) / clock if clock else 0.0
+    return (
+        f"The first sync, in seconds of processor per byte: {', '.join(said)}."
+        f" On the clock {on_clock:.2f} x the last floor.\n"
+    )
 
 
 def answers(title: str, found: Sequence[Answer]) -> str:
