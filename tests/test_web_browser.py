@@ -197,6 +197,28 @@ def test_a_page_works_for_those_who_hear_it(browser: Any, server: str) -> None:
         assert page.evaluate("document.activeElement.className") in ("ai-skip", "")
 
 
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 400)])
+def test_axe_finds_nothing_serious(
+    browser: Any, server: str, path: str, scheme: str, width: int
+) -> None:
+    """The rules of WCAG 2.2 AA that a machine can judge, with all that folds unfolded."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core")
+    page = Watched(
+        browser, server, color_scheme=scheme, viewport={"width": width, "height": 800}
+    ).open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 10
+    serious = [
+        (rule["id"], rule["impact"], node["html"][:200], node["failureSummary"][:300])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+    assert serious == []
+
+
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
     getComputedStyle(document.body)[name].match(/\\d+/g).slice(0, 3).map(Number)))"""
 _UNNAMED = """() => [...document.querySelectorAll("a[href], button, input, select")]

@@ -422,11 +422,7 @@ class TranscriptReader:
     def _system(self, line: JSONObject) -> None:
         subtype = line.get("subtype")
         if subtype == "api_error":
-            error = mapping(line.get("error"))
-            text = string(error.get("formatted")) or string(error.get("message"))
-            text = text or obvious_text(error.get("error")) or string(error.get("type"))
-            status = error.get("status")
-            self._say("error", text or f"API error {status or ''}".strip(), 0, "system")
+            self._say("error", _api_error(line), 0, "system")
             return
         content = line.get("content")
         text = content if isinstance(content, str) else obvious_text(content)
@@ -692,6 +688,16 @@ class TranscriptReader:
             fact("last_prompt"),
             fact("forked_from_key"),
         )
+
+
+def _api_error(line: JSONObject) -> str:
+    """Return what an answer of the API says of its failure, or why there was none."""
+    error = mapping(line.get("error"))
+    text = string(error.get("formatted")) or string(error.get("message"))
+    text = text or obvious_text(error.get("error")) or string(error.get("type"))
+    cause = mapping(error.get("cause")) or mapping(line.get("cause"))
+    code = error.get("status") or string(cause.get("code"))
+    return text or f"API error {code or ''}".strip()
 
 
 def _is_result(block: object) -> bool:

@@ -50,7 +50,7 @@ def summary_of(message: Message, directory: str | None) -> str:
 def shortened(text: str, name: str = "ai-plain") -> Markup:
     """Return text as it was written, cut where it is very long."""
     more = len(text) - _LONGEST
-    body = Markup('<pre class="{}">{}</pre>').format(name, readable(text[:_LONGEST]))
+    body = Markup('<pre class="{}" tabindex="0">{}</pre>').format(name, readable(text[:_LONGEST]))
     if more > 0:
         note = Markup('<p class="ai-more">… {} more letters: open the row to read them</p>')
         body += note.format(f"{more:,}")

@@ -68,7 +68,7 @@ def difference(before: str, after: str) -> Markup:
     rows = Markup("").join(_line(sign, line) for sign, line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:
         rows += _line("…", f"{len(lines) - _MOST_LINES:,} more lines")
-    return Markup('<pre class="ai-diff">{}</pre>').format(rows)
+    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(rows)
 
 
 _NAMES = {"+": ("ins", "ai-new"), "-": ("del", "ai-old"), "…": ("span", "ai-gap")}
