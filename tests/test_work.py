@@ -33,6 +33,7 @@ from tests.writing import (
 
 from assoc_ingest import store
 from assoc_ingest import sync as syncing
+from assoc_ingest import verify as verifying
 from assoc_ingest.outcome import Report
 from assoc_ingest.rebuild import rebuild
 
@@ -237,6 +238,29 @@ def test_calls_of_agents_are_found_without_going_through_all_calls(
         write(home, f"{PROJECT}/{key}/subagents/agent-a1.jsonl", agent("a1", user("part 1")))
         costs.append(work(home).instructions)
     assert costs[1] < 9 * costs[0], costs
+
+
+def test_a_verification_costs_what_there_is_to_verify(
+    fresh: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all of it is one file, and one session."""
+    costs, checking = [], verifying.checking
+
+    for count in (100, 800):
+        database, counted = fresh(), Work()
+
+        @contextmanager
+        def watched(path: Path, counted: Work = counted) -> Iterator[sqlite3.Connection]:
+            with checking(path) as connection:
+                connection.set_progress_handler(counted.look, _STEP)
+                yield connection
+
+        write(tmp_path / str(count), TRANSCRIPT, *turns(count))
+        syncing.sync(database, [tmp_path / str(count)])
+        monkeypatch.setattr(verifying, "checking", watched)
+        assert verifying.verify(database).findings == []
+        costs.append(counted.instructions)
+    assert costs[1] < 10 * costs[0], costs
 
 
 @pytest.mark.parametrize("again", ["sync", "rebuild"])

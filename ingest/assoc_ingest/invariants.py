@@ -137,8 +137,8 @@ _DERIVED = (
         "responses",
         "{count} responses are of lines that state none (the first is response {example}).",
         """
-        select r.id as example from responses r where not exists (
-            select 1 from usage u where u.file_id = r.file_id and u.byte_offset = r.byte_offset)
+        select r.id as example from responses r
+            where (r.file_id, r.byte_offset) not in (select file_id, byte_offset from usage)
         """,
     ),
     (

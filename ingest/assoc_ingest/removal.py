@@ -15,6 +15,7 @@ from . import archive
 from .touched import Touched, id_list
 from .writers import CLEARED
 
+_DELETED_AT_ONCE = 5000
 _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `lists`
 
 
@@ -25,10 +26,23 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
     """
     touched.before_clearing(connection, file_id)
     for table in CLEARED:
-        connection.execute(f"delete from {table} where file_id = ?", (file_id,))
+        _delete(connection, table, file_id)
     connection.execute(
         "delete from inbox_items where file_id = ? and channel = 'transcript'", (file_id,)
     )
+
+
+def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
+    """Delete the rows of a file, some thousand at a time.
+
+    SQLite keeps in memory what it needs to undo a statement: of a large file that is half of it.
+    """
+    rows = f"select rowid from {table} where file_id = ? limit {_DELETED_AT_ONCE}"
+    while (
+        connection.execute(f"delete from {table} where rowid in ({rows})", (file_id,)).rowcount
+        == _DELETED_AT_ONCE
+    ):
+        pass
 
 
 def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Iterable[int]) -> None:

@@ -46,6 +46,7 @@ KEYED_KINDS = ("task", "inbox", "task_snapshot")
 _R = TypeVar("_R")
 
 _FLUSH_BYTES = 8 * 1024 * 1024  # input whose records are held in memory before they are inserted
+_INDEXED_AT_ONCE = 20_000  # messages; SQLite keeps in memory what it needs to undo a statement
 _OTHER_WRITER = "Another process wrote to the database meanwhile. Sync again."
 _SAMPLED_ISSUES = 100  # quarantined pieces of one file that keep a sample
 
@@ -518,11 +519,12 @@ class Batch:
 
     def _index(self, table: str) -> None:
         content = "messages" if table == "messages_fts" else "messages_cjk"
-        self.connection.execute(
-            f"insert into {table} (rowid, text, tool_text)"
-            f" select id, text, tool_text from {content} where id >= ? and id < ?",
-            (self._first_id, self._next_id),
-        )
+        for first in range(self._first_id, self._next_id, _INDEXED_AT_ONCE):
+            self.connection.execute(
+                f"insert into {table} (rowid, text, tool_text)"
+                f" select id, text, tool_text from {content} where id >= ? and id < ?",
+                (first, min(first + _INDEXED_AT_ONCE, self._next_id)),
+            )
 
     def _write_checkpoints(self) -> None:
         files = self._files.values()
