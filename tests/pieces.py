@@ -22,8 +22,8 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
         patch("assoc_ingest.store.BATCH_BYTES", batch),
         patch("assoc_ingest.store.FILE_BYTES", 0),
         patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
-        patch("assoc_ingest.store._INDEXED_AT_ONCE", 7),
-        patch("assoc_ingest.removal._DELETED_AT_ONCE", 5),
+        patch("assoc_ingest.store._INDEXED_AT_ONCE", 40),
+        patch("assoc_ingest.removal._DELETED_AT_ONCE", 25),
     ):
         yield
 
