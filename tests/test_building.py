@@ -208,3 +208,18 @@ def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expect
         sync(database, [home])
     assert os.stat(database).st_ino == inode
     assert_same(dump(database), expected)
+
+
+def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    full = sqlite3.OperationalError("database or disk is full")
+    with (
+        patch("assoc_ingest.building.open_writer", side_effect=full),
+        pytest.raises(sqlite3.OperationalError),
+    ):
+        sync(database, [home])
+    assert _names(database) == ["index.db.lock"]
+    sync(database, [home])
+    with pytest.raises(BusyError, match="meanwhile"), builder.building(database):
+        pass
+    assert list(place.glob("*.new")) == []

@@ -16,13 +16,14 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .database import BUILT, kept_private, open_writer
 from .errors import BusyError
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
+_MEANWHILE = "Another process made {} meanwhile. Sync again."
 
 
 @contextmanager
@@ -33,20 +34,21 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
     DatabaseError if something else is at `path`.
     """
     with kept_private(path):
+        if path.exists():
+            raise BusyError(_MEANWHILE.format(path))
         handle, name = tempfile.mkstemp(BUILT, f"{path.name}.", path.parent)
         os.close(handle)
         new = Path(name)
-        connection = open_writer(new, _UNJOURNALED)
         try:
-            yield connection
-        except BaseException:
-            if _is_of_use(connection):
+            with closing(open_writer(new, _UNJOURNALED)) as connection:
+                try:
+                    yield connection
+                except BaseException:
+                    if _is_of_use(connection):
+                        _put_in_place(connection, new, path)
+                    raise
                 _put_in_place(connection, new, path)
-            raise
-        else:
-            _put_in_place(connection, new, path)
         finally:
-            connection.close()
             new.unlink(missing_ok=True)
 
 
@@ -70,6 +72,6 @@ def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None
     try:
         os.link(new, path)
     except FileExistsError:
-        raise BusyError(f"Another process made {path} meanwhile. Sync again.") from None
+        raise BusyError(_MEANWHILE.format(path)) from None
     except OSError:  # a file system without links; the lock keeps others away
         new.rename(path)
