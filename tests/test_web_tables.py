@@ -30,6 +30,7 @@ EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)> \"'><svg/onload=alert(3)>"
     "</textarea></title><a href=javascript:alert(4)>x</a> {{ 7*7 }} &lt;b&gt;"
 )
+FROST = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
 ADDRESS = "https://example.com/pull/1?a=%3Cscript%3E&b=2"
 SCRIPT = "javascript:alert(5)"
 
@@ -226,6 +227,25 @@ def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
 
 def sees(site: Any, *tables: str) -> bool:
     return asyncio.run(may_view(site, None, "story", tables))
+
+
+@pytest.mark.skipif(not is_line_1(), reason="of Datasette 1.0 only")
+def test_conversations_can_be_jumped_to_by_their_titles(demo: Path, site: Any) -> None:
+    found = get(site, "/-/jump?q=frost+planting").json()["matches"]
+    (one,) = [item for item in found if item["type"] == "conversation"]
+    assert one["url"] == f"/story/-/session/{FROST}"
+    assert "Frost warning in the planting calendar" in str(one)
+    assert get(site, one["url"]).status_code == 200
+    assert get(site, "/-/jump?q=").status_code == 200
+    for denied in ("sessions", ""):
+        hidden = served(demo, denied=denied)
+        assert "conversation" not in get(hidden, "/-/jump?q=frost").text
+
+
+@pytest.mark.skipif(not is_line_1(), reason="of Datasette 1.0 only")
+def test_the_row_of_a_session_leads_to_its_conversation(site: Any) -> None:
+    (session,) = data(site, f"/story/sessions.json?session_key={FROST}&_size=1")
+    assert f"/story/-/session/{FROST}" in links(get(site, f"/story/sessions/{session['id']}").text)
 
 
 def test_who_may_not_see_a_table_may_not_see_a_page_made_of_it(demo: Path) -> None:

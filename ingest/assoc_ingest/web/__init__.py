@@ -11,8 +11,9 @@ from typing import Any
 
 from pluggy import HookimplMarker
 
+from .. import sql
 from . import canned, cells, guard
-from .compat import may_view, stores_queries
+from .compat import jump_item, may_view, stores_queries
 from .ours import is_ours, our_databases
 from .routes import View, routes
 
@@ -115,6 +116,21 @@ def row_actions(datasette: Any, database: str, table: str, row: Any) -> Later:
 
 
 # Last, so that what other plugins answer passes the guard, too.
+@hookimpl
+def jump_items_sql(datasette: Any, actor: Any) -> Later:
+    """Offer conversations by their titles in the menu of Datasette 1.0 that opens with `/`."""
+
+    async def items() -> list[Any]:
+        return [
+            jump_item(database, sql.query("show_jump").sql, {"address": address})
+            for database in await our_databases(datasette)
+            if await may_view(datasette, actor, database, ["sessions", "projects"])
+            for address in [f"{datasette.urls.database(database)}/-/session/"]
+        ]
+
+    return items
+
+
 @hookimpl(trylast=True)
 def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
     """Let every request pass the guard, where `serve` has switched it on."""

@@ -37,3 +37,10 @@ async def _may(
 def stores_queries(datasette: Any) -> bool:
     """Are queries given to Datasette once, when it starts? 0.65 asks a hook for them each time."""
     return hasattr(datasette, "add_query")
+
+
+def jump_item(database: str, sql: str, parameters: dict[str, str]) -> Any:
+    """Return what 1.0 takes for its menu of places to jump to; 0.65 has none and never asks."""
+    from datasette.jump import JumpSQL
+
+    return JumpSQL(sql=sql, params=parameters, database=database)
