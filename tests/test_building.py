@@ -146,7 +146,9 @@ def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
     assert set(places) == {False, True}
     assert places == sorted(places)
     assert_same(dump(database), expected)
-    size = sum(path.stat().st_size for path in home.rglob("*.jsonl"))
+    sizes = [path.stat().st_size for path in home.rglob("*.jsonl")]
+    size = sum(sizes)
+    assert report.files_seen == len(sizes)
     assert report.bytes_read == size
     assert done[-1] == (size, size)
     assert {total for _, total in done} == {size}

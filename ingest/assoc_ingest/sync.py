@@ -168,6 +168,8 @@ def _plan(
 ) -> Plan:
     if places is not None:
         return make_plan(connection, places, report, full=options.full, places=places)
+    report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
+    report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
