@@ -171,7 +171,8 @@ def test_a_call_unfolds_and_stays_so(browser: Any, server: str) -> None:
 
 def test_a_hit_leads_to_its_message_on_the_screen(browser: Any, server: str) -> None:
     page = Watched(browser, server).open("/-/assoc/search?db=demo&q=sow&kind=tool_result")
-    page.locator(".ai-hit a").first.click()
+    with page.expect_navigation():
+        page.locator(".ai-hit a").first.click()
     assert page.locator(".ai-target").first.is_visible()
     assert "sow = 'May'" in page.locator(".ai-target .ai-result").first.inner_text()
 
@@ -179,10 +180,12 @@ def test_a_hit_leads_to_its_message_on_the_screen(browser: Any, server: str) -> 
 def test_a_click_on_a_facet_narrows_and_another_takes_it_back(browser: Any, server: str) -> None:
     page = Watched(browser, server).open("/-/assoc/search?db=demo&q=frost")
     every = page.locator(".ai-hit").count()
-    page.locator(".ai-facets a", has_text="queued prompt").click()
+    with page.expect_navigation():
+        page.locator(".ai-facets a", has_text="queued prompt").click()
     assert "kind=queued_prompt" in page.url
     assert 0 < page.locator(".ai-hit").count() < every
-    page.locator(".ai-chosen").click()
+    with page.expect_navigation():
+        page.locator(".ai-chosen").click()
     assert page.locator(".ai-hit").count() == every
 
 
