@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.child import Child
+from tests.child import Child, usual_seconds
 from tests.dump import assert_same, check, dump
 from tests.pieces import Killed, killed_at
 
@@ -112,10 +112,12 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) ->
 
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
     chance, kills, before = random.Random(1), 0, applied(old)
+    whole = Path(shutil.copy(old, place / "whole.db"))
+    usual = usual_seconds(lambda: migrate(whole))
     for number in range(20):
         database = Path(shutil.copy(old, place / f"{number}.db"))
         child = Child(lambda path=database: migrate(path))
-        if not child.is_done_within(chance.random() * 0.04):
+        if not child.is_done_within(chance.random() * usual):
             child.kill()
             kills += 1
         assert applied(database) in (before, sql.migration_names())
@@ -126,12 +128,12 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) 
 def test_a_kill_while_it_is_derived_again_costs_nothing(old: Path, place: Path) -> None:
     chance, kills = random.Random(2), 0
     whole = Path(shutil.copy(old, place / "whole.db"))
-    rebuild(whole)
+    usual = usual_seconds(lambda: rebuild(whole).files)
     expected = dump(whole)
     for number in range(12):
         database = Path(shutil.copy(old, place / f"rebuilt-{number}.db"))
         child = Child(lambda path=database: rebuild(path).files)
-        if not child.is_done_within(chance.random() * 0.25):
+        if not child.is_done_within(chance.random() * usual):
             child.kill()
             kills += 1
         check(database)

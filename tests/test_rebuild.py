@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.cases import CASES, home_of
-from tests.child import Child
+from tests.child import Child, usual_seconds
 from tests.dump import assert_same, check, connect, differences, dump
 from tests.pieces import Killed, killed_at, read_in_pieces
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
@@ -188,9 +188,10 @@ def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
         with read_in_pieces(chunk=1500, batch=2000):
             return rebuild(demo).files
 
+    usual = usual_seconds(run)
     for _ in range(15):
         child = Child(run)
-        if not child.is_done_within(chance.random() * 0.1):
+        if not child.is_done_within(chance.random() * usual):
             child.kill()
             kills += 1
         check(demo)
