@@ -106,6 +106,19 @@ def test_a_renamed_project_directory_takes_all_its_files_along(index: Index) -> 
     index.is_as_from_scratch()
 
 
+def test_a_second_generation_that_moves_is_the_first_of_its_new_path(index: Index) -> None:
+    write(index.home, TRANSCRIPT, HELLO)
+    index.sync()
+    (index.home / TRANSCRIPT).unlink()
+    index.sync()
+    write(index.home, TRANSCRIPT, MORE, ANSWER)
+    index.sync()
+    assert index.files() == [(TRANSCRIPT, 0, 1), (TRANSCRIPT, 1, 0)]
+    (index.home / "projects/-srv-demo").rename(index.home / "projects/-srv-moved")
+    index.sync()
+    assert index.files() == [(TRANSCRIPT, 0, 1), (MOVED, 0, 0)]
+
+
 def test_another_session_key_makes_it_another_file(index: Index) -> None:
     write(index.home, TRANSCRIPT, HELLO)
     index.sync()

@@ -138,6 +138,8 @@ class Batch:
         self._refer(file)
         if known is not None and known.path != found.path:
             self._touched.moved.add(file.id)
+            # The first of its new path; at the old one it may have followed one that is gone.
+            self.connection.execute("update files set generation = 0 where id = ?", (file.id,))
         self._take_in(file)
         return file
 
