@@ -173,6 +173,20 @@ def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
     assert list(place.glob("*.new")) == []
 
 
+def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: Path) -> None:
+    """It does so where the lock has no effect: it takes the file for what a killed one left."""
+    finish = Batch.finish
+
+    def remove(batch: Batch) -> Written:
+        for path in place.glob("*.new"):
+            path.unlink()
+        return finish(batch)
+
+    with patch.object(Batch, "finish", remove), pytest.raises(BusyError, match="meanwhile"):
+        sync(place / "index.db", [home])
+    assert _names(place / "index.db") == ["index.db.lock"]
+
+
 def test_it_works_where_files_cannot_be_linked(
     home: Path, place: Path, expected: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,12 +204,13 @@ def test_what_a_killed_process_left_is_removed_and_of_others_nothing(
     home: Path, place: Path
 ) -> None:
     database = place / "index.db"
-    left, others = place / "index.db.k1ll3d.new", [place / "index.db2.x.new", place / "notes.new"]
-    for path in (left, *others):
+    left = [place / f"index.db.k1ll3d.new{end}" for end in ("", "-wal", "-shm")]
+    others = [place / "index.db2.x.new", place / "notes.new"]
+    for path in (*left, *others):
         path.write_bytes(b"left")
     with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
         sync(database, [home])
-    assert not left.exists()
+    assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)
 
 

@@ -67,11 +67,19 @@ def _is_of_use(connection: sqlite3.Connection) -> bool:
 def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None:
     connection.execute("pragma journal_mode = wal").fetchall()
     connection.close()
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
+    try:
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        _link(new, path)
+    except (FileExistsError, FileNotFoundError):  # the lock had no effect on another process
+        raise BusyError(_MEANWHILE.format(path)) from None
+
+
+def _link(new: Path, path: Path) -> None:
+    """Give the file its name, unless another has it."""
     try:
         os.link(new, path)
     except FileExistsError:
-        raise BusyError(_MEANWHILE.format(path)) from None
+        raise
     except OSError:  # a file system without links; the lock keeps others away
         new.rename(path)

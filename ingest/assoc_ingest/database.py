@@ -139,13 +139,14 @@ def kept_private(path: Path) -> Iterator[None]:
 
 
 def being_built(path: Path) -> list[Path]:
-    """Return the new databases that processes are building for `path`, or were when killed."""
+    """Return the files of new databases that are being built for `path`, or were at a kill."""
     if not path.parent.is_dir():
         return []
     return [
         other
         for other in path.parent.iterdir()
-        if other.name.startswith(f"{path.name}.") and other.name.endswith(BUILT)
+        if other.name.startswith(f"{path.name}.")
+        and other.name.endswith((BUILT, f"{BUILT}-wal", f"{BUILT}-shm"))
     ]
 
 
