@@ -1,15 +1,15 @@
 """The entry point: runs a command and turns whatever happens into an exit code.
 
-0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 database I/O failed
-70 a bug · 130 interrupted · 143 terminated
+0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 the database, or what
+is printed, could not be written · 70 a bug · 130 interrupted · 143 terminated
 
-A closed pipe is no error: `... | head` has seen enough.
+What is printed comes after what is done (`streams`): a reader that closes the pipe (`... | head`)
+and words that nobody can read change nothing; output that a disk did not take is told at the end.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,10 +18,11 @@ from types import FrameType
 
 import click
 
-from .cli import PipeClosedError, cli
+from . import streams
+from .cli import cli
 from .errors import AssocIngestError
 
-_BUG, _INTERRUPTED, _TERMINATED = 70, 130, 143
+_LOST, _BUG, _INTERRUPTED, _TERMINATED = 5, 70, 130, 143
 
 _DISK_ERRORS = {
     getattr(errno, name)
@@ -47,17 +48,25 @@ class _Terminated(BaseException):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
-    settings: dict[str, object] = {}
-    _prepare_streams()
+    streams.prepare()
     _raise_on_sigterm()
+    code = _run(arguments)
+    error = streams.flushed()
+    if error is None:
+        return code
+    why = error.strerror or str(error)
+    words = f"Part of what was printed is lost: standard output could not be written ({why})."
+    click.echo(f"Error: {words}" + " All else was done." * (code == 0), err=True)
+    return code or _LOST
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    settings: dict[str, object] = {}
     try:
         code = cli.main(
             args=arguments, prog_name="assoc-ingest", standalone_mode=False, obj=settings
         )
-        sys.stdout.flush()
-    except (PipeClosedError, BrokenPipeError):
-        _silence(sys.stdout)
-        return 0
+        sys.stdout.flush()  # while a signal still finds its exit code
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
@@ -123,25 +132,12 @@ def _known(error: Exception) -> AssocIngestError | None:
     return None
 
 
-def _prepare_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter gets its number
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _raise_on_sigterm() -> None:
     def terminate(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
     with suppress(ValueError):  # not the main thread: somebody else answers signals
         signal.signal(signal.SIGTERM, terminate)
-
-
-def _silence(stream: object) -> None:
-    """Let the interpreter flush into nothing when it ends."""
-    fileno = getattr(stream, "fileno", None)
-    if fileno is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), fileno())
 
 
 if __name__ == "__main__":

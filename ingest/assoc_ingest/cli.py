@@ -34,10 +34,6 @@ _COMMANDS = {
 }
 
 
-class PipeClosedError(Exception):
-    """Whoever read our output has seen enough."""
-
-
 class _Commands(click.Group):
     """The commands, imported on demand."""
 
@@ -50,12 +46,6 @@ class _Commands(click.Group):
         module, name = _COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
         return command
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would make it exit code 1
-            raise PipeClosedError from error
 
 
 @click.group(

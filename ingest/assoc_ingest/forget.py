@@ -79,26 +79,29 @@ def forget(
 ) -> None:
     """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
 
-    Calls `announce` with what goes: before anything changes with `dry_run`, else when it is gone
-    from all tables and only traces in the file are left to be removed. Raises NotFoundError and
-    UsageError for a target that is not there or ambiguous, DatabaseIOError if the disk has no room
-    to write the database anew (nothing is changed then), and BusyError if another process writes
-    or, after `announce`, if a reader keeps old pages: then `compact` is to be run.
+    Calls `announce` with what goes, or with `dry_run` would go, when all is done and the database
+    is closed: who reads it slowly holds up nobody. Raises NotFoundError and UsageError for a target
+    that is not there or ambiguous, DatabaseIOError if the disk has no room to write the database
+    anew (nothing is changed then), and BusyError if another process writes or, after `announce`, if
+    a reader keeps old pages: then `compact` is to be run.
     """
     reader = open_reader(database)  # says so if there is none: writing would make one
     try:
         keys, files = find(reader, target)
-        if dry_run:
-            announce(_look(reader, keys, files, with_copies)[1])
-            return
+        forgetting = _look(reader, keys, files, with_copies)[1] if dry_run else None
     finally:
         reader.close()
-    with writing(database) as connection:
-        check_room(database)
-        found, forgetting, keys = _settled(connection, target, with_copies)
-        _remove(connection, keys, found)
-        announce(forgetting)
-        rewrite(connection, database)
+    try:
+        if not dry_run:
+            with writing(database) as connection:
+                check_room(database)
+                found, about, keys = _settled(connection, target, with_copies)
+                _remove(connection, keys, found)
+                forgetting = about  # from here on it has happened, and is to be told
+                rewrite(connection, database)
+    finally:
+        if forgetting is not None:
+            announce(forgetting)
 
 
 def _settled(

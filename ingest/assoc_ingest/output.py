@@ -19,6 +19,7 @@ import click
 
 from . import display
 from .named import short_key
+from .streams import lost
 from .terminal import Paint, columns, is_terminal, safe, safe_json, table, terminal_width
 
 Row = Sequence[object]
@@ -40,18 +41,16 @@ class Format:
 
 def write_rows(
     connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row], form: Format
-) -> int:
-    """Print rows in a format; return how many there were."""
-    counted = _Counted(rows)
+) -> None:
+    """Print rows in a format."""
     if form.name == "json":
-        write(_json_array({**dict(zip(names, row, strict=True))} for row in counted))
+        write(_json_array({**dict(zip(names, row, strict=True))} for row in rows))
     elif form.name == "nl":
-        write(safe_json(dict(zip(names, row, strict=True))) + "\n" for row in counted)
+        write(safe_json(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     elif form.name == "csv":
-        write(_csv(names, counted, form.csv_safe))
-    elif listed := list(counted):
+        write(_csv(names, rows, form.csv_safe))
+    elif listed := list(rows):
         write_table(connection, names, listed, whole=form.name == "whole")
-    return counted.count
 
 
 def write_objects(objects: Iterable[dict[str, object]], form: Format) -> None:
@@ -63,9 +62,14 @@ def write_objects(objects: Iterable[dict[str, object]], form: Format) -> None:
 
 
 def write(pieces: Iterable[str]) -> None:
-    """Print pieces of text as they are."""
+    """Print pieces of text as they are, as long as somebody takes them.
+
+    The pieces are only printed: who makes them does nothing else, for it may stop anywhere.
+    """
     for piece in pieces:
         sys.stdout.write(piece)
+        if lost() is not None:
+            return
 
 
 def say(text: str) -> None:
@@ -98,19 +102,6 @@ def write_table(
     first, rule, *others = table(headers, shown, width)
     paint = Paint.for_stream(sys.stdout)
     write(line + "\n" for line in (paint(first, bold=True), paint(rule, dim=True), *others))
-
-
-class _Counted:
-    """Rows that are counted as they pass."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = rows
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Row]:
-        for row in self._rows:
-            self.count += 1
-            yield row
 
 
 class _Cells:
