@@ -142,10 +142,12 @@ def _own_files(home: Path) -> None:
     )
 
 
-def forgotten(database: Path, name: str = SESSION, **more: object) -> Forgetting:
+def forgotten(
+    database: Path, name: str = SESSION, *, root: str | None = None, **more: object
+) -> Forgetting:
     told: list[Forgetting] = []
     options = {"with_copies": False, "dry_run": False, **more}
-    forget(database, Target(name), announce=told.append, **options)  # type: ignore[arg-type]
+    forget(database, Target(name, root=root), announce=told.append, **options)  # type: ignore[arg-type]
     return told[0]
 
 
@@ -243,11 +245,8 @@ def test_forgotten_late_is_as_forgotten_before_the_first_sync(
         forgotten(database, key)
         check(database)
         connection = connect(before)
-        connection.executemany(
-            "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
-            " values (?, ?, ?, '', 0)",
-            [(stone.session_key, stone.path, stone.root) for stone in tombstones(database)],
-        )
+        connection.execute("attach ? as other", (str(database),))
+        connection.execute("insert into forgotten select * from other.forgotten")
         connection.close()
         sync(before, [home])
         assert_same(dump(database), dump(before))

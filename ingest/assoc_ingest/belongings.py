@@ -4,6 +4,8 @@ shares with others, and the conversations that hold copies of it.
 Its own are the files that carry its key in their claim, their path or their lines, the plan that
 is named after it, the pasted texts that only its prompts use, and the team that it leads with that
 team's tasks. Shared are logs and lists with lines of many conversations.
+
+A copy of one of its own files is its own, too, where nothing in its path tells whose it is.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from . import archive
-from .forgotten import is_of, is_unique_key
+from .forgotten import Content, Stone, content_of, is_of, is_unique_key, owners
 from .mail import FOLDED
-from .model import LOG, Claim
+from .model import LOG, Checkpoint, Claim
 from .reading import FOREIGN, foreign
+from .returned import Originals, first_of, key_in_root
 from .sources import SOURCES
 from .touched import id_list
 
@@ -35,8 +38,6 @@ REFERENCES = {
 
 Key = tuple[str | None, str]
 """The root in which a conversation is meant (None: in every one), and its session key."""
-Place = tuple[str, str, str | None]
-"""A root, a path below it, and the session key that it belongs to, if it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class StoredFile:
     source: str
     source_id: int
     claim: Claim
+    offset: int
+    content: Content | None
 
     @property
     def is_log(self) -> bool:
@@ -62,9 +65,10 @@ class StoredFile:
 class Belongings:
     """What a conversation, or several, has in the database."""
 
+    keys: set[Key]
     own: dict[int, StoredFile] = field(default_factory=dict)
-    places: set[Place] = field(default_factory=set)
-    """Files and directories that nothing in their path tells to be its own."""
+    stones: set[Stone] = field(default_factory=set)
+    """What a sync is to leave alone of it that no uuid in its path tells to be its own."""
     shared: list[StoredFile] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
     """Documents of which nobody can tell what they are about while they cannot be read."""
@@ -73,16 +77,20 @@ class Belongings:
 def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
     """Yield all files that a source of ours still claims, by root and path."""
     rows = connection.execute(
-        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id"
+        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
+        " f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
         " from files f join sources x on x.id = f.source_id order by x.root, f.path, f.generation"
     )
-    for file_id, path, kind, key, root, name, source_id in rows.fetchall():
+    for file_id, path, kind, key, root, name, source_id, *mark in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
         if claim is not None and kind == FOREIGN:
             claim = foreign(claim)
         if claim is not None:
-            yield StoredFile(file_id, path, kind, key, root, name, source_id, claim)
+            content = content_of(Checkpoint(*mark)) if mark[0] else None
+            yield StoredFile(
+                file_id, path, kind, key, root, name, source_id, claim, mark[0], content
+            )
 
 
 def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int]:
@@ -98,26 +106,79 @@ def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int
     return ids
 
 
-def belongings(connection: sqlite3.Connection, keys: set[Key]) -> Belongings:
-    """Find what belongs to the conversations with these keys."""
-    found = Belongings()
-    files = list(stored_files(connection))
+def belongings(
+    connection: sqlite3.Connection, keys: set[Key], named: Iterable[StoredFile] = ()
+) -> Belongings:
+    """Find what belongs to the conversations with these keys, or is a copy of it; with `named`,
+    also these files and their copies.
+
+    A copy can show that a conversation lies in another root, too; that one is among the keys then.
+    """
+    files, named = list(stored_files(connection)), list(named)
+    found = Belongings(keys)
+    while True:
+        found = _belongings(connection, files, found.keys, named)
+        copied = _take_copies(connection, found, files)
+        if copied <= found.keys:
+            break
+        found.keys = found.keys | copied
+    _share(connection, found, files)
+    return found
+
+
+def _belongings(
+    connection: sqlite3.Connection,
+    files: list[StoredFile],
+    keys: set[Key],
+    named: Iterable[StoredFile],
+) -> Belongings:
+    """Find the files that are its own."""
+    found = Belongings(keys)
     for file in files:
-        mine = _keys_in(keys, file.root)
-        if is_of(file.claim, file.path.split("/"), mine):
-            found.own[file.id] = file
+        mine, parts = _keys_in(keys, file.root), file.path.split("/")
+        if is_of(file.claim, parts, mine):
+            if owners(file.claim, parts):
+                found.own[file.id] = file
+            else:
+                _take(found, file, file.claim.session_key)
         elif file.session_key in mine and file.claim.session_key is None:
-            _take(found, file, file.path, file.session_key)  # only its lines tell
+            _take(found, file, file.session_key)  # only its lines tell
     _take_named(connection, found, {file.id: file for file in files}, keys)
-    named = naming(connection, keys)
+    for file in named:
+        _take(found, file, None)
+    return found
+
+
+def _take_copies(
+    connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
+) -> set[Key]:
+    """Take in the copies of its files; return the conversations that they turn out to be."""
+    originals = Originals(found.stones)
+    keys: set[Key] = set()
+    for file in files:
+        if file.id in found.own:
+            continue
+        fitting = originals.fitting(file.claim, file.path, file.offset, is_log=file.is_log)
+        original = fitting.get(file.content) if file.content else None
+        if fitting and original is None:
+            original = first_of(fitting, archive.read(connection, file.id))
+        if original is not None:
+            _take(found, file, original.session_key)
+            if key := key_in_root(original, file.claim):
+                keys.add((file.root, key))
+    return keys
+
+
+def _share(connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]) -> None:
+    """Find the files that it shares with other conversations."""
+    of_rows = naming(connection, found.keys)
     for file in files:
         if file.id in found.own or file.claim.session_key is not None:
             continue
-        if file.id in named or _is_log_that_names(connection, file, keys):
+        if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
             found.shared.append(file)
         if not file.is_log:
             found.documents.append(file.id)
-    return found
 
 
 def _take_named(
@@ -131,18 +192,19 @@ def _take_named(
     ).fetchall()
     for file_id, key in [*plans, *_own_pastes(connection, keys)]:
         if file_id in files:
-            _take(found, files[file_id], files[file_id].path, key)
+            _take(found, files[file_id], key)
     for file_id, key in _of_teams(connection, sessions):
         if file_id in files:
             parts = files[file_id].path.split("/")
             is_directory = parts[0] in ("teams", "tasks") and len(parts) > 2
-            path = "/".join(parts[:2]) if is_directory else files[file_id].path
-            _take(found, files[file_id], path, key)
+            _take(found, files[file_id], key)
+            if is_directory:
+                found.stones.add(Stone(key, "/".join(parts[:2]), files[file_id].root))
 
 
-def _take(found: Belongings, file: StoredFile, path: str, key: str) -> None:
+def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
     found.own[file.id] = file
-    found.places.add((file.root, path, key))
+    found.stones.add(Stone(key, file.path, file.root, file.content))
 
 
 def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:

@@ -32,7 +32,7 @@ from .belongings import (
 )
 from .compact import check_room, rewrite
 from .database import open_reader, writing
-from .forgotten import LEFT_OUT, is_unique_key, issues_of_other_bytes, log_without
+from .forgotten import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
 from .sources import SOURCES
 from .store import Batch, known_file
 from .tail import Prefix, lines_of
@@ -95,8 +95,8 @@ def forget(
         if not dry_run:
             with writing(database) as connection:
                 check_room(database)
-                found, about, keys = _settled(connection, target, with_copies)
-                _remove(connection, keys, found)
+                found, about = _settled(connection, target, with_copies)
+                _remove(connection, found)
                 forgetting = about  # from here on it has happened, and is to be told
                 rewrite(connection, database)
     finally:
@@ -106,7 +106,7 @@ def forget(
 
 def _settled(
     connection: sqlite3.Connection, target: Target, with_copies: bool
-) -> tuple[Belongings, Forgetting, set[Key]]:
+) -> tuple[Belongings, Forgetting]:
     """Find the target again, now that nobody else writes."""
     connection.row_factory = sqlite3.Row
     try:
@@ -118,28 +118,22 @@ def _settled(
 
 def _look(
     connection: sqlite3.Connection, keys: set[Key], files: list[StoredFile], with_copies: bool
-) -> tuple[Belongings, Forgetting, set[Key]]:
-    found = belongings(connection, keys)
-    others = copies(connection, keys, found.own)
+) -> tuple[Belongings, Forgetting]:
+    found = belongings(connection, keys, files)
+    others = copies(connection, found.keys, found.own)
     while with_copies and others:
-        keys = keys | {
+        more = {
             (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
             for copy in others
         }
-        found = belongings(connection, keys)
-        others = copies(connection, keys, found.own)
-    for file in files:
-        found.own[file.id] = file
-        found.places.add((file.root, file.path, None))
-        found.shared = [shared for shared in found.shared if shared.id != file.id]
-    return found, _described(connection, keys, found, others), keys
+        found = belongings(connection, found.keys | more, files)
+        others = copies(connection, found.keys, found.own)
+    return found, _described(connection, found, others)
 
 
-def _described(
-    connection: sqlite3.Connection, keys: set[Key], found: Belongings, others: list[Copy]
-) -> Forgetting:
+def _described(connection: sqlite3.Connection, found: Belongings, others: list[Copy]) -> Forgetting:
     own = id_list(found.own)
-    sessions = session_ids(connection, keys)
+    sessions = session_ids(connection, found.keys)
     rows = connection.execute(
         "select s.session_key, s.title, x.root,"
         " (select count(*) from messages m where m.session_id = s.id)"
@@ -161,19 +155,19 @@ def _described(
 # -- the transaction -----------------------------------------------------------------------------
 
 
-def _remove(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -> None:
+def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
     batch = Batch(connection, now())
     try:
-        _note(connection, keys, found)
-        for root, key in keys:
+        _note(connection, found)
+        for root, key in found.keys:
             connection.execute(
                 "delete from tasks where list_key = ?1 and source_id in"
                 " (select id from sources where coalesce(?2, root) = root)",
                 (key, root),
             )
         for file in found.shared:
-            mine = frozenset(key for root, key in keys if root in (None, file.root))
+            mine = frozenset(key for root, key in found.keys if root in (None, file.root))
             if file.is_log:
                 _blank_lines(connection, batch, file, mine)
             else:
@@ -190,16 +184,14 @@ def _remove(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -
         raise
 
 
-def _note(connection: sqlite3.Connection, keys: set[Key], found: Belongings) -> None:
+def _note(connection: sqlite3.Connection, found: Belongings) -> None:
     """Write the rows of `forgotten`, as pending until the file is free of traces."""
-    rows: list[tuple[str | None, str | None, str | None]] = [
-        (key, None, root) for root, key in keys
-    ]
-    rows += [(key, path, root) for root, path, key in found.places]
+    stones = {Stone(key, None, root) for root, key in found.keys} | found.stones
     connection.executemany(
-        "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
-        f" values (?, ?, ?, '{now()}', 1) on conflict do update set is_pending = 1",
-        sorted(rows, key=str),
+        "insert into forgotten (session_key, path, root, content_length, content_hash,"
+        f" forgotten_at, is_pending) values (?, ?, ?, ?, ?, '{now()}', 1)"
+        " on conflict do update set is_pending = 1",
+        ((*stone[:3], *(stone.content or (None, None))) for stone in sorted(stones, key=str)),
     )
 
 

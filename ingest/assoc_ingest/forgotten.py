@@ -10,7 +10,9 @@ its path gives to it is left alone before it is opened. Other conversations shar
 - of a document, the records that name it are left out, and its bytes are not archived: like those
   of a private one, they are known by their hash only.
 
-A fork that repeats lines of a forgotten conversation is another conversation, and is read.
+A copy that lies elsewhere is left alone, too, wherever nothing in its path tells whose it is: see
+`returned`. A fork that repeats lines of a forgotten conversation is another conversation, and is
+read.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
 
-from .model import Claim, Issue, Line, Record, Source, Team, Transcript
+from .model import Checkpoint, Claim, Issue, Line, Record, Source, Team, Transcript
 from .tail import MAX_LINE
 
 LEFT_OUT = "left out: it names a forgotten conversation"
@@ -36,14 +40,49 @@ def is_unique_key(session_key: str) -> bool:
     return _UUID.fullmatch(session_key) is not None
 
 
+class Content(NamedTuple):
+    """What a file is known by, wherever it lies: its length, and a fingerprint of so many bytes."""
+
+    length: int
+    fingerprint: bytes
+
+
+def content_of(checkpoint: Checkpoint) -> Content | None:
+    """Return what the bytes before a checkpoint are known by; None for no byte."""
+    if not checkpoint.offset:
+        return None
+    marker = checkpoint.head_hash + checkpoint.tail_hash + checkpoint.prefix_crc.to_bytes(4)
+    return Content(checkpoint.offset, blake2b(marker, digest_size=16).digest())
+
+
+class Stone(NamedTuple):
+    """What a row of `forgotten` names: a conversation, or a place that it may have belonged to."""
+
+    session_key: str | None
+    path: str | None
+    root: str | None
+    content: Content | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """The rows of `forgotten`; without any, nothing is left out."""
 
+    stones: tuple[Stone, ...] = ()
     keys: frozenset[tuple[str | None, str]] = frozenset()
     """(root, session key); a root of None means all."""
-    places: frozenset[tuple[str | None, str]] = field(default_factory=frozenset)
+    places: frozenset[tuple[str | None, str]] = frozenset()
     """(root, path)"""
+
+    @classmethod
+    def of(cls, stones: Iterable[Stone]) -> Forgotten:
+        """Return what these rows name."""
+        stones = tuple(stones)
+        return cls(
+            stones,
+            frozenset((s.root, s.session_key) for s in stones if s.path is None and s.session_key),
+            frozenset((s.root, s.path) for s in stones if s.path is not None),
+        )
 
     def keys_in(self, root: str) -> frozenset[str]:
         """Return the keys of the conversations that are forgotten in a root."""
@@ -53,21 +92,28 @@ class Forgotten:
         """Is this file not to be opened?"""
         if not self.keys and not self.places:
             return False
-        parts = path.split("/")
-        above = {"/".join(parts[: count + 1]) for count in range(len(parts))}
-        if any(place in (None, root) and name in above for place, name in self.places):
+        above = places_above(path)
+        if any((root, name) in self.places or (None, name) in self.places for name in above):
             return True
-        return is_of(claim, parts, self.keys_in(root))
+        return is_of(claim, path.split("/"), self.keys_in(root))
+
+
+def places_above(path: str) -> set[str]:
+    """Return a path with all directories that lead to it."""
+    parts = path.split("/")
+    return {"/".join(parts[: count + 1]) for count in range(len(parts))}
 
 
 def load(connection: sqlite3.Connection | None) -> Forgotten:
     """Read what is forgotten; nothing, where there is no database yet."""
     if connection is None:
         return Forgotten()
-    rows = connection.execute("select root, session_key, path from forgotten").fetchall()
-    return Forgotten(
-        frozenset((root, key) for root, key, path in rows if path is None),
-        frozenset((root, path) for root, key, path in rows if path is not None),
+    rows = connection.execute(
+        "select session_key, path, root, content_length, content_hash from forgotten"
+    )
+    return Forgotten.of(
+        Stone(key, path, root, None if fingerprint is None else Content(length, fingerprint))
+        for key, path, root, length, fingerprint in rows
     )
 
 
@@ -102,8 +148,19 @@ def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
     """
     if claim.session_key is not None:
         return claim.session_key in keys
+    return any(start in keys for start in _uuids(parts))
+
+
+def owners(claim: Claim, parts: Iterable[str]) -> list[str]:
+    """Return the conversations that a path gives the file to, in every root; mostly one or none."""
+    if claim.session_key is not None:
+        return [claim.session_key] if is_unique_key(claim.session_key) else []
+    return _uuids(parts)
+
+
+def _uuids(parts: Iterable[str]) -> list[str]:
     starts = (part[:_UUID_LENGTH].lower() for part in parts)
-    return any(start in keys and is_unique_key(start) for start in starts)
+    return [start for start in starts if is_unique_key(start)]
 
 
 def log_without(

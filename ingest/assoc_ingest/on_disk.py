@@ -14,10 +14,11 @@ from pathlib import Path
 
 from . import display
 from .discover import Found, Root, Walk, walk
-from .forgotten import Forgotten, load
-from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
-from .reading import is_odd
+from .forgotten import load
+from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
+from .reading import Work, is_odd
 from .replay import claim_of
+from .returned import Originals
 from .sources import SOURCES
 from .store import known_files
 from .tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
@@ -58,7 +59,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
     """Compare the checksums of all files that are not gone with the files themselves."""
     seen = OnDisk()
     broken = {id_ for (id_,) in connection.execute(_BROKEN)}
-    forgotten = load(connection)
+    is_forgotten = _recogniser(connection)
     roots = connection.execute("select id, kind, root from sources order by id").fetchall()
     for source_id, kind, place in roots:
         if kind not in SOURCES:
@@ -66,7 +67,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
         path = Path(place)
         if path.is_dir():
             known = {file.path: file for file in known_files(connection, source_id)}
-            _compare_root(Root(SOURCES[kind], path), known, forgotten, broken, seen, advance)
+            _compare_root(Root(SOURCES[kind], path), known, is_forgotten, broken, seen, advance)
         else:
             seen.missing_roots.append(place)
     return seen
@@ -75,7 +76,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
 def _compare_root(
     root: Root,
     known: dict[str, KnownFile],
-    forgotten: Forgotten,
+    is_forgotten: Callable[[Root, Found, Claim], bool],
     broken: set[int],
     seen: OnDisk,
     advance: Advance,
@@ -85,7 +86,7 @@ def _compare_root(
         file = known.pop(found.path, None)
         if file is None:
             claim = root.source.claim(found.parts)
-            if claim is not None and not forgotten.covers(str(root.path), found.path, claim):
+            if claim is not None and not is_forgotten(root, found, claim):
                 seen.changed.append(found.location)
         elif file.gone_at is not None:
             seen.changed.append(found.location)
@@ -98,6 +99,19 @@ def _compare_root(
         if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable or ()]
+
+
+def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
+    """Return what says whether a sync leaves a file alone because it is forgotten."""
+    forgotten = load(connection)
+    originals = Originals(forgotten.stones)
+
+    def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
+        if forgotten.covers(str(root.path), found.path, claim):
+            return True
+        return originals.of(Work(root, 0, found, claim, None)) is not None
+
+    return is_forgotten
 
 
 def _compare_file(

@@ -23,11 +23,12 @@ from .discover import (
     apart,
     walk,
 )
-from .forgotten import Forgotten
+from .forgotten import Forgotten, owners
 from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .reading import Work
+from .returned import Home, Returned, sort_out
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
 
@@ -43,6 +44,9 @@ class Plan:
     work: list[Work] = field(default_factory=list)
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
     forgotten: Forgotten = field(default_factory=Forgotten)
+    homes: set[Home] = field(default_factory=set)
+    """The forgotten conversations that lie in the roots."""
+    returned: Returned = field(default_factory=Returned)
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""
     is_doubtful: bool = False
@@ -78,6 +82,7 @@ def make_plan(
                 files = known_files(connection, source_id, place)
                 known.update((file.path, file) for file in files)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
+    plan.work, plan.returned = sort_out(connection, plan.forgotten, plan.work, plan.homes)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
         plan.is_doubtful = is_new_link or _may_have_moved(connection, plan)
@@ -126,7 +131,10 @@ def _plan_root(
             report.files_seen += 1
             continue
         claim = root.source.claim(found.parts)
-        if claim is None or plan.forgotten.covers(str(root.path), path, claim):
+        if claim is None:
+            continue
+        if plan.forgotten.covers(str(root.path), path, claim):
+            plan.homes.update((str(root.path), key) for key in owners(claim, found.parts))
             continue
         report.files_seen += 1
         forgotten = plan.forgotten.keys_in(str(root.path))

@@ -27,6 +27,7 @@ from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import Opened, Part, Step, read
 from .rebuild import is_due, rebuild_into
+from .returned import note
 from .roots import find_roots
 from .sources import SOURCES
 from .when import now
@@ -184,6 +185,7 @@ def _carry_out(
     is_stopped: Callable[[], bool] | None,
 ) -> None:
     progress = progress or (lambda done, total: None)
+    note(connection, plan.returned)
     moved = match_moved(plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)

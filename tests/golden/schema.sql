@@ -10,7 +10,9 @@ CREATE INDEX files_project on files (project_id);
 CREATE INDEX files_session on files (session_id);
 CREATE INDEX files_subagent on files (subagent_id) where subagent_id is not null;
 CREATE INDEX files_team on files (team_id) where team_id is not null;
-CREATE UNIQUE INDEX forgotten_key on forgotten (coalesce(session_key, ''), coalesce(path, ''), coalesce(root, ''));
+CREATE UNIQUE INDEX forgotten_key on forgotten (
+    coalesce(session_key, ''), coalesce(path, ''), coalesce(root, ''), coalesce(content_hash, x'')
+);
 CREATE INDEX hook_events_session on hook_events (session_id) where session_id is not null;
 CREATE INDEX hook_events_session_key on hook_events (session_key) where session_key is not null;
 CREATE INDEX hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
@@ -192,7 +194,7 @@ CREATE TABLE forgotten (
     path text,
     root text,
     forgotten_at text not null,
-    is_pending integer not null,
+    is_pending integer not null, content_hash blob /* fingerprint of the file that was forgotten, 16 bytes: of its length, its first and last KiB and its checksum */, content_length integer /* bytes that the fingerprint is of; a copy has as many, and a log begins with them */,
     check (session_key is not null or path is not null)
 ) strict;
 CREATE TABLE hook_events (
