@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -437,6 +438,44 @@ def test_a_project_is_forgotten_with_all_its_conversations(
     assert shell("sync", "--full") == 0
     assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {THIRD}
     assert traces(shell.database) == []
+
+
+def _in_projects(home: Path, *paths: str) -> dict[str, str]:
+    """Write a conversation in each of these directories; return its key by the directory."""
+    keys = {}
+    for number, path in enumerate(paths):
+        keys[path] = f"{number:08x}-1111-4222-8333-444455556666"
+        line = user(f"in {path}", f"u{number}", cwd=path, sessionId=keys[path])
+        directory = re.sub("[^A-Za-z0-9]", "-", path)
+        write(home, f"projects/{directory}/{keys[path]}.jsonl", line)
+    return keys
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_whole_path_means_what_lies_there_and_nothing_else(
+    there: bool, place: Path, shell: Shell
+) -> None:
+    """Not what begins with it, what ends with it, nor what lies in it."""
+    others = ("/srv/shop-two", "/mnt/srv/shop", "/srv/shop/till", "/srv/Shop-Old")
+    keys = _in_projects(place / "home", *others, *(["/srv/shop"] if there else []))
+    assert shell("sync", str(place / "home")) == 0
+    for name in ("/srv/shop", "/srv/shop/"):
+        code = shell("forget", "--project", name, "--json")
+        assert code == (0 if there else 1)
+        there = False  # by then it is gone
+    assert "list projects" in shell.err
+    left = {row["session_key"] for row in dump(shell.database)["sessions"]}
+    assert left == {keys[path] for path in others}
+
+
+def test_a_whole_path_is_no_part_of_the_only_project(place: Path, shell: Shell) -> None:
+    _in_projects(place / "home", "/srv/shop-two")
+    assert shell("sync", str(place / "home")) == 0
+    before = dump(shell.database)
+    assert shell("forget", "--project", "/srv/shop") == 1
+    assert shell("forget", "--project", "/srv/shop", "--dry-run") == 1
+    assert_same(dump(shell.database), before)
+    assert shell("forget", "--project", "shop-tw") == 0
 
 
 def test_a_key_that_several_roots_use_has_to_be_told_apart(place: Path, shell: Shell) -> None:

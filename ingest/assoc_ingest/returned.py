@@ -33,7 +33,7 @@ from .forgotten import (
     owners,
     places_above,
 )
-from .model import LOG, Checkpoint, Claim
+from .model import LOG, UNREAD, Checkpoint, Claim
 from .reading import Work
 from .store import KEYED_KINDS, Batch, known_file
 from .tail import CHUNK, Prefix, open_regular, read_at, resume
@@ -77,23 +77,26 @@ class Originals:
         if not lengths:
             return {}
         named = owners(claim, path.split("/"))
-        return {
-            stone.content: stone
+        found = [
+            stone
             for length in lengths
             for stone in self._by_length[length]
-            if stone.content is not None
-            and (stone.path == path or claim.kind not in KEYED_KINDS)
+            if (stone.path == path or claim.kind not in KEYED_KINDS)
             and all(owner in (stone.path or "").lower() for owner in named)
-        }
+        ]
+        found.sort(key=lambda stone: stone.path == path)  # of equal ones, that at the same path
+        return {stone.content: stone for stone in found if stone.content is not None}
 
     def of(self, work: Work) -> Stone | None:
         """Return what a file on the disk is a copy of, None if it is none or cannot be read."""
-        is_log = work.root.source.shape(work.claim) == LOG
+        shape = work.root.source.shape(work.claim)
+        if shape == UNREAD:
+            return None
         originals = self.fitting(
             work.claim,
             work.found.path,
             work.found.size,
-            is_log=is_log,
+            is_log=shape == LOG,
             read=work.known.checkpoint.offset if work.known is not None else 0,
         )
         if not originals:
