@@ -41,6 +41,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "tool_calls": ("file_id", "byte_offset", "block"),
     "tasks": ("source_id", "list_key", "task_key"),
     "teams": ("source_id", "key"),
+    "agents": ("source_id", "project_key", "agent_key"),
     "plans": ("file_id",),
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
@@ -55,6 +56,7 @@ _NOT_COMPARED = {
     },
     "projects": {"is_worktree", "on_disk", "head_branch", "is_dirty"},
     "teams": {"gone_at"},
+    "agents": {"gone_at"},
     "tasks": {"gone_at"},
     "inbox_items": {"gone_at"},
     "plans": {"modified_at"},
@@ -302,7 +304,8 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
     """Rows and issues cover stretches that never overlap; what is left are objects or blanks."""
     place = file["path"]
     stretches = set()
-    for table in ("messages", "tool_calls", "usage", "links", "issues"):
+    tables = {"messages", "tool_calls", "usage", "links", "line_extras", "issues"}
+    for table in tables.intersection(_tables(connection)):  # an old database lacks some
         stretches |= {
             tuple(row)
             for row in connection.execute(
