@@ -42,6 +42,8 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "prompts": {"sort_desc": "timestamp"},
     "links": {"sort_desc": "timestamp"},
     "line_extras": {"sort_desc": "id", "size": 50},
+    "git_changes": {"facets": ["project_id"]},
+    "git_branches": {"facets": ["project_id"]},
     "issues": {"sort_desc": "id"},
     "sync_runs": {"sort_desc": "id"},
     "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},

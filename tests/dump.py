@@ -45,8 +45,11 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "plans": ("file_id",),
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
-# Tables that tell of syncs, of a price list or of what is left out, and not of files.
-_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices", "forgotten"}
+# Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.
+_OF_SYNCS = {
+    *("sync_runs", "task_changes", "archive", "prices", "forgotten"),
+    *("git_changes", "git_branches"),
+}
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
     "sources": {"first_synced_at", "last_synced_at", "gone_at"},
@@ -54,7 +57,10 @@ _NOT_COMPARED = {
         *("first_seen_at", "last_synced_at", "gone_at", "mtime", "mtime_ns", "ctime_ns"),
         *("inode", "device", "generation"),
     },
-    "projects": {"is_worktree", "on_disk", "head_branch", "is_dirty"},
+    "projects": {
+        *("is_worktree", "on_disk", "head_branch", "is_dirty"),
+        *("git_seen_at", "change_count"),
+    },
     "teams": {"gone_at"},
     "agents": {"gone_at"},
     "tasks": {"gone_at"},

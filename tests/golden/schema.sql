@@ -216,6 +216,23 @@ CREATE TABLE forgotten (
     is_pending integer not null,
     check (session_key is not null or path is not null)
 ) strict;
+CREATE TABLE git_branches (
+    id integer primary key,
+    name text not null,
+    is_current integer not null,
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,
+    unique (project_id, name)
+) strict;
+CREATE TABLE git_changes (
+    id integer primary key,
+    path text not null,
+    status text not null,
+    letter text not null,
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,
+    unique (project_id, path, status)
+) strict;
 CREATE TABLE hook_events (
     id integer primary key,
     event text,
@@ -399,7 +416,7 @@ CREATE TABLE projects (
     session_count integer not null default 0,
     last_activity_at text,
     parent_id integer references projects (id) on delete set null,
-    source_id integer not null references sources (id) on delete cascade,
+    source_id integer not null references sources (id) on delete cascade, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */,
     unique (source_id, key)
 ) strict;
 CREATE TABLE prompts (
