@@ -11,6 +11,7 @@ select
     s.tool_call_count,
     s.output_tokens,
     r.kind as source,
+    a.name as agent,
     s.started_at,
     s.git_branch,
     s.kind,
@@ -20,6 +21,7 @@ select
 from sessions s
 join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id
+left join agents a on a.id = s.agent_id
 where (coalesce(:all, '') <> '' or (s.kind in ('main', 'background') and s.message_count > 0))
   and (
     coalesce(:project, '') = ''

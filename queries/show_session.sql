@@ -22,6 +22,7 @@ select
     s.agent_version,
     s.kind,
     s.permission_mode,
+    a.name as agent,
     o.session_key as forked_from,
     l.session_key as linked_session,
     r.kind as source,
@@ -31,6 +32,7 @@ select
 from sessions s
 join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id
+left join agents a on a.id = s.agent_id
 left join sessions o on o.id = s.forked_from
 left join sessions l on l.id = s.linked_session_id
 where s.session_key = :session_key

@@ -41,11 +41,15 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "tool_calls": ("file_id", "byte_offset", "block"),
     "tasks": ("source_id", "list_key", "task_key"),
     "teams": ("source_id", "key"),
+    "agents": ("source_id", "project_key", "agent_key"),
     "plans": ("file_id",),
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
-# Tables that tell of syncs, of a price list or of what is left out, and not of files.
-_OF_SYNCS = {"sync_runs", "task_changes", "archive", "prices", "forgotten"}
+# Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.
+_OF_SYNCS = {
+    *("sync_runs", "task_changes", "archive", "prices", "forgotten"),
+    *("git_changes", "git_branches"),
+}
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
     "sources": {"first_synced_at", "last_synced_at", "gone_at"},
@@ -53,8 +57,12 @@ _NOT_COMPARED = {
         *("first_seen_at", "last_synced_at", "gone_at", "mtime", "mtime_ns", "ctime_ns"),
         *("inode", "device", "generation"),
     },
-    "projects": {"is_worktree", "on_disk", "head_branch", "is_dirty"},
+    "projects": {
+        *("is_worktree", "on_disk", "head_branch", "is_dirty"),
+        *("git_seen_at", "change_count"),
+    },
     "teams": {"gone_at"},
+    "agents": {"gone_at"},
     "tasks": {"gone_at"},
     "inbox_items": {"gone_at"},
     "plans": {"modified_at"},
@@ -302,7 +310,8 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
     """Rows and issues cover stretches that never overlap; what is left are objects or blanks."""
     place = file["path"]
     stretches = set()
-    for table in ("messages", "tool_calls", "usage", "links", "issues"):
+    tables = {"messages", "tool_calls", "usage", "links", "line_extras", "issues"}
+    for table in tables.intersection(_tables(connection)):  # an old database lacks some
         stretches |= {
             tuple(row)
             for row in connection.execute(

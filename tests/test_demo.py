@@ -50,7 +50,7 @@ def test_every_piece_of_it_can_be_read(story: sqlite3.Connection) -> None:
         *("projects", "sessions", "subagents", "messages", "tool_calls", "responses", "tasks"),
         *("task_dependencies", "task_changes", "todos", "teams", "team_members", "inbox_items"),
         *("plans", "plan_lines", "documents", "prompts", "hook_events", "links"),
-        *("file_snapshots", "tool_result_files", "active_sessions"),
+        *("file_snapshots", "tool_result_files", "active_sessions", "agents", "line_extras"),
     ],
 )
 def test_it_has_something_for_every_table(story: sqlite3.Connection, table: str) -> None:

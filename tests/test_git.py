@@ -2,50 +2,508 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.dump import assert_same, check, connect, dump
+from tests.shell import Shell
+from tests.writing import SESSION, user, write
 
 from assoc_ingest import git
+from assoc_ingest.compact import compact
+from assoc_ingest.forget import forget
+from assoc_ingest.git import Branch, Change
+from assoc_ingest.prune import prune_gone
+from assoc_ingest.rebuild import rebuild
+from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.targets import Target
+from assoc_ingest.verify import verify
 
 pytestmark = pytest.mark.skipif(not git.is_installed(), reason="git is not installed")
 
+ASK = SyncOptions(git=True)
+TREE = "20e50a07feffafe7699bf38ff4027a606f406eaa"
+"""The tree of the first commit: one file, a.txt."""
 
-def run(directory: Path, *arguments: str) -> None:
+
+def run(directory: Path, *arguments: str | bytes) -> None:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     subprocess.run(["git", "-C", directory, *identity, *arguments], check=True, capture_output=True)
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    run(tmp_path, "init", "-b", "trunk")
-    (tmp_path / "a.txt").write_text("one\n")
-    run(tmp_path, "add", ".")
-    run(tmp_path, "commit", "-m", "first")
-    return tmp_path
+    place = tmp_path / "garden"
+    place.mkdir()
+    run(place, "init", "-b", "trunk")
+    (place / "a.txt").write_text("one\n")
+    run(place, "add", ".")
+    run(place, "commit", "-m", "first")
+    return place
+
+
+def looked_at(directory: Path) -> git.GitFacts:
+    facts = git.look_at(str(directory))
+    assert facts is not None
+    return facts
+
+
+# -- what git says -------------------------------------------------------------------------------
 
 
 def test_a_clean_repository_has_a_branch(repository: Path) -> None:
-    assert git.look_at(str(repository)) == git.GitFacts("trunk", is_dirty=False)
+    facts = looked_at(repository)
+    assert facts == git.GitFacts("trunk", 0, (), (Branch("trunk", True),))
+    assert not facts.is_dirty
 
 
 def test_a_changed_and_a_new_file_make_it_dirty(repository: Path) -> None:
     (repository / "new.txt").write_text("two\n")
-    assert git.look_at(str(repository)) == git.GitFacts("trunk", is_dirty=True)
+    facts = looked_at(repository)
+    assert (facts.branch, facts.is_dirty) == ("trunk", True)
+
+
+def test_every_change_has_its_status_and_letter(repository: Path) -> None:
+    for name in ("deleted", "renamed", "staged", "twice", "link"):
+        (repository / name).write_text(f"{name} has some text\n" * 9)
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    run(repository, "rm", "deleted")
+    run(repository, "mv", "renamed", "? new name")
+    for name in ("staged", "twice"):
+        (repository / name).write_text("other\n")
+        run(repository, "add", name)
+    (repository / "twice").write_text("other again\n")
+    (repository / "a.txt").unlink()
+    (repository / "link").unlink()
+    (repository / "link").symlink_to("staged")
+    (repository / "added").write_text("added\n")
+    run(repository, "add", "added")
+    (repository / "sub").mkdir()
+    (repository / "sub" / "untracked").write_text("x")
+    facts = looked_at(repository)
+    assert sorted(facts.changes) == [
+        Change("? new name", "staged", "R"),
+        Change("a.txt", "unstaged", "D"),
+        Change("added", "staged", "A"),
+        Change("deleted", "staged", "D"),
+        Change("link", "unstaged", "T"),
+        Change("staged", "staged", "M"),
+        Change("sub/", "untracked", "?"),
+        Change("twice", "staged", "M"),
+        Change("twice", "unstaged", "M"),
+    ]
+    assert facts.change_count == 9
+
+
+def test_a_conflict_is_unmerged(repository: Path) -> None:
+    run(repository, "checkout", "-b", "side")
+    (repository / "a.txt").write_text("side\n")
+    run(repository, "commit", "-am", "side")
+    run(repository, "checkout", "trunk")
+    (repository / "a.txt").write_text("trunk\n")
+    run(repository, "commit", "-am", "trunk")
+    with pytest.raises(subprocess.CalledProcessError):
+        run(repository, "merge", "side")
+    assert looked_at(repository).changes == (Change("a.txt", "unstaged", "U"),)
+
+
+def test_a_renamed_file_whose_old_name_looks_like_an_entry(repository: Path) -> None:
+    (repository / "? fake").write_text("some text that is long enough to be found again\n" * 9)
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    run(repository, "mv", "? fake", "real")
+    assert looked_at(repository).changes == (Change("real", "staged", "R"),)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_odd_names_are_kept_as_text(repository: Path) -> None:
+    names = [b"with\nline\tand space ", b"\xff\xfe", "\u00fc\u4e2d".encode(), b'"quoted"']
+    for name in names:
+        Path(os.fsdecode(os.fsencode(repository) + b"/" + name)).write_text("x")
+    found = {change.path for change in looked_at(repository).changes}
+    assert found == {"with\nline\tand space ", "\\xff\\xfe", "\u00fc\u4e2d", '"quoted"'}
+
+
+def test_all_branches_are_listed_the_current_one_first(repository: Path) -> None:
+    for name in ("alpha", "zeta/one"):
+        run(repository, "branch", name)
+    run(repository, "checkout", "zeta/one")
+    assert looked_at(repository).branches == (
+        Branch("zeta/one", True),
+        Branch("alpha", False),
+        Branch("trunk", False),
+    )
 
 
 def test_a_detached_head_has_no_branch(repository: Path) -> None:
     run(repository, "checkout", "--detach")
-    assert git.look_at(str(repository)) == git.GitFacts(None, is_dirty=False)
+    facts = looked_at(repository)
+    assert (facts.branch, facts.branches) == (None, (Branch("trunk", False),))
+
+
+def test_a_repository_without_a_commit_has_a_branch_to_be(tmp_path: Path) -> None:
+    run(tmp_path, "init", "-b", "trunk")
+    (tmp_path / "a.txt").write_text("one\n")
+    facts = looked_at(tmp_path)
+    assert (facts.branch, facts.branches) == ("trunk", ())
+    assert facts.changes == (Change("a.txt", "untracked", "?"),)
+
+
+def test_of_a_directory_in_a_repository_only_its_own_changes_count(repository: Path) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "tracked").write_text("x")
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    (repository / "a.txt").write_text("two\n")
+    assert looked_at(repository / "sub").changes == ()
+    (repository / "sub" / "tracked").write_text("y")
+    assert looked_at(repository / "sub").changes == (Change("sub/tracked", "unstaged", "M"),)
 
 
 def test_a_directory_without_repository_says_nothing(tmp_path: Path) -> None:
     assert git.look_at(str(tmp_path)) is None
 
 
-def test_a_hostile_configuration_starts_nothing(repository: Path, tmp_path: Path) -> None:
+# -- limits --------------------------------------------------------------------------------------
+
+
+def test_of_very_many_changes_some_are_kept_and_all_counted(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "MOST_ENTRIES", 5)
+    for number in range(30):
+        (repository / f"new {number:02d}").write_text("x")
+    facts = looked_at(repository)
+    assert facts.change_count == 30
+    assert [change.path for change in facts.changes] == [f"new {number:02d}" for number in range(5)]
+
+
+def test_an_answer_of_any_length_is_read_up_to_a_limit(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(300):
+        (repository / f"{number:03d}{'x' * 40}").write_text("x")
+    monkeypatch.setattr(git, "_MOST_BYTES", 5000)
+    facts = looked_at(repository)
+    assert 50 < facts.change_count < 300
+    assert {len(change.path) for change in facts.changes} == {43}, "no name is cut"
+
+
+def test_a_git_that_takes_too_long_is_ended_with_all_that_it_started(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nsleep 1000 &\nsleep 1000\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(git, "_SECONDS", 1)
+    before = set(threading.enumerate())
+    assert git.look_at(str(repository)) is None
+    assert (tmp_path / "started").exists()
+    for reader in set(threading.enumerate()) - before:
+        reader.join(60)  # it reads as long as anyone holds the other end
+        assert not reader.is_alive()
+
+
+# -- what git may not do -------------------------------------------------------------------------
+
+
+def filtered(repository: Path, setting: str) -> Callable[[str], None]:
+    def plant(program: str) -> None:
+        run(repository, "config", setting, program)
+        name = setting.removeprefix("filter.").rpartition(".")[0]
+        (repository / ".git" / "info").mkdir(exist_ok=True)
+        (repository / ".git" / "info" / "attributes").write_text(f"* filter={name}\n")
+        (repository / "a.txt").write_text("two\n")
+
+    return plant
+
+
+def included(repository: Path) -> Callable[[str], None]:
+    def plant(program: str) -> None:
+        other = repository / ".git" / "other"
+        other.write_text(f'[filter "far"]\n\tclean = {program}\n')
+        run(repository, "config", "include.path", str(other))
+        (repository / ".gitattributes").write_text("* filter=far\n")
+        (repository / "a.txt").write_text("two\n")
+
+    return plant
+
+
+def hooked(repository: Path) -> Callable[[str], None]:
+    def plant(program: str) -> None:
+        hook = repository / ".git" / "hooks" / "post-index-change"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\n{program}\n")
+        hook.chmod(0o755)
+        os.utime(repository / "a.txt", (1, 1))
+
+    return plant
+
+
+def partial_clone(repository: Path) -> Callable[[str], None]:
+    def plant(program: str) -> None:
+        run(repository, "config", "core.sshCommand", program)
+        run(repository, "config", "extensions.partialClone", "origin")
+        run(repository, "config", "core.repositoryFormatVersion", "1")
+        run(repository, "config", "remote.origin.url", "ssh://example.invalid/x")
+        run(repository, "config", "remote.origin.promisor", "true")
+        run(repository, "config", "protocol.ssh.allow", "always")
+        tree = repository / ".git" / "objects" / TREE[:2] / TREE[2:]
+        tree.unlink(missing_ok=True)
+
+    return plant
+
+
+def configured(repository: Path, setting: str) -> Callable[[str], None]:
+    return lambda program: run(repository, "config", setting, program)
+
+
+PROGRAMS = {
+    "a file system monitor": lambda place: configured(place, "core.fsmonitor"),
+    "a filter": lambda place: filtered(place, "filter.evil.clean"),
+    "a filter that stays": lambda place: filtered(place, "filter.evil.process"),
+    "a filter with a strange name": lambda place: filtered(place, "filter.e.v-I.l.clean"),
+    "a filter in another file": included,
+    "a hook": hooked,
+    "the other side of a partial clone": partial_clone,
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_hostile_repository_starts_nothing(kind: str, repository: Path, tmp_path: Path) -> None:
+    """What git alone would start, by the same question, is not started."""
     witness = tmp_path / "started"
-    run(repository, "config", "core.fsmonitor", f"touch {witness}")
-    assert git.look_at(str(repository)) is not None
+    PROGRAMS[kind](repository)(f"touch {witness}")
+    subprocess.run(["git", "-C", repository, "status"], check=False, capture_output=True)
+    assert witness.exists(), "git alone starts it"
+    witness.unlink()
+    PROGRAMS[kind](repository)(f"touch {witness}")
+    facts = git.look_at(str(repository))
     assert not witness.exists()
+    assert facts is None or facts.branch == "trunk"
+
+
+def test_a_filter_that_cannot_be_switched_off_is_a_reason_not_to_look(
+    repository: Path, tmp_path: Path
+) -> None:
+    witness = tmp_path / "started"
+    with (repository / ".git" / "config").open("a") as file:
+        file.write(f'[filter "evil=x"]\n\tclean = touch {witness}\n')
+    (repository / ".gitattributes").write_text("* filter=evil=x\n")
+    (repository / "a.txt").write_text("two\n")
+    subprocess.run(["git", "-C", repository, "status"], check=False, capture_output=True)
+    assert witness.exists(), "git alone starts it"
+    witness.unlink()
+    (repository / "a.txt").write_text("three\n")
+    assert git.look_at(str(repository)) is None
+    assert not witness.exists()
+
+
+def test_a_program_called_git_in_the_project_is_not_started(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = tmp_path / "started"
+    (repository / "git").write_text(f"#!/bin/sh\ntouch {witness}\n")
+    (repository / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert looked_at(repository).branch == "trunk"
+    assert not witness.exists()
+
+
+def test_nothing_is_written_into_a_repository(repository: Path) -> None:
+    os.utime(repository / "a.txt", (1, 1))  # git alone would note that in its index
+    before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
+    assert looked_at(repository).changes == ()
+    assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
+
+
+def test_the_repository_of_another_user_is_left_alone(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "_KEPT_VARIABLES", ("GIT_TEST_ASSUME_DIFFERENT_OWNER",))
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert git.look_at(str(repository)) is None
+
+
+def test_variables_that_name_another_repository_are_ignored(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook of git that starts a sync passes them on."""
+    run(tmp_path, "init", "-b", "elsewhere")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert looked_at(repository) == git.GitFacts("trunk", 0, (), (Branch("trunk", True),))
+
+
+# -- what the database keeps ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(repository: Path, tmp_path: Path) -> Path:
+    """A home of Claude Code with one session in the repository."""
+    claude = tmp_path / "claude"
+    write(claude, f"projects/-garden/{SESSION}.jsonl", user("hello", cwd=str(repository)))
+    return claude
+
+
+def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
+    connection = connect(database)
+    try:
+        return [tuple(row) for row in connection.execute(statement)]
+    finally:
+        connection.close()
+
+
+CHANGES = "select path, status, letter from git_changes order by path, status"
+BRANCHES = "select name, is_current from git_branches order by name"
+
+
+def test_a_sync_that_asks_git_replaces_what_it_said(
+    repository: Path, home: Path, fresh: Callable[[], Path]
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    sync(database, [home])
+    assert rows(database, CHANGES) == rows(database, BRANCHES) == []
+    sync(database, [home], ASK)
+    assert rows(database, CHANGES) == [("new.txt", "untracked", "?")]
+    assert rows(database, BRANCHES) == [("trunk", 1)]
+    state = "select head_branch, git_branch, is_dirty, change_count from projects"
+    assert rows(database, state) == [("trunk", "trunk", 1, 1)]
+    run(repository, "checkout", "-b", "other")
+    (repository / "new.txt").unlink()
+    (repository / "a.txt").write_text("two\n")
+    sync(database, [home])
+    assert rows(database, CHANGES) == [("new.txt", "untracked", "?")], "nobody asked"
+    sync(database, [home], ASK)
+    assert rows(database, CHANGES) == [("a.txt", "unstaged", "M")]
+    assert rows(database, BRANCHES) == [("other", 1), ("trunk", 0)]
+    seen = "select distinct seen_at from git_changes union select git_seen_at from projects"
+    assert len(rows(database, seen)) == 1
+    check(database, home)
+
+
+def test_what_git_said_of_a_project_that_left_the_disk_stays_with_its_time(
+    repository: Path, home: Path, tmp_path: Path, fresh: Callable[[], Path]
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    sync(database, [home], ASK)
+    before = rows(database, "select * from git_changes union all select * from git_changes")
+    repository.rename(tmp_path / "unmounted")
+    sync(database, [home], ASK)
+    assert rows(database, "select on_disk from projects") == [(0,)]
+    assert rows(database, "select * from git_changes union all select * from git_changes") == before
+
+
+def test_what_git_said_stays_when_it_does_not_answer(
+    repository: Path, home: Path, fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    sync(database, [home], ASK)
+    with monkeypatch.context() as patched:
+        patched.setattr(git, "_SECONDS", 0)
+        sync(database, [home], ASK)
+    assert rows(database, CHANGES) == [("new.txt", "untracked", "?")]
+
+
+def test_nothing_stays_of_a_repository_that_is_none_any_more(
+    repository: Path, home: Path, tmp_path: Path, fresh: Callable[[], Path]
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    sync(database, [home], ASK)
+    (repository / ".git").rename(tmp_path / "no longer")
+    sync(database, [home], ASK)
+    assert rows(database, CHANGES) == rows(database, BRANCHES) == []
+    assert rows(database, "select git_seen_at, change_count from projects") == [(None, None)]
+
+
+def test_projects_with_one_directory_are_asked_once(
+    repository: Path, home: Path, tmp_path: Path, fresh: Callable[[], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    chats = tmp_path / "ccinsights"
+    write(chats, "projects.json", {str(repository): {"id": "a1", "name": "G", "worktrees": {}}})
+    (repository / "new.txt").write_text("x")
+    asked: list[str] = []
+    look_at = git.look_at
+    monkeypatch.setattr(git, "look_at", lambda path: asked.append(path) or look_at(path))
+    database = fresh()
+    sync(database, [home, chats], ASK)
+    assert asked == [str(repository)]
+    assert rows(database, "select count(distinct project_id), count(*) from git_changes") == [
+        (2, 2)
+    ]
+
+
+def test_rebuilding_verifying_and_compacting_leave_it_alone(
+    repository: Path, home: Path, fresh: Callable[[], Path]
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    sync(database, [home], ASK)
+    assert verify(database).findings == []
+    tables = ("projects", "git_changes", "git_branches")
+    before = [rows(database, f"select * from {table}") for table in tables]
+    assert all(before)
+    rebuild(database)
+    compact(database)
+    assert [rows(database, f"select * from {table}") for table in tables] == before
+    plain = fresh()
+    sync(plain, [home])
+    assert_same({**dump(plain), "projects": []}, {**dump(database), "projects": []})
+
+
+@pytest.mark.parametrize("way", ["prune", "forget"])
+def test_it_goes_with_the_last_session_of_its_project(
+    way: str, repository: Path, home: Path, fresh: Callable[[], Path]
+) -> None:
+    database = fresh()
+    (repository / "new.txt").write_text("x")
+    write(home, "projects/-other/9f000000-0000-4000-8000-000000000001.jsonl", user("stays"))
+    sync(database, [home], ASK)
+    assert rows(database, CHANGES) != []
+    if way == "prune":
+        (home / f"projects/-garden/{SESSION}.jsonl").unlink()
+        sync(database, [home])
+        prune_gone(database, None, dry_run=False)
+    else:
+        target = Target(SESSION)
+        forget(database, target, with_copies=False, dry_run=False, announce=lambda _: None)
+    assert rows(database, CHANGES) == rows(database, BRANCHES) == []
+    assert rows(database, "select count(*) from projects") == [(1,)]
+    check(database)
+
+
+def test_without_a_git_to_ask_a_sync_says_so(
+    home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert shell("sync", str(home), "--git") == 2
+    assert shell.err == (
+        "Error: There is no git on this machine to ask. Install it, or leave out --git.\n"
+    )
+    assert not shell.database.exists()
+
+
+def test_the_question_what_is_not_committed_is_answered(
+    repository: Path, home: Path, shell: Shell
+) -> None:
+    (repository / "new.txt").write_text("x")
+    assert shell("sync", str(home), "--git") == 0
+    assert shell("query", "git_changes", "-p", "project", "garden", "--json") == 0
+    (row,) = shell.json("query", "git_changes", "-p", "project", "garden", "--json")  # type: ignore[misc]
+    asked = ("project", "status", "letter", "path", "changes_of_project", "branch")
+    assert [row[key] for key in asked] == ["garden", "untracked", "?", "new.txt", 1, "trunk"]
+    assert shell.json("query", "git_changes", "-p", "project", "elsewhere", "--json") == []

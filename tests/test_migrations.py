@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.child import Child, usual_seconds
-from tests.dump import assert_same, check, dump
+from tests.dump import Dump, assert_same, check, dump
 from tests.pieces import Killed, killed_at
 
 from assoc_ingest import database as databases
@@ -29,6 +29,7 @@ else:
 
 HERE = Path(__file__).parent
 DEMO = sorted((HERE / "demo").iterdir())
+NOT_ARCHIVED = ("chorus:config.json",)
 RELEASED = sorted((HERE / "golden" / "databases").glob("*.db.zst"))
 
 pytestmark = pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name[:-7])
@@ -61,6 +62,15 @@ def migrate(database: Path) -> None:
         pass
 
 
+def archived(shown: Dump) -> Dump:
+    """Return what comes from archived files; the names of agents come from a configuration."""
+    kept = {
+        table: [row for row in found if not str(row.get("file_id")).endswith(NOT_ARCHIVED)]
+        for table, found in shown.items()
+    }
+    return {**kept, "files": [], "prices": [], "agents": []}
+
+
 def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
     assert applied(old) != sql.migration_names()
     with pytest.raises(databases.DatabaseError, match="made by an older version"):
@@ -78,7 +88,7 @@ def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]
     rebuild(old)
     check(old)
     ours, theirs = dump(old), dump(new)
-    assert_same({**ours, "files": [], "prices": []}, {**theirs, "files": [], "prices": []})
+    assert_same(archived(ours), archived(theirs))
     assert len(ours["files"]) == len(theirs["files"]) > 30
 
 

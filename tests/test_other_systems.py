@@ -1,7 +1,8 @@
 """The homes of TheAssociate, Chorus, Cortex and CC-Insights: what their golden cases do not show.
 
 Which directories are homes, what becomes of a document that is caught half-written, of a secret,
-of a home that is missing today, and of times without a zone; and the replay of hook events.
+of a home that is missing today, of an agent that is no longer listed, and of times without a zone;
+which call a result without an id answers; and the replay of hook events.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta, timezone
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.cases import SOURCES as CASES
 from tests.cases import home_of
 from tests.dump import assert_same, check, connect, dump
 from tests.faults.damage import assert_storable
+from tests.shell import Shell
 
 from assoc_ingest import archive
 from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
 from assoc_ingest.model import LOG, Line, Message, Transcript
+from assoc_ingest.prune import prune_gone
+from assoc_ingest.rebuild import rebuild
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.associate import folded_directory
 from assoc_ingest.sources.ccinsights import CCInsights
 from assoc_ingest.sync import sync
+from assoc_ingest.verify import verify
 from assoc_ingest.when import MACHINE, utc
 
 CHORUS = "chorus/a-conversation-in-a-worktree"
@@ -394,6 +400,242 @@ def test_a_removed_file_of_events_leaves_no_active_sessions(
 )
 def test_every_encoding_of_a_directory_is_the_same(names: tuple[str, ...]) -> None:
     assert len({folded_directory(name) for name in names}) == 1
+
+
+# -- agents --------------------------------------------------------------------------------------
+
+AGENTS = "chorus/every-field-of-the-format"
+LISTED = "select name, is_general, gone_at is not null from agents order by agent_key"
+HELD = (
+    "select s.session_key, a.name from sessions s left join agents a on a.id = s.agent_id"
+    " order by s.session_key"
+)
+
+
+def rewritten(path: Path, change: Callable[[Any], None]) -> None:
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def test_a_conversation_is_held_with_an_agent(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    sync(database, [home])
+    assert rows(
+        database,
+        "select a.name, a.path, a.is_general, a.type, a.description, p.name from agents a"
+        " join projects p on p.id = a.project_id order by a.agent_key",
+    ) == [
+        ("Chorus", None, 1, None, None, "Orchard"),
+        (
+            "Pruner", "/srv/orchard/.claude/agents/pruner.md", 0, "claude-kind",
+            "Cuts what is dead.", "Orchard",
+        ),
+        (
+            "Deep reader", "/srv/orchard/.claude/agents/reader.md", 0, "openai-research", None,
+            "Orchard",
+        ),
+    ]  # fmt: skip
+    assert rows(database, HELD) == [("conv-basic-2", "Pruner"), ("conv-full-1", "Pruner")]
+
+
+def test_lists_and_the_view_of_messages_name_the_agent(tmp_path: Path, shell: Shell) -> None:
+    home = home_of(AGENTS, tmp_path)
+    assert shell("sync", str(home)) == 0
+    (session,) = cast("list[dict[str, object]]", shell.json("list", "sessions", "--json"))
+    assert (session["session_key"], session["agent"]) == ("conv-full-1", "Pruner")
+    shown = cast("dict[str, Any]", shell.json("show", "conv-full-1", "--json"))
+    assert shown["session"]["agent"] == "Pruner"
+    assert shell("show", "conv-full-1") == 0
+    assert "with Pruner" in shell.out
+    assert rows(shell.database, "select distinct agent from conversation") == [("Pruner",)]
+
+
+def test_an_agent_without_a_configuration_is_named_by_its_directory(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    hidden = (home / "config.json").rename(tmp_path / "config.json")
+    listed = home / "sessions" / "WS-aa01" / "ag-pruner-2" / "conversations.json"
+    listed.write_text('{"conversations":[]}')
+    sync(database, [home])
+    assert rows(database, HELD) == [("conv-full-1", "ag-pruner-2")]
+    hidden.rename(home / "config.json")
+    sync(database, [home])
+    assert rows(database, HELD) == [("conv-full-1", "Pruner")]
+    check(database, home)
+    oracle = fresh()
+    sync(oracle, [home])
+    assert_same(dump(database), dump(oracle))
+
+
+def test_an_agent_that_is_no_longer_listed_keeps_its_name(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    config = home / "config.json"
+    sync(database, [home])
+    whole = config.read_text()
+    rewritten(config, lambda value: value["workspaces"][0]["agents"].pop(1))
+    sync(database, [home])
+    assert rows(database, LISTED) == [("Chorus", 1, 0), ("Pruner", 0, 1), ("Deep reader", 0, 0)]
+    assert rows(database, HELD)[0] == ("conv-basic-2", "Pruner")
+    config.unlink()
+    sync(database, [home])
+    assert [gone for _, _, gone in rows(database, LISTED)] == [1, 1, 1]
+    config.write_text(whole)
+    sync(database, [home])
+    assert [gone for _, _, gone in rows(database, LISTED)] == [0, 0, 0]
+    check(database, home)
+
+
+def test_an_agent_of_whom_nothing_speaks_any_more_is_pruned(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    sync(database, [home])
+    (home / "config.json").unlink()
+    sync(database, [home])
+    prune_gone(database, None, dry_run=False)
+    assert rows(database, "select name, file_id from agents") == [("ag-pruner-2", None)]
+    oracle = fresh()
+    sync(oracle, [home])
+    assert_same(dump(database), dump(oracle))
+    shutil.rmtree(home / "sessions" / "WS-aa01")
+    (home / "sessions" / "w" / "g").mkdir(parents=True)
+    (home / "sessions" / "w" / "g" / "conversations.json").write_text('{"conversations":[]}')
+    sync(database, [home])
+    prune_gone(database, None, dry_run=False)
+    assert rows(database, "select name from agents") == []
+    check(database, home)
+
+
+def test_a_conversation_that_moves_to_another_agent_is_held_with_that_one(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    place = home / "sessions" / "WS-aa01"
+    (place / "ag-pruner-2" / "conversations.json").unlink()
+    sync(database, [home])
+    (place / "ag-pruner-2").rename(place / "ag-research-3")
+    sync(database, [home])
+    assert rows(database, HELD) == [("conv-full-1", "Deep reader")]
+    check(database, home)
+    prune_gone(database, None, dry_run=False)
+    oracle = fresh()
+    sync(oracle, [home])
+    assert_same(dump(database), dump(oracle))
+
+
+def test_the_same_agent_in_two_workspaces_is_two(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+
+    def add(value: Any) -> None:
+        value["workspaces"].append({**value["workspaces"][0], "id": "other", "name": "Other"})
+
+    rewritten(home / "config.json", add)
+    sync(database, [home])
+    statement = (
+        "select p.name, count(s.id) from agents a join projects p on p.id = a.project_id"
+        " left join sessions s on s.agent_id = a.id"
+        " where a.agent_key = 'ag-pruner-2' group by p.name order by p.name"
+    )
+    assert rows(database, statement) == [("Orchard", 2), ("Other", 0)]
+
+
+# -- results without an id -----------------------------------------------------------------------
+
+CALLS = (
+    "select c.name, c.status, m.tool_text from tool_calls c"
+    " left join messages m on m.id = c.result_id order by c.byte_offset, c.block"
+)
+
+
+def chorus_call(name: str, second: int, identity: str | None = None) -> dict[str, object]:
+    line = {"uuid": f"c{second}", "type": "tool_use", "content": f"Using tool: {name}"}
+    named: dict[str, object] = {"toolName": name, "toolInput": {}}
+    moment = f"2026-01-05T10:00:{second:02d}.000Z"
+    return {**line, **named, "timestamp": moment, **({"toolUseId": identity} if identity else {})}
+
+
+def chorus_result(
+    text: str, second: int, identity: str | None = None, **more: object
+) -> dict[str, object]:
+    line = {"uuid": f"r{second}", "type": "tool_result", "content": text}
+    moment = f"2026-01-05T10:00:{second:02d}.000Z"
+    return {**line, "timestamp": moment, **({"toolUseId": identity} if identity else {}), **more}
+
+
+READ, GREP = chorus_call("Read", 1), chorus_call("Grep", 2)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([READ, chorus_result("one", 2), chorus_result("more", 3)], [("Read", "ok", "one")]),
+        (
+            [READ, GREP, chorus_result("g", 3), chorus_result("r", 4)],
+            [("Read", "ok", "r"), ("Grep", "ok", "g")],
+        ),
+        (
+            [READ, GREP, chorus_result("r", 3, toolName="Read")],
+            [("Read", "ok", "r"), ("Grep", "pending", None)],
+        ),
+        (
+            [chorus_call("Read", 1, "t1"), chorus_result("bad", 2, isToolError=True)],
+            [("Read", "error", "bad")],
+        ),
+        (
+            [
+                READ,
+                chorus_call("Grep", 2, "t2"),
+                chorus_result("r", 3),
+                chorus_result("g", 4, "t2"),
+            ],
+            [("Read", "ok", "r"), ("Grep", "ok", "g")],
+        ),
+        ([chorus_result("too soon", 0), READ], [("Read", "pending", None)]),
+    ],
+    ids=["one", "the last open", "by name", "of a call with an id", "by id", "before its call"],
+)
+def test_a_result_without_an_id_answers_the_last_open_call(
+    lines: list[dict[str, object]],
+    expected: list[tuple[object, ...]],
+    fresh: Callable[[], Path],
+    tmp_path: Path,
+) -> None:
+    whole, grown, home = fresh(), fresh(), tmp_path / "home"
+    path = home / "sessions" / "w1" / "g1" / "k1-messages.jsonl"
+    path.parent.mkdir(parents=True)
+    (path.parent / "conversations.json").write_text('{"conversations":[]}')
+    for line in lines:
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        sync(grown, [home])
+    sync(whole, [home])
+    assert rows(whole, CALLS) == expected
+    assert_same(dump(grown), dump(whole))
+    assert verify(whole).findings == []
+    rebuild(grown)
+    assert_same(dump(grown), dump(whole))
+
+
+def test_blocks_in_a_content_are_calls_and_results(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, home = fresh(), home_of(AGENTS, tmp_path)
+    sync(database, [home])
+    assert rows(database, CALLS) == [
+        ("Read", "error", "tree nine: dead"),
+        ("Glob", "ok", "nine.pruned"),
+        ("Grep", "ok", "branch four is rotten"),
+    ]
+    said = "select kind, coalesce(text, tool_text) from messages where uuid = 'u-blocks-07'"
+    assert rows(database, said) == [
+        ("text", "I look twice."),
+        ("tool_use", '{"pattern":"rotten"}'),
+        ("tool_result", "branch four is rotten"),
+    ]
 
 
 # -- reading on ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from . import model
+from . import answers, model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
@@ -113,6 +113,9 @@ class Comparison:
     def finish(self) -> list[Difference]:
         """Return where the rows differ: the first place of each table that does."""
         found = [self._difference] if self._difference is not None else []
+        if model.UnmatchedResult in self._filled:
+            place = f"u.byte_offset << {_PLACE_BITS} | u.block"
+            answers.pair(self._scratch, self._known.id, place)
         for kind, table in _TABLES.items():
             difference = self._compare_table(kind, table)
             if difference is not None:

@@ -6,10 +6,11 @@ that bear on it, so each step first finds what a change can reach, and then deri
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
 3. queued prompts: one that was delivered is a copy of the row that delivered it;
-4. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
-5. responses: one row per API response, from the best of its lines in all files;
-6. references between stores: text keys become ids (`joins`);
-7. sessions and projects: titles, times, counts, paths.
+4. tool results that do not say which call they answer find it (`answers`);
+5. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
+6. responses: one row per API response, from the best of its lines in all files;
+7. references between stores: text keys become ids (`joins`);
+8. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.
 
 Sets of ids that a step hands to the next lie in temporary tables named `touched_*`.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import copies, joins, lists, projects, responses, sessions, subagents
+from . import agents, answers, copies, joins, lists, projects, responses, sessions, subagents
 from .touched import TEMPORARY, Touched, fill, id_list
 
 
@@ -32,6 +33,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     affected = copies.refresh_copies(connection, touched)
     copies.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
+    answers.refresh_answers(connection)
     lists.refresh_lists(connection, touched)
     sessions.refresh_summaries(connection)
     subagents.refresh_subagents(connection)
@@ -39,6 +41,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     responses.refresh_tokens(connection)
     joins.refresh_references(connection, touched)
     sessions.refresh_sessions(connection, touched)
+    agents.refresh_agents(connection)
     projects.refresh_projects(connection, touched)
     joins.refresh_places(connection, touched)
 

@@ -10,6 +10,7 @@ import os
 import sqlite3
 
 from . import git
+from .when import now
 
 
 def look_at_projects(connection: sqlite3.Connection) -> None:
@@ -32,16 +33,48 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
 
 
 def ask_git(connection: sqlite3.Connection) -> None:
-    """Note which branch each project on this disk is on, and whether it is clean."""
+    """Note what git says of each project on this disk: branches, and what differs from them.
+
+    Where it does not answer, what it said last stays, with its time. Where there is no longer a
+    repository, nothing stays.
+    """
     rows = connection.execute("select id, path from projects where on_disk = 1").fetchall()
-    facts = [(git.look_at(path), project_id) for project_id, path in rows if git.is_installed()]
+    facts = {path: git.look_at(path) for path in dict.fromkeys(path for _, path in rows)}
+    seen_at = now()
     connection.execute("begin immediate")
-    connection.executemany(
-        "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1, is_dirty = ?2"
-        " where id = ?3",
-        (
-            (fact.branch if fact else None, fact.is_dirty if fact else None, project_id)
-            for fact, project_id in facts
-        ),
-    )
+    for project_id, path in rows:
+        fact = facts[path]
+        connection.execute(
+            "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
+            " is_dirty = ?2 where id = ?3",
+            (fact.branch if fact else None, fact.is_dirty if fact else None, project_id),
+        )
+        if fact is not None:
+            _replace(connection, project_id, fact, seen_at)
+        elif not git.is_repository(path):
+            _replace(connection, project_id, None, None)
     connection.execute("commit")
+
+
+def _replace(
+    connection: sqlite3.Connection, project_id: int, fact: git.GitFacts | None, seen_at: str | None
+) -> None:
+    """Make the changes and branches of a project those that git has just listed."""
+    for table in ("git_changes", "git_branches"):
+        connection.execute(f"delete from {table} where project_id = ?", (project_id,))
+    connection.execute(
+        "update projects set git_seen_at = ?, change_count = ? where id = ?",
+        (seen_at, fact.change_count if fact else None, project_id),
+    )
+    if fact is None:
+        return
+    connection.executemany(  # two names may be one text: a byte, and what stands for it
+        "insert into git_changes (path, status, letter, project_id, seen_at)"
+        " values (?, ?, ?, ?, ?) on conflict do nothing",
+        [(*change, project_id, seen_at) for change in fact.changes],
+    )
+    connection.executemany(
+        "insert into git_branches (name, is_current, project_id, seen_at)"
+        " values (?, ?, ?, ?) on conflict do nothing",
+        [(*branch, project_id, seen_at) for branch in fact.branches],
+    )

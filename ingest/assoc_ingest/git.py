@@ -1,39 +1,99 @@
-"""What git says of a project's directory: the branch that is checked out, and whether it is clean.
+"""What git says of a project's directory: what is checked out, what differs, which branches exist.
 
-Asked only on request (`sync --git`), one bounded call a directory. A repository's own configuration
-can name programs that git starts, so what could start one is switched off: the file system monitor,
-hooks, and looking into submodules. Git itself refuses directories that belong to another user.
+Asked only on request (`sync --git`). A repository may have been written by somebody else, and its
+configuration can name programs that git starts. So whatever could start one is switched off:
+
+- the file system monitor, hooks, the pager, and looking into submodules;
+- filters. They can be switched off by name only, so git is asked first which there are. If the
+  command line cannot say one of the names, the repository is not looked at;
+- fetching the objects that a partial clone lacks, which starts what connects to the other side.
+
+The variables of git's own environment are not passed on: when a hook has started this program, they
+name another repository. Git itself refuses directories that belong to another user.
+
+An answer is limited in time, in bytes and in entries.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
 
-_SECONDS = 5
-_ARGUMENTS = (
+MOST_ENTRIES = 1000
+"""Changes and branches of one project that are kept."""
+
+_SECONDS = 5.0
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_FILTERS = 100
+_SAFE = (
+    "--no-pager",
     "--no-optional-locks",
     "-c",
     "core.fsmonitor=false",
     "-c",
     f"core.hooksPath={os.devnull}",
+)
+_STATUS = (
     "status",
     "--porcelain=v2",
+    "-z",
     "--branch",
+    "--no-ahead-behind",
     "--untracked-files=normal",
     "--ignore-submodules=all",
+    "--",
+    ".",
 )
-_BRANCH = "# branch.head "
+_BRANCHES = (
+    "for-each-ref",
+    "--sort=refname",
+    "--sort=-HEAD",  # first, however many there are
+    f"--count={MOST_ENTRIES}",
+    "--format=%(HEAD)%(refname:short)",
+    "refs/heads/",
+)
+_KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+_HEAD = "# branch.head "
+
+
+class Change(NamedTuple):
+    """A file that differs: staged, unstaged or untracked, and the letter that git gives it."""
+
+    path: str
+    status: str
+    letter: str
+
+
+class Branch(NamedTuple):
+    """A branch, and whether it is checked out in the directory that was asked about."""
+
+    name: str
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
 class GitFacts:
-    """The branch that is checked out (None when detached), and whether anything differs from it."""
+    """The branch that is checked out (None when detached), what differs from it, all branches."""
 
     branch: str | None
-    is_dirty: bool
+    change_count: int
+    """Entries that git listed; of these, `changes` has the first."""
+    changes: tuple[Change, ...] = ()
+    branches: tuple[Branch, ...] = ()
+
+    @property
+    def is_dirty(self) -> bool:
+        """Does anything differ from what is checked out?"""
+        return self.change_count > 0
 
 
 def is_installed() -> bool:
@@ -41,24 +101,145 @@ def is_installed() -> bool:
     return shutil.which("git") is not None
 
 
+def is_repository(directory: str) -> bool:
+    """Does a directory, or one above it, have a repository?"""
+    path = Path(directory)
+    return any(os.path.lexists(place / ".git") for place in (path, *path.parents))
+
+
 def look_at(directory: str) -> GitFacts | None:
-    """Return what git says of a directory, None if it says nothing in time.
+    """Return what git says of a directory, None if it says nothing in time, or nothing safely.
 
     `directory` is an absolute path of a directory that exists.
     """
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        answer = subprocess.run(  # noqa: S603
-            ["git", "-C", directory, *_ARGUMENTS],  # noqa: S607
-            capture_output=True,
-            timeout=_SECONDS,
-            check=True,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        ).stdout.decode("utf-8", "replace")
-    except (OSError, subprocess.SubprocessError):
+    if not is_repository(directory):
         return None
-    lines = answer.split("\n")
-    heads = [line.removeprefix(_BRANCH) for line in lines if line.startswith(_BRANCH)]
-    branch = heads[0] if heads and heads[0] != "(detached)" else None
-    return GitFacts(branch, any(line and not line.startswith("#") for line in lines))
+    deadline = time.monotonic() + _SECONDS
+    without_filters = _without_filters(directory, deadline)
+    if without_filters is None:
+        return None
+    status = _ask(directory, (*without_filters, *_STATUS), deadline)
+    branches = _ask(directory, _BRANCHES, deadline)
+    if status is None or branches is None:
+        return None
+    entries = _entries(status, "\0")
+    heads = [entry.removeprefix(_HEAD) for entry in entries if entry.startswith(_HEAD)]
+    changes = list(_changes(entries))
+    return GitFacts(
+        heads[0] if heads and heads[0] != "(detached)" else None,
+        len(changes),
+        tuple(changes[:MOST_ENTRIES]),
+        tuple(Branch(line[1:], line[0] == "*") for line in _entries(branches, "\n") if line),
+    )
+
+
+# -- what git may not do -------------------------------------------------------------------------
+
+
+def _without_filters(directory: str, deadline: float) -> list[str] | None:
+    """Return arguments that switch off every filter there is; None if not all can be."""
+    answer = _ask(directory, ("config", "--list", "-z", "--name-only"), deadline)
+    if answer is None or len(answer) > _MOST_BYTES:
+        return None
+    keys = answer.decode("utf-8", "surrogateescape").split("\0")
+    names = {key.split(".", 1)[1].rpartition(".")[0] for key in keys if key.startswith("filter.")}
+    if len(names) > _MOST_FILTERS or any("=" in name or "\n" in name for name in names):
+        return None
+    return [
+        argument
+        for name in sorted(names)
+        for setting in ("clean=", "smudge=", "process=", "required=false")
+        for argument in ("-c", f"filter.{name}.{setting}")
+    ]
+
+
+def _environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT_VARIABLES
+    }
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",  # versions that do not know the line above
+    }
+
+
+def _ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | None:
+    """Return what git prints, None if it fails or takes too long.
+
+    Of an answer that is too long it is one byte more than is read of it.
+    """
+    try:
+        process = subprocess.Popen(  # noqa: S603
+            ["git", "-C", directory, *_SAFE, *arguments],  # noqa: S607
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    answer: list[bytes] = []
+    # A thread, for whoever else holds the pipe can keep a read waiting when git is dead.
+    reader = threading.Thread(target=_read, args=(process.stdout, answer), daemon=True)
+    try:
+        reader.start()
+        reader.join(max(0.0, deadline - time.monotonic()))
+        if not answer:
+            return None
+        if len(answer[0]) > _MOST_BYTES:
+            return answer[0]
+        return answer[0] if process.wait(max(0.0, deadline - time.monotonic())) == 0 else None
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        _end(process)
+
+
+def _read(pipe: IO[bytes] | None, answer: list[bytes]) -> None:
+    if pipe is not None:
+        with pipe:
+            answer.append(pipe.read(_MOST_BYTES + 1))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, with all that it has started."""
+    if process.returncode is None:
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+
+
+# -- what git says -------------------------------------------------------------------------------
+
+
+def _entries(answer: bytes, end: str) -> list[str]:
+    """Return the whole entries of an answer; bytes that are no text are escaped like `\\xff`."""
+    return answer.decode("utf-8", "backslashreplace").split(end)[:-1]
+
+
+def _changes(entries: Iterable[str]) -> Iterator[Change]:
+    """Yield what the entries of a status say: of a file that is staged and changed again, two."""
+    following = iter(entries)
+    for entry in following:
+        kind = entry[:2]
+        if kind == "? ":
+            yield Change(entry[2:], "untracked", "?")
+        elif kind == "u ":
+            yield Change(entry.split(" ", 10)[-1], "unstaged", "U")
+        elif kind in ("1 ", "2 "):
+            path = entry.split(" ", 8 if kind == "1 " else 9)[-1]
+            for status, letter in zip(("staged", "unstaged"), entry[2:4], strict=True):
+                if letter != ".":
+                    yield Change(path, status, letter)
+        if kind == "2 ":
+            next(following, None)  # the name that it had before, which may look like anything

@@ -47,6 +47,8 @@ class Claim:
     project_directory: str | None = None
     workflow: str | None = None
     team_key: str | None = None
+    named_agent: str | None = None
+    """Key of the application's agent with whom the conversation is held, see `Agent`."""
     parts: tuple[str, ...] = ()
     """The path itself, relative to the root, for a source whose records repeat parts of it."""
     is_doubtful: bool = False
@@ -124,6 +126,33 @@ class ToolCall(NamedTuple):
     byte_offset: int
     byte_length: int
     block: int
+
+
+class UnmatchedResult(NamedTuple):
+    """A tool result that does not say which call it answers.
+
+    `name` is the tool that it names, if it does. Which call it answers follows from all lines
+    before it, so the database finds it out (`answers`).
+    """
+
+    name: str | None
+    is_error: int
+    timestamp: str | None
+    byte_offset: int
+    block: int
+
+
+class LineExtra(NamedTuple):
+    """What a line, or a document as a whole, states beside what has a row or a column.
+
+    `extra` is a JSON object as text.
+    """
+
+    type: str
+    timestamp: str | None
+    extra: str
+    byte_offset: int
+    byte_length: int
 
 
 class Usage(NamedTuple):
@@ -269,7 +298,7 @@ class Link(NamedTuple):
 class SessionEntry(NamedTuple):
     """What a list, a registry or a sidecar states about a session, beside its transcript.
 
-    `kind` is index, registry, job, conversation, chat or meta.
+    `kind` is index, registry, job, conversation, chat or meta. `extra` is JSON text.
     """
 
     session_key: str
@@ -295,11 +324,26 @@ class SessionEntry(NamedTuple):
     cost_usd: float | None = None
     context_tokens: int | None = None
     context_window: int | None = None
+    agent_key: str | None = None
+    extra: str | None = None
     byte_offset: int = 0
 
 
+class Agent(NamedTuple):
+    """A named agent of an application, as its configuration lists it. `extra` is JSON text."""
+
+    name: str
+    type: str | None
+    description: str | None
+    path: str | None
+    is_general: int | None
+    extra: str | None
+    agent_key: str
+    project_key: str
+
+
 class ProjectEntry(NamedTuple):
-    """A project or worktree that a program's own list names."""
+    """A project or worktree that a program's own list names. `extra` is JSON text."""
 
     key: str
     name: str | None
@@ -307,6 +351,7 @@ class ProjectEntry(NamedTuple):
     parent_key: str | None = None
     is_worktree: int | None = None
     git_branch: str | None = None
+    extra: str | None = None
 
 
 class Task(NamedTuple):
@@ -365,7 +410,7 @@ class Team(NamedTuple):
 
 
 class TeamMember(NamedTuple):
-    """A member of a team. `subscriptions` is a JSON array."""
+    """A member of a team. `subscriptions` is a JSON array, `extra` a JSON object."""
 
     name: str | None
     agent_type: str | None
@@ -379,6 +424,7 @@ class TeamMember(NamedTuple):
     plan_mode_required: int | None
     is_active: int | None
     agent_id: str | None
+    extra: str | None = None
 
 
 class InboxItem(NamedTuple):
@@ -425,7 +471,7 @@ class PlanLine(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A note, a memory, a session summary or a ticket.
+    """A note, a memory, a session summary or a ticket. `extra` is JSON text.
 
     The store fills `modified_at` from the file's stat where the document states no time.
     """
@@ -439,6 +485,7 @@ class Document(NamedTuple):
     modified_at: str | None = None
     ordinal: int = 0
     project_key: str | None = None
+    extra: str | None = None
 
 
 class Prompt(NamedTuple):
@@ -536,6 +583,8 @@ class LineType(NamedTuple):
 Record = (
     Message
     | ToolCall
+    | UnmatchedResult
+    | LineExtra
     | Usage
     | Transcript
     | WorkingDirectory
@@ -546,6 +595,7 @@ Record = (
     | Summary
     | Link
     | SessionEntry
+    | Agent
     | ProjectEntry
     | Task
     | TaskDependency

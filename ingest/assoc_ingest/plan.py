@@ -197,7 +197,7 @@ def match_moved(plan: Plan) -> set[int]:
 def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
     # Rows that are kept by key say whose they are: the same list of another agent is another list.
     place = claim.parts if claim.kind in KEYED_KINDS else None
-    return root.path, claim.kind, claim.session_key, claim.agent_key, place
+    return root.path, claim.kind, claim.session_key, claim.agent_key, claim.named_agent, place
 
 
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:

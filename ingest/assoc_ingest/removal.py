@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import archive
+from . import agents, archive
 from .touched import Touched, id_list
 from .writers import CLEARED
 
@@ -54,6 +54,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
         archive.clear(connection, file_id)
         for table in ("tasks", "inbox_items"):
             connection.execute(f"delete from {table} where file_id = ?", (file_id,))
+        agents.remove_file(connection, file_id)
         connection.execute(  # as the name of its directory alone tells of a team
             "update teams set name = key, description = null, created_at = null,"
             " lead_agent_key = null, lead_session_key = null, lead_session_id = null,"

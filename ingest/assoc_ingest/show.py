@@ -241,6 +241,7 @@ def _header(conversation: Conversation, look: Look) -> Iterator[str]:
         [
             text.get("project"),
             text.get("git_branch"),
+            f"with {text['agent']}" if "agent" in text else "",
             ", ".join(conversation.models),
             display.span(text.get("started_at"), text.get("ended_at")),
         ],

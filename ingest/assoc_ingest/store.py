@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from . import archive, keyed, model
+from . import agents, answers, archive, keyed, model
 from .archive import Frame
 from .derive import refresh
 from .discover import Found, Place, stored_path
@@ -98,8 +98,11 @@ class Batch:
         self._files: dict[int, OpenFile] = {}
         self._touched = Touched()
         self.connection.execute("begin immediate")
-        (last,) = self.connection.execute("select max(id) from messages").fetchone()
+        (last, unmatched) = self.connection.execute(
+            "select (select max(id) from messages), exists (select 1 from unmatched_results)"
+        ).fetchone()
         self._first_id = self._next_id = (last or 0) + 1
+        self._has_unmatched = bool(unmatched)
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -319,6 +322,7 @@ class Batch:
         )
         for file_id in ids:
             keyed.mark_file_gone(self.connection, file_id, self.now)
+            agents.mark_file_gone(self.connection, file_id, self.now)
         self._touched.files.update(ids)
 
     # -- records ---------------------------------------------------------------------------------
@@ -378,6 +382,9 @@ class Batch:
             )
             items = by_type.pop(model.InboxItem, [])
             keyed.apply_inbox(self.connection, file.id, file.team_id, items, self.now)
+        if file.claim.kind in agents.LISTING_KINDS and file.prefix is not None:
+            listed = by_type.pop(model.Agent, [])
+            agents.apply_agents(self.connection, file.id, file.source_id, listed, self.now)
         for team in _of(model.Team, by_type):
             self.connection.execute(
                 "update teams set name = ?, description = ?, created_at = ?, lead_agent_key = ?,"
@@ -448,6 +455,8 @@ class Batch:
         if file.id in self._calling:  # halves of a call meet in the table, not among what waits
             self._flush()
         self._calling.add(file.id)
+        if self._has_unmatched:
+            answers.take_back(self.connection, file.id)
         rows = self._pending.setdefault(model.ToolCall, [])
         references = (file.id, file.session_id, file.subagent_id)
         for call in calls:

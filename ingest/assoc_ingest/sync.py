@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import directories
+from . import directories, git
 from .batches import Batches
 from .building import building
 from .database import open_reader, writing
 from .discover import Root, recognised
+from .errors import UsageError
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import Opened, Part, Step, read
@@ -63,12 +64,14 @@ def sync(
 ) -> Report:
     """Bring the database up to date with the roots `paths`, or with all known ones.
 
-    Raises UsageError for a path that is no root, NotFoundError if no home is found, BusyError if
-    another process writes, DatabaseError if the database is not ours, and sqlite3.Error if it
-    cannot be read or written; whatever was committed before stays.
+    Raises UsageError for a path that is no root, or if there is no git to ask, NotFoundError if no
+    home is found, BusyError if another process writes, DatabaseError if the database is not ours,
+    and sqlite3.Error if it cannot be read or written; whatever was committed before stays.
     """
     started = time.monotonic()
     options = options or SyncOptions()
+    if options.git and not git.is_installed():
+        raise UsageError("There is no git on this machine to ask. Install it, or leave out --git.")
     report = Report(started_at=now())
     given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
     if options.dry_run:

@@ -131,6 +131,7 @@ def _message_merge() -> str:
 
 CONTEXT: dict[type, tuple[str, ...]] = {
     model.Message: ("session_id", "subagent_id"),
+    model.LineExtra: ("session_id",),
     model.Link: ("session_id",),
     model.FileSnapshot: ("session_id",),
     model.TeamMember: ("team_id",),
@@ -158,6 +159,10 @@ INSERTS: dict[type, str] = {
         "messages", ("id", "file_id", *CONTEXT[model.Message], *model.Message._fields)
     ),
     model.ToolCall: _tool_call_insert(),
+    model.UnmatchedResult: _of_file(
+        "unmatched_results", model.UnmatchedResult, "on conflict do nothing"
+    ),
+    model.LineExtra: _of_file("line_extras", model.LineExtra, "on conflict do nothing"),
     model.Usage: _of_file("usage", model.Usage, _usage_merge()),
     model.Transcript: _of_file("transcripts", model.Transcript, _transcript_merge()),
     model.WorkingDirectory: _of_file(
@@ -223,6 +228,8 @@ def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ..
 CLEARED = (
     "tool_calls",  # before messages, which they refer to
     "messages",
+    "unmatched_results",
+    "line_extras",
     "usage",
     "transcripts",
     "working_directories",
@@ -251,7 +258,8 @@ CLEARED = (
 )
 """Tables that hold what was read from a file, in the order in which a rewrite empties them.
 
-Tasks and inbox items outlive what their document says now: `keyed` keeps them.
+Tasks and inbox items outlive what their document says now: `keyed` keeps them, `agents` the agents
+of an application.
 """
 
 LINE_COUNT = """

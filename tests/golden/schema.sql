@@ -1,4 +1,6 @@
 CREATE INDEX agent_links_agent on agent_links (agent_key);
+CREATE INDEX agents_file on agents (file_id) where file_id is not null;
+CREATE INDEX agents_project on agents (project_id) where project_id is not null;
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
 CREATE INDEX documents_project_key on documents (project_key) where project_key is not null;
 CREATE INDEX documents_session on documents (session_id) where session_id is not null;
@@ -26,6 +28,7 @@ CREATE INDEX inbox_items_session on inbox_items (session_id) where session_id is
 CREATE INDEX inbox_items_team on inbox_items (team_id) where team_id is not null;
 CREATE UNIQUE INDEX inbox_items_use on inbox_items (file_id, tool_use_id) where tool_use_id is not null;
 CREATE INDEX issues_file on issues (file_id);
+CREATE INDEX line_extras_session on line_extras (session_id) where session_id is not null;
 CREATE UNIQUE INDEX links_key on links (file_id, kind, url, coalesce(session_key, ''));
 CREATE INDEX links_session on links (session_id) where session_id is not null;
 CREATE INDEX links_session_key on links (session_key) where session_key is not null;
@@ -54,10 +57,12 @@ CREATE INDEX responses_session on responses (
     cache_write_1h_tokens, stated_cost_usd
 );
 CREATE INDEX responses_subagent on responses (subagent_id) where subagent_id is not null;
+CREATE INDEX session_entries_agent on session_entries (agent_key) where agent_key is not null;
 CREATE INDEX session_entries_linked on session_entries (linked_session_key) where linked_session_key is not null;
 CREATE INDEX session_entries_linked_id on session_entries (linked_session_id) where linked_session_id is not null;
 CREATE INDEX session_entries_project on session_entries (project_id) where project_id is not null;
 CREATE INDEX session_entries_session on session_entries (session_id);
+CREATE INDEX sessions_agent on sessions (agent_id) where agent_id is not null;
 CREATE INDEX sessions_ended on sessions (ended_at);
 CREATE INDEX sessions_forked on sessions (forked_from) where forked_from is not null;
 CREATE INDEX sessions_key on sessions (session_key);
@@ -117,6 +122,22 @@ CREATE TABLE agent_metas (
     is_fork integer,
     file_id integer not null unique references files (id) on delete cascade
 ) strict;
+CREATE TABLE agents (
+    id integer primary key,
+    name text not null,
+    type text,
+    description text,
+    path text,
+    is_general integer,
+    extra text,
+    agent_key text not null,
+    project_key text not null,
+    gone_at text,
+    project_id integer references projects (id) on delete set null,
+    source_id integer not null references sources (id) on delete cascade,
+    file_id integer references files (id) on delete set null,
+    unique (source_id, project_key, agent_key)
+) strict;
 CREATE TABLE archive (
     id integer primary key,
     file_id integer not null references files (id) on delete cascade,
@@ -139,7 +160,7 @@ CREATE TABLE documents (
     project_id integer references projects (id) on delete set null,
     modified_at text,
     file_id integer not null references files (id) on delete cascade,
-    ordinal integer not null default 0,
+    ordinal integer not null default 0, extra text /* JSON object: what else its file states of it */,
     unique (file_id, ordinal)
 ) strict;
 CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
@@ -197,6 +218,23 @@ CREATE TABLE forgotten (
     is_pending integer not null, content_hash blob /* fingerprint of the file that was forgotten, 16 bytes: of its length, its first and last KiB and its checksum */, content_length integer /* bytes that the fingerprint is of; a copy has as many, and a log begins with them */,
     check (session_key is not null or path is not null)
 ) strict;
+CREATE TABLE git_branches (
+    id integer primary key,
+    name text not null,
+    is_current integer not null,
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,
+    unique (project_id, name)
+) strict;
+CREATE TABLE git_changes (
+    id integer primary key,
+    path text not null,
+    status text not null,
+    letter text not null,
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,
+    unique (project_id, path, status)
+) strict;
 CREATE TABLE hook_events (
     id integer primary key,
     event text,
@@ -250,6 +288,17 @@ CREATE TABLE issues (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null
+) strict;
+CREATE TABLE line_extras (
+    id integer primary key,
+    type text not null,
+    timestamp text,
+    extra text not null,
+    session_id integer references sessions (id) on delete set null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, byte_offset)
 ) strict;
 CREATE TABLE line_types (
     id integer primary key,
@@ -353,7 +402,7 @@ CREATE TABLE project_entries (
     is_worktree integer,
     git_branch text,
     project_id integer references projects (id) on delete set null,
-    file_id integer not null references files (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade, extra text /* JSON object: what else the list states of it */,
     unique (file_id, key)
 ) strict;
 CREATE TABLE projects (
@@ -369,7 +418,7 @@ CREATE TABLE projects (
     session_count integer not null default 0,
     last_activity_at text,
     parent_id integer references projects (id) on delete set null,
-    source_id integer not null references sources (id) on delete cascade,
+    source_id integer not null references sources (id) on delete cascade, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */,
     unique (source_id, key)
 ) strict;
 CREATE TABLE prompts (
@@ -439,7 +488,7 @@ CREATE TABLE session_entries (
     linked_session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
-    byte_offset integer not null,
+    byte_offset integer not null, agent_key text /* the application's agent with whom the conversation is held */, extra text /* JSON object: what else the list, registry or sidecar states of it */,
     unique (file_id, session_key, kind)
 ) strict;
 CREATE TABLE sessions (
@@ -472,7 +521,7 @@ CREATE TABLE sessions (
     forked_from integer references sessions (id) on delete set null,
     linked_session_id integer references sessions (id) on delete set null,
     session_key text not null,
-    source_id integer not null references sources (id) on delete cascade,
+    source_id integer not null references sources (id) on delete cascade, agent_id integer references agents (id) on delete set null /* the application's agent with whom the conversation is held */,
     unique (source_id, session_key)
 ) strict;
 CREATE TABLE sources (
@@ -590,7 +639,7 @@ CREATE TABLE team_members (
     agent_id text,
     team_id integer not null references teams (id) on delete cascade,
     file_id integer not null references files (id) on delete cascade
-) strict;
+, extra text /* JSON object: what else the configuration states of it */) strict;
 CREATE TABLE teams (
     id integer primary key,
     name text not null,
@@ -678,6 +727,16 @@ CREATE TABLE transcripts (
     forked_from_key text,
     time_zone text,
     file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE TABLE unmatched_results (
+    id integer primary key,
+    name text,
+    is_error integer not null,
+    timestamp text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    block integer not null,
+    unique (file_id, byte_offset, block)
 ) strict;
 CREATE TABLE usage (
     id integer primary key,
@@ -904,11 +963,13 @@ select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
     s.title as session,
     p.name as project,
+    g.name as agent,
     a.agent_type as subagent,
     m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
+left join agents g on g.id = s.agent_id
 left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 CREATE VIEW coverage as

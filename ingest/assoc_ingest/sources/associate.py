@@ -30,9 +30,10 @@ The view `active_sessions` replays them as the application does.
 
 **Notes** are `{"id","title","content","projectPath","fileRefs":[{"filePath","lineStart","lineEnd",
 "quote"}],"issueRefs":[{"provider","key","url","title"}],"created","modified"}`, times in
-milliseconds; what they refer to becomes part of their text. **Task snapshots** outlive the tasks:
-`{"teamName","tasks":{"1":{"statusChanges":[{"status","at"}],"snapshot":{...}}}}`, or the inner
-object alone. **Plan links** map plans to sessions, text to text, either way round.
+milliseconds; what they refer to becomes part of their text, and is kept as it is. **Task
+snapshots** outlive the tasks: `{"teamName","updatedAt","tasks":{"1":{"firstSeen","lastSeen",
+"statusChanges":[{"status","at"}],"snapshot":{...}}}}`, or the inner object alone. **Plan links**
+map plans to sessions, text to text, either way round.
 
 `watcher-state.json` (a cursor that may run ahead of what was processed), `ide-settings.json` and
 `hook.js` are left alone.
@@ -60,14 +61,19 @@ from ..model import (
     TaskDependency,
 )
 from .claude_paths import folded
-from .fields import MAX_TEXT, json_text, mapping, name_text, string
+from .fields import bounded_json, json_text, left_over, mapping, name_text, string
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
 _summary = re.compile(r"(.+)-summary-(\d+)\.md").fullmatch
 _session = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").search
+_NOTE_COLUMNS = ("title", "content", "projectPath", "modified")
+_CHANGE = {"status", "at"}
+_TASK_COLUMNS = (
+    *("subject", "description", "status", "owner", "activeForm", "metadata"),
+    *("blocks", "blockedBy"),
+)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
-_LONG_VALUE = 4096  # characters of a value that a payload too large for its column keeps
 
 
 class Associate:
@@ -169,21 +175,10 @@ def _event(reader: Reader, value: JSONObject) -> HookEvent:
         reader.text(value, "source"),
         reader.text(value, "reason"),
         reader.text(value, "tool_name"),
-        _payload(value),
+        bounded_json(value),
         reader.start,
         reader.length,
     )
-
-
-def _payload(value: JSONObject) -> str:
-    text = json_text(value)
-    if len(text) <= MAX_TEXT:
-        return text
-    short = {}
-    for key, item in value.items():
-        inner = json_text(item)
-        short[key] = item if len(inner) <= _LONG_VALUE else f"{inner[:_LONG_VALUE]} ..."
-    return json_text(short)
 
 
 # -- notes and summaries -------------------------------------------------------------------------
@@ -193,6 +188,7 @@ def _note(reader: Reader, value: JSONObject) -> Iterator[Record]:
     content = reader.text(value, "content")
     title = reader.text(value, "title")
     if content is None and title is None:
+        reader.keep(left_over(value))
         return
     references = [_file_reference(item) for item in reader.items(value, "fileRefs")]
     references += [_issue_reference(item) for item in reader.items(value, "issueRefs")]
@@ -206,6 +202,7 @@ def _note(reader: Reader, value: JSONObject) -> Iterator[Record]:
         project_path=path,
         modified_at=reader.time(value, "modified") or reader.time(value, "created"),
         project_key=folded_directory(path) if path else _project_key(reader.claim),
+        extra=left_over(value, _NOTE_COLUMNS),
     )
 
 
@@ -258,10 +255,35 @@ def _snapshot(reader: Reader, value: JSONObject) -> Iterator[Record]:
     tasks = value.get("tasks")
     name = reader.text(value, "teamName") or reader.claim.parts[-1].removesuffix(".json")
     tasks = tasks if isinstance(tasks, dict) and "snapshot" not in tasks else value
+    rest: JSONObject = {}
     for key, entry in tasks.items():
         record = mapping(entry)
         if "snapshot" in record:
             yield from _task(reader, name, key, record)
+            rest[key] = _rest_of_task(key, record)
+        else:
+            rest[key] = entry
+    if tasks is not value:
+        rest = {**value, "tasks": {key: left for key, left in rest.items() if left}}
+    reader.keep(left_over(rest))
+
+
+def _rest_of_task(key: str, record: JSONObject) -> JSONObject:
+    """Return what a record of a task says that the task's own row and its changes do not."""
+    taken = {"snapshot", "subject"}
+    changes = record.get("statusChanges")
+    if isinstance(changes, list) and all(mapping(item).keys() <= _CHANGE for item in changes):
+        taken.add("statusChanges")
+    own = ("id", key)
+    rest = {
+        name: item for name, item in record.items() if name not in taken and (name, item) != own
+    }
+    snapshot = {
+        name: item
+        for name, item in mapping(record.get("snapshot")).items()
+        if name not in _TASK_COLUMNS and (name, item) != own
+    }
+    return {**rest, "snapshot": snapshot} if snapshot else rest
 
 
 def _task(reader: Reader, team: str, key: str, record: JSONObject) -> Iterator[Record]:
@@ -277,11 +299,10 @@ def _task(reader: Reader, team: str, key: str, record: JSONObject) -> Iterator[R
         reader.text(task, "activeForm"),
         json_text(metadata) if isinstance(metadata, dict) else None,
     )
-    for waits, blocker in (("blockedBy", True), ("blocks", False)):
-        others = task.get(waits)
-        for other in others if isinstance(others, list) else []:
-            if isinstance(other, str):
-                yield TaskDependency(team, *((key, other) if blocker else (other, key)))
+    for other in reader.scalars(task, "blockedBy"):
+        yield TaskDependency(team, key, other)
+    for other in reader.scalars(task, "blocks"):
+        yield TaskDependency(team, other, key)
     before: str | None = None
     for change in reader.items(record, "statusChanges"):
         status = reader.text(change, "status")

@@ -27,7 +27,9 @@ Claude Code that does the work; archiving a chat moves its entry.
 **meta.json** is overwritten up to once a second; its counts are running totals, so they become
 what is stated of the session, and no responses. **tickets.json** had another shape in its first
 version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`.
-**tracking.jsonl** names chats by titles that are not unique: its lines are counted, no more.
+**tracking.jsonl** names chats by titles that are not unique: its lines belong to no session, and
+are kept as JSON. So is what else these documents state: `backendType`, `modelUsage` and `timing` of
+a chat, `tags` and `base` of a worktree, comments and history of a ticket.
 
 Times without a zone are local times of the machine that wrote them. That it is this machine is an
 assumption, so the zone is given to the source, and sessions say when it was used (`ts_zone`).
@@ -54,12 +56,20 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import mapping, name_text, slashed
+from .fields import left_over, mapping, name_text, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
 _CHAT, _META = ".chat.jsonl", ".meta.json"
 _CLOSED = ("completed", "cancelled", "split")
+_WORKTREE_COLUMNS = ("name", "chats")
+_CHAT_COLUMNS = ("chatId", "name", "lastSessionId")
+_ARCHIVED_COLUMNS = (*_CHAT_COLUMNS, "originalWorktreePath")
+_META_COLUMNS = ("createdAt", "lastActiveAt", "model", "permissionMode")
+_USAGE_COLUMNS = (
+    "inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens", "costUsd",
+)  # fmt: skip
+_CONTEXT_COLUMNS = ("currentTokens", "maxTokens")
 _TICKET_WORDS = ("kind", "priority", "effort", "category", "author")
 
 
@@ -135,8 +145,9 @@ class CCInsights:
             return ChatLines(claim, self._zone).read(lines)
         reader = Reader(claim, self._zone)
         if claim.kind == "tracking":
-            for _ in reader.objects(lines, _is_tracking):
-                pass
+            for value in reader.objects(lines, _is_tracking):
+                moment = reader.time(value, "timestamp")
+                reader.keep(left_over(value, ("timestamp",)), moment=moment, is_silent=True)
             return reader.finish()
         read = {"chat_meta": _meta, "tickets": _tickets}.get(claim.kind, _projects)
         for value in reader.document(lines):
@@ -165,16 +176,21 @@ def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
         place = slashed(path)
         key = reader.text(project, "id") or sha256(path.encode()).hexdigest()[:8]
         key = key.casefold()
-        yield ProjectEntry(key, reader.text(project, "name"), place)
         worktrees = reader.mapping(project, "worktrees")
+        mains: JSONObject = {}
         for where in worktrees:
             worktree = reader.mapping(worktrees, where)
             here = slashed(where)
             is_main = here == place or worktree.get("type") == "primary"
-            if not is_main:
-                yield ProjectEntry(here, reader.text(worktree, "name"), here, key, 1)
+            if is_main:
+                mains[where] = {key: item for key, item in worktree.items() if key != "chats"}
+            else:
+                name, extra = reader.text(worktree, "name"), left_over(worktree, _WORKTREE_COLUMNS)
+                yield ProjectEntry(here, name, here, key, 1, extra=extra)
             for chat in reader.items(worktree, "chats"):
                 yield from _chat(reader, chat, key if is_main else here, here, None)
+        extra = left_over({**project, "worktrees": mains}, ("id", "name", "archivedChats"))
+        yield ProjectEntry(key, reader.text(project, "name"), place, extra=extra)
         for chat in reader.items(project, "archivedChats"):
             where = slashed(reader.text(chat, "originalWorktreePath") or path)
             is_known = where != place and where in map(slashed, worktrees)
@@ -185,7 +201,9 @@ def _chat(
     reader: Reader, chat: JSONObject, project: str, cwd: str, status: str | None
 ) -> Iterator[Record]:
     key, linked = reader.text(chat, "chatId"), reader.text(chat, "lastSessionId")
-    if key is not None:
+    if key is None:
+        reader.note("chatId: missing")
+    else:
         yield SessionEntry(
             key,
             "chat",
@@ -194,6 +212,7 @@ def _chat(
             cwd=cwd,
             status=status,
             linked_session_key=folded(linked) if linked else None,
+            extra=left_over(chat, _CHAT_COLUMNS if status is None else _ARCHIVED_COLUMNS),
         )
 
 
@@ -216,12 +235,22 @@ def _meta(reader: Reader, value: JSONObject) -> Iterator[Record]:
         cost_usd=reader.number(usage, "costUsd"),
         context_tokens=reader.whole(context, "currentTokens"),
         context_window=reader.whole(context, "maxTokens"),
+        extra=_rest_of_meta(value, usage, context),
     )
+
+
+def _rest_of_meta(value: JSONObject, usage: JSONObject, context: JSONObject) -> str | None:
+    rest = {
+        "usage": {key: item for key, item in usage.items() if key not in _USAGE_COLUMNS},
+        "context": {key: item for key, item in context.items() if key not in _CONTEXT_COLUMNS},
+    }
+    return left_over({**value, **rest}, _META_COLUMNS)
 
 
 def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for place, ticket in enumerate(reader.items(value, "tickets")):
         chats = [reader.text(chat, "chatId") for chat in reader.items(ticket, "linkedChats")]
+        body = "body" if reader.text(ticket, "body") else "description"
         yield Document(
             "ticket",
             reader.text(ticket, "title"),
@@ -230,7 +259,9 @@ def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
             session_key=chats[0] if chats else None,
             modified_at=reader.time(ticket, "updatedAt") or reader.time(ticket, "createdAt"),
             ordinal=place,
+            extra=left_over(ticket, ("title", body, "updatedAt")),
         )
+    reader.keep(left_over(value, ("tickets",)))
 
 
 def _ticket_text(reader: Reader, ticket: JSONObject) -> str:

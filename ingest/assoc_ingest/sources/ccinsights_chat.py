@@ -18,7 +18,9 @@ type, newer names first:
 - `context_summary`: `summary`; `auto_compaction`, `system_notification`: `message`;
   `system_instruction`, `system`: `text`;
 - `context_cleared`, `session_marker` and `unknown_message` say nothing that a person would read,
-  or what another line says: they are counted.
+  or what another line says: they have no row among the messages.
+
+What a line states beside these (`tool_kind`, `error_type`, `marker_type` ...) is kept as JSON.
 
 Subagents are not written at all.
 """
@@ -39,6 +41,21 @@ _NOTICES = {
     "system_notification": ("system", "message"),
     "system_instruction": ("system", "text"),
     "system": ("system", "text"),
+}
+_COLUMNS = {
+    "user": ("text", "images"),
+    "assistant": ("text", "content_type"),
+    "tool_use": ("model", "result"),
+    **{kind: (key,) for kind, (_, key) in _NOTICES.items()},
+}
+_PAIRS = {
+    "tool_use": (
+        ("tool_use_id", "id"),
+        ("tool_name", "tool"),
+        ("tool_input", "input"),
+        ("is_error", "isError"),
+    ),
+    "tool_result": (("tool_use_id", "toolUseId"), ("result", "output"), ("is_error", "isError")),
 }
 _COUNTED = frozenset(["context_cleared", "session_marker", "unknown_message"])
 _TYPES = frozenset(["user", "assistant", "tool_use", "tool_result", *_NOTICES, *_COUNTED])
@@ -68,6 +85,7 @@ class ChatLines(ChatReader):
                 self._notice(*_NOTICES[kind], value)
             elif kind not in _COUNTED and (text := obvious_text(value)):
                 self.say("system", text, "system")
+            self.keep_rest(value, _taken(kind, value))
         return self.finish()
 
     def _user(self, value: JSONObject) -> None:
@@ -98,7 +116,8 @@ class ChatLines(ChatReader):
     def _tool_result(self, value: JSONObject) -> None:
         identity = self._either(value, "tool_use_id", "toolUseId")
         result = value["result"] if "result" in value else value.get("output")
-        self.answer(_result(result), identity, is_error=_is_error(value))
+        name = self._either(value, "tool_name", "tool")
+        self.answer(_result(result), identity, is_error=_is_error(value), name=name)
 
     def _notice(self, kind: str, key: str, value: JSONObject) -> None:
         text = self.text(value, key)
@@ -107,6 +126,18 @@ class ChatLines(ChatReader):
 
     def _either(self, value: JSONObject, newer: str, older: str) -> str | None:
         return self.text(value, newer if newer in value else older)
+
+
+def _taken(kind: str, value: JSONObject) -> set[str]:
+    """Return the keys that have become columns; of two that mean the same, the newer has."""
+    taken = set(_COLUMNS.get(kind, ()))
+    for newer, older in _PAIRS.get(kind, ()):
+        taken.add(newer if newer in value else older)
+    if kind == "assistant" and value.get("content_type") not in ("text", "thinking"):
+        taken.discard("content_type")
+    if kind == "tool_use" and value.get("result") is None:  # there is nothing that it is about
+        taken -= {"is_error", "isError"}
+    return taken
 
 
 def _is_error(value: JSONObject) -> bool:

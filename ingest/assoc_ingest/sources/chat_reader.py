@@ -6,13 +6,14 @@ is gathered can be merged by the store with what the next stretch of the file gi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any
 
-from ..model import Claim, Message, Record, Transcript, Usage
+from ..model import Claim, Message, Record, Transcript, UnmatchedResult, Usage
 from ..when import Zone
 from . import claude_tools as tools
-from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, is_count
-from .jsonl import JSONObject
+from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, is_count, left_over
+from .jsonl import JSONObject, exact_object
 from .reader import Reader
 
 _MAX_PROMPT = 2000
@@ -25,11 +26,16 @@ _SUMS = (
 )
 
 
+def _as_it_is(value: JSONObject) -> JSONObject:
+    return value
+
+
 class ChatReader(Reader):
     """Reads the lines of a conversation."""
 
-    def __init__(self, claim: Claim, zone: Zone | None = None) -> None:
+    def __init__(self, claim: Claim, zone: Zone | None = None, type_key: str = "type") -> None:
         super().__init__(claim, zone)
+        self._type_key = type_key
         self._calls: dict[str, tools.Call] = {}
         self._results: dict[str, tools.Result] = {}
         self._usage: dict[str, Usage] = {}
@@ -96,15 +102,25 @@ class ChatReader(Reader):
             self._calls.setdefault(tool_use_id, call)
 
     def answer(
-        self, text: str, tool_use_id: str | None, *, is_error: bool, is_timed: bool = True
+        self,
+        text: str,
+        tool_use_id: str | None,
+        *,
+        is_error: bool,
+        is_timed: bool = True,
+        name: str | None = None,
     ) -> None:
         """Add the result of a tool call: its row, and the half that belongs to the call.
 
-        A result on the line of its call is not timed: the line has the time of the call.
+        A result on the line of its call is not timed: the line has the time of the call. `name` is
+        the tool that it names: without an id, it answers the last open call of this tool.
         """
         position = (self.start, self._block)
         self.say("tool_result", text, "user", is_error=is_error)
-        if tool_use_id is not None:
+        if tool_use_id is None:
+            moment = self._moment if is_timed else None
+            self.records.append(UnmatchedResult(name, int(is_error), moment, *position))
+        else:
             answer = tools.Result(
                 is_error,
                 self._moment if is_timed else None,
@@ -123,6 +139,28 @@ class ChatReader(Reader):
             sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
             usage = usage._replace(**sums)
         self._usage[usage.response_key] = usage
+
+    def keep_rest(
+        self,
+        value: JSONObject,
+        taken: Collection[str],
+        bare: Callable[[JSONObject], JSONObject] = _as_it_is,
+    ) -> None:
+        """Keep what the present line states beside the keys that have become columns.
+
+        `bare` takes out what rows repeat.
+        """
+        kind = value.get(self._type_key)
+        is_silent = self._block == 0
+        spoken = {"timestamp", *([] if is_silent else ["uuid", *taken])}
+        if isinstance(kind, str):
+            spoken.add(self._type_key)
+        self.keep(
+            left_over(bare(value), spoken, lambda: bare(exact_object(self.data))),
+            kind=kind if isinstance(kind, str) else "",
+            moment=self._moment,
+            is_silent=is_silent,
+        )
 
     def count(self, value: JSONObject, key: str) -> int:
         """Return a number of tokens, 0 where none is stated."""

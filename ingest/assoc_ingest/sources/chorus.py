@@ -7,8 +7,16 @@
 ```
 
 **config.json** holds an API key beside what we want of it, so it is read by an allow-list and its
-bytes are never kept: `workspaces[]` with `id`, `name`, `path` and `gitBranch`. Ids of workspaces
-and conversations come from the paths, so nothing depends on it.
+bytes are never kept: `workspaces[]` with `id`, `name`, `path`, `gitBranch`, their `agents[]`, and
+the rest that `_WORKSPACE`, `_DEFAULTS` and `_SETTINGS` name. An agent is described by a file, but
+for the general one of each workspace (`isGeneral`). Ids of workspaces, agents and conversations
+come from the paths as well, so nothing depends on this file but names.
+
+```json
+{"workspaces":[{"id":"w1","name":"Demo","path":"/srv/demo","isExpanded":true,"gitBranch":"main",
+ "isDirty":false,"hasSystemPrompt":true,"agents":[{"id":"g1","name":"Reviewer",
+ "filePath":"/srv/demo/.claude/agents/reviewer.md","workspaceId":"w1"}]}]}
+```
 
 **conversations.json** is rewritten on every message, in place: one that is empty or cut off is
 read again later. `sessionId` is the session of Claude Code that does the work; `worktreePath`,
@@ -26,7 +34,7 @@ The messages are described in `chorus_messages`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import orjson
 
@@ -34,6 +42,7 @@ from ..model import (
     DOCUMENT,
     LOG,
     PRIVATE,
+    Agent,
     Claim,
     Line,
     Listing,
@@ -43,11 +52,21 @@ from ..model import (
 )
 from .chorus_messages import Messages
 from .claude_paths import folded
-from .fields import mapping, name_text, slashed
+from .fields import left_over, mapping, name_text, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
 _MESSAGES = "-messages.jsonl"
+_WORKSPACE = ("isExpanded", "isDirty", "hasSystemPrompt")
+_DEFAULTS = ("defaultPermissionMode", "defaultAllowedTools", "defaultModel")
+_SETTINGS = (
+    "rootWorkspaceDir", "theme", "chatSidebarCollapsed", "chatSidebarWidth",
+    "researchOutputDirectory",
+)  # fmt: skip
+_ENTRY_COLUMNS = (
+    "id", "title", "createdAt", "updatedAt", "messageCount", "branchName", "worktreePath",
+    "sessionId", "workspaceId", "agentId",
+)  # fmt: skip
 
 
 class Chorus:
@@ -74,19 +93,24 @@ class Chorus:
         match parts:
             case ("config.json",):
                 return Claim(self.name, "config")
-            case ("sessions", workspace, _, "conversations.json"):
-                return self._claim("conversations", workspace, None)
-            case ("sessions", workspace, _, name) if name.endswith(_MESSAGES) and name != _MESSAGES:
-                return self._claim("transcript", workspace, name.removesuffix(_MESSAGES))
+            case ("sessions", workspace, agent, "conversations.json"):
+                return self._claim("conversations", workspace, agent)
+            case ("sessions", workspace, agent, name) if name.endswith(_MESSAGES):
+                conversation = name.removesuffix(_MESSAGES)
+                if conversation:
+                    return self._claim("transcript", workspace, agent, conversation)
         return None
 
-    def _claim(self, kind: str, workspace: str, conversation: str | None) -> Claim:
+    def _claim(
+        self, kind: str, workspace: str, agent: str, conversation: str | None = None
+    ) -> Claim:
         return Claim(
             self.name,
             kind,
             session_key=name_text(conversation) if conversation else None,
             project_key=name_text(workspace).casefold(),
             project_directory=name_text(workspace),
+            named_agent=name_text(agent),
         )
 
     def shape(self, claim: Claim) -> str:
@@ -125,19 +149,63 @@ def _has_workspaces(data: bytes) -> bool:
 def _workspaces(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for workspace in reader.items(value, "workspaces"):
         key = reader.text(workspace, "id")
-        if key is not None:
-            yield ProjectEntry(
-                key.casefold(),
-                reader.text(workspace, "name"),
-                reader.text(workspace, "path"),
-                git_branch=reader.text(workspace, "gitBranch"),
-            )
+        if key is None:
+            reader.note("workspaces[].id: missing")
+            continue
+        yield ProjectEntry(
+            key.casefold(),
+            reader.text(workspace, "name"),
+            reader.text(workspace, "path"),
+            git_branch=reader.text(workspace, "gitBranch"),
+            extra=left_over({**_allowed(workspace, _WORKSPACE), **_defaults(reader, workspace)}),
+        )
+        for agent in reader.items(workspace, "agents"):
+            yield from _agent(reader, agent, key.casefold())
+    reader.keep(left_over({"settings": _allowed(mapping(value.get("settings")), _SETTINGS)}))
+
+
+def _defaults(reader: Reader, workspace: JSONObject) -> JSONObject:
+    """Return what a workspace sets for its new conversations."""
+    return {"settings": _allowed(reader.mapping(workspace, "settings"), _DEFAULTS)}
+
+
+def _allowed(value: JSONObject, keys: Collection[str]) -> JSONObject:
+    """Return the scalars of an object that have these keys, and lists of texts.
+
+    Nothing else: what a later version may put there is not known to be harmless.
+    """
+    return {key: item for key, item in value.items() if key in keys and _is_plain(item)}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, str | int | float)
+
+
+def _agent(reader: Reader, agent: JSONObject, workspace: str) -> Iterator[Record]:
+    key = reader.text(agent, "id")
+    if key is None:
+        reader.note("agents[].id: missing")
+        return
+    stated = reader.text(agent, "workspaceId")
+    yield Agent(
+        reader.text(agent, "name") or key,
+        reader.text(agent, "type"),
+        reader.text(agent, "description"),
+        reader.text(agent, "filePath"),
+        reader.flag(agent, "isGeneral") or 0,
+        left_over({"workspaceId": stated} if (stated or workspace).casefold() != workspace else {}),
+        key,
+        workspace,
+    )
 
 
 def _conversations(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for entry in reader.items(value, "conversations"):
         key = reader.text(entry, "id")
         if key is None:
+            reader.note("conversations[].id: missing")
             continue
         workspace = reader.text(entry, "workspaceId")
         project = workspace.casefold() if workspace else reader.claim.project_key
@@ -149,6 +217,7 @@ def _conversations(reader: Reader, value: JSONObject) -> Iterator[Record]:
         settings = reader.mapping(entry, "settings")
         linked = reader.text(entry, "sessionId")
         model = reader.text(settings, "model")
+        is_model = model is not None and model != "default"
         yield SessionEntry(
             key,
             "conversation",
@@ -159,7 +228,16 @@ def _conversations(reader: Reader, value: JSONObject) -> Iterator[Record]:
             project_key=project,
             git_branch=branch,
             cwd=slashed(worktree) if worktree else None,
-            model=None if model == "default" else model,
+            model=model if is_model else None,
             permission_mode=reader.text(settings, "permissionMode"),
             linked_session_key=folded(linked) if linked else None,
+            agent_key=reader.text(entry, "agentId") or reader.claim.named_agent,
+            extra=_rest_of_entry(entry, settings, is_model=is_model),
         )
+    reader.keep(left_over(value, ("conversations",)))
+
+
+def _rest_of_entry(entry: JSONObject, settings: JSONObject, *, is_model: bool) -> str | None:
+    taken = ("permissionMode", "model") if is_model else ("permissionMode",)
+    rest = {key: item for key, item in settings.items() if key not in taken}
+    return left_over({**entry, "settings": rest}, _ENTRY_COLUMNS)

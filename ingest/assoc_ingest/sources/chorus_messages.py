@@ -1,9 +1,11 @@
 """The messages of a Chorus conversation.
 
 A line has a type: user, assistant, tool_use, tool_result, error, system, since some version
-research_progress and research_result. `content` is a text, rarely a list of blocks; of a call it
-is only a phrase, the input stands in `toolInput`. `claudeMessage` is the message as the SDK gave
-it: the only place of thinking, and repeated on the line of each call that it makes.
+research_progress and research_result. `content` is a text, rarely a list of blocks (text, tool_use,
+tool_result, image); of a call it is only a phrase, the input stands in `toolInput`. `claudeMessage`
+is the message as the SDK gave it: the only place of thinking, and repeated on the line of each call
+that it makes. Calls and results had no ids at first: such a result answers the last open call, of
+the tool that it names if it names one.
 
 ```json
 {"uuid":"m2","type":"tool_use","content":"Using tool: Read","timestamp":"2026-01-05T10:00:04.000Z",
@@ -13,6 +15,9 @@ it: the only place of thinking, and repeated on the line of each call that it ma
 A turn ends with an `assistant` line and a `system` line that state the same totals of the turn:
 counted once, the `system` line's where there is one. They stand again in the linked session's own
 transcript, which is why views leave out the usage of a session that has a linked one.
+
+What a line states beside its rows (`sessionId`, `numTurns`, `searchCount`, and of `claudeMessage`
+everything but its content) is kept as JSON.
 """
 
 from __future__ import annotations
@@ -39,6 +44,12 @@ _TYPES = frozenset(
         "research_result",
     ]
 )
+_IDS = ("tool_use_id", "toolUseId", "id")
+_BLOCKS = ("text", "tool_use", "tool_result", "thinking", "image", "document")
+_COLUMNS = {
+    "tool_use": ("toolName", "toolInput", "toolUseId"),
+    "tool_result": ("toolUseId", "isToolError"),
+}
 _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
 
 
@@ -57,45 +68,72 @@ class Messages(ChatReader):
             self.begin(value, is_message=kind in ("user", "assistant"))
             raw = mapping(value.get("claudeMessage"))
             if kind == "user":
-                self._user(value)
+                self._blocks(value.get("content"), "prompt", "user")
             elif kind in ("assistant", "research_result"):
                 self._assistant(value, raw)
             elif kind == "tool_use":
                 self._tool_use(value, raw)
             elif kind == "tool_result":
-                self._tool_result(value, raw)
+                self._tool_result(value)
             else:
                 self._notice(kind, value)
+            taken = _taken(kind, value)
             if kind in ("assistant", "system"):
-                self._turn(value, raw)
+                taken |= self._turn(value, raw)
                 window = self.whole(value, "contextWindow") or window
+            self.keep_rest(value, taken, _bare)
         key = self.claim.session_key
-        if window is not None and key is not None:
-            self.records.append(SessionEntry(key, "meta", context_window=window))
+        if key is not None:
+            self.records.append(
+                SessionEntry(key, "meta", context_window=window, agent_key=self.claim.named_agent)
+            )
         return self.finish()
 
-    def _user(self, value: JSONObject) -> None:
-        content = value.get("content")
-        for block in content if isinstance(content, list) else [content]:
+    def _blocks(self, content: object, kind: str, role: str) -> None:
+        """Add the rows of a content: its texts as messages of this kind, its calls, its results."""
+        blocks = content if isinstance(content, list) and content else [content]
+        for place, block in enumerate(blocks):
             part = mapping(block)
-            if part.get("type") == "tool_result":
-                self.answer(result_text(part.get("content")), None, is_error=False)
-            elif part.get("type") == "image":
-                self.say("image", placeholder(part), "user")
+            what = part.get("type")
+            if what == "tool_use":
+                self._call_block(part, place)
+            elif what == "tool_result":
+                said = part["content"] if "content" in part else part.get("text")
+                is_error = part.get("is_error") is True
+                name = string(part.get("name"))
+                self.answer(result_text(said), _identity(part), is_error=is_error, name=name)
+            elif what == "thinking":
+                self.say("thinking", string(part.get("thinking")) or "", role)
+            elif what in ("image", "document"):
+                self.say("image", placeholder(part), role)
             else:
-                self.say("prompt", _plain(block), "user")
+                self.say(kind, _plain(block), role)
+
+    def _call_block(self, block: JSONObject, place: int) -> None:
+        def exact() -> object:
+            content = self.exact("content", None)
+            return mapping(content[place]).get("input") if isinstance(content, list) else None
+
+        arguments = mapping(block.get("input"))
+        text = json_text(arguments, exact)
+        self.call(string(block.get("name")), arguments, text, _identity(block))
 
     def _assistant(self, value: JSONObject, raw: JSONObject) -> None:
         blocks = _blocks(raw)
         self.model = string(mapping(raw.get("message")).get("model"))
         if not any(block.get("type") == "tool_use" for block in blocks):
             self._thinking(blocks)  # else it stands on the line of the first call
-        text = _plain(value.get("content"))
         sources = [
             " ".join(filter(None, (string(item.get("title")), string(item.get("url")))))
             for item in self.items(value, "researchSources")
         ]
-        self.say("text", "\n".join([text, *sources]), "assistant")
+        content = value.get("content")
+        if sources and not isinstance(content, list):
+            content = "\n".join([_plain(content), *sources])
+            sources = []
+        self._blocks(content, "text", "assistant")
+        if sources:
+            self.say("text", "\n".join(sources), "assistant")
 
     def _tool_use(self, value: JSONObject, raw: JSONObject) -> None:
         blocks = _blocks(raw)
@@ -108,15 +146,10 @@ class Messages(ChatReader):
         text = json_text(arguments, lambda: self.exact("toolInput", arguments))
         self.call(self.text(value, "toolName"), arguments, text, identity)
 
-    def _tool_result(self, value: JSONObject, raw: JSONObject) -> None:
-        identity = self.text(value, "toolUseId")
-        content = value.get("content")
-        for block in _blocks(raw):  # `content` is the text of a list, images and all
-            if block.get("type") == "tool_result" and block.get("tool_use_id") == identity:
-                content = block.get("content")
-        if isinstance(content, str) and content.startswith("[{"):
-            content = _decoded(content)
-        self.answer(result_text(content), identity, is_error=value.get("isToolError") is True)
+    def _tool_result(self, value: JSONObject) -> None:
+        identity, name = self.text(value, "toolUseId"), self.text(value, "toolName")
+        is_error = value.get("isToolError") is True
+        self.answer(result_text(_result(value)), identity, is_error=is_error, name=name)
 
     def _notice(self, kind: str | None, value: JSONObject) -> None:
         text = _plain(value.get("content"))
@@ -130,12 +163,15 @@ class Messages(ChatReader):
             if block.get("type") == "thinking":
                 self.say("thinking", string(block.get("thinking")) or "", "assistant")
 
-    def _turn(self, value: JSONObject, raw: JSONObject) -> None:
-        """Note what a turn cost. Its two lines state the same numbers, which are its key."""
+    def _turn(self, value: JSONObject, raw: JSONObject) -> set[str]:
+        """Note what a turn cost, and return the keys that say it, if any do.
+
+        Its two lines state the same numbers, which are its key.
+        """
         read, wrote, cached, kept = (self.count(value, key) for key in _TOKENS)
         cost = self.number(value, "costUsd")
         if not any((read, wrote, cached, kept, cost)):
-            return
+            return set()
         duration = self.whole(value, "durationMs")
         stated: tuple[object, ...] = (duration, cost, read, wrote, cached, kept)
         if duration is None and cost is None:  # a turn that was broken off has no second line
@@ -168,11 +204,56 @@ class Messages(ChatReader):
                 kept,
             )
         )
+        return {"costUsd", *_TOKENS}
+
+
+def _taken(kind: str | None, value: JSONObject) -> set[str]:
+    """Return the keys of a line that become columns whatever they hold."""
+    content = value.get("content")
+    taken = set(_COLUMNS.get(kind or "", ()))
+    if kind == "tool_use":
+        is_said = content == f"Using tool: {value.get('toolName')}"
+    elif kind == "tool_result":
+        is_said = _result(value) in (content, _decoded(content))
+    else:
+        blocks = content if isinstance(content, list) else [content]
+        is_said = all(isinstance(b, str) or mapping(b).get("type") in _BLOCKS for b in blocks)
+    if is_said:
+        taken.add("content")
+    if kind in ("assistant", "system"):
+        taken.add("contextWindow")
+    sources = value.get("researchSources")
+    if isinstance(sources, list) and all(mapping(s).keys() <= {"title", "url"} for s in sources):
+        taken.add("researchSources")
+    return taken
+
+
+def _bare(value: JSONObject) -> JSONObject:
+    """Return a line whose SDK message is without the content that rows repeat."""
+    raw = mapping(value.get("claudeMessage"))
+    message = mapping(raw.get("message"))
+    if "content" not in message:
+        return value
+    message = {key: item for key, item in message.items() if key != "content"}
+    return {**value, "claudeMessage": {**raw, "message": message}}
+
+
+def _identity(block: JSONObject) -> str | None:
+    return next(filter(None, (string(block.get(key)) for key in _IDS)), None)
 
 
 def _blocks(raw: JSONObject) -> list[JSONObject]:
     content = mapping(raw.get("message")).get("content")
     return [mapping(block) for block in content] if isinstance(content, list) else []
+
+
+def _result(value: JSONObject) -> object:
+    """Return what a tool gave: `content` is the text of it, images and all."""
+    for block in _blocks(mapping(value.get("claudeMessage"))):
+        is_answer = block.get("type") == "tool_result"
+        if is_answer and block.get("tool_use_id") == value.get("toolUseId"):
+            return block.get("content")
+    return _decoded(value.get("content"))
 
 
 def _plain(content: object) -> str:
@@ -181,8 +262,11 @@ def _plain(content: object) -> str:
     return content if isinstance(content, str) else obvious_text(content)
 
 
-def _decoded(text: str) -> object:
+def _decoded(content: object) -> object:
+    """Return the list that the text of a result is, else the content as it is."""
+    if not (isinstance(content, str) and content.startswith("[{")):
+        return content
     try:
-        return orjson.loads(text)
+        return orjson.loads(content)
     except orjson.JSONDecodeError:
-        return text
+        return content

@@ -14,7 +14,8 @@ Everything but `sessionId` is optional, `customTitle`, `prUrl` and `prRepository
 **sessions/<pid>.json**: a session that is open now, `status` idle, busy, shell or waiting; deleted
 at exit, stale after a crash. **jobs/<8hex>/state.json**: a session in the background, `state`
 working, blocked or done. Both hold secrets (`bridgeSessionId`, `messagingSocketPath`;
-`providerEnv`), so only the keys named here are read of them, and their bytes are not kept.
+`providerEnv`), so only the keys named here and in `_REGISTRY` and `_JOB`, which are kept as JSON,
+are read of them, and their bytes are not kept.
 
 ```json
 {"pid":4711,"sessionId":"0b7c","cwd":"/srv/demo","startedAt":1771500000000,"kind":"interactive",
@@ -33,8 +34,22 @@ from collections.abc import Iterable, Iterator
 
 from ..model import Claim, Line, Link, ProjectEntry, Record, Retention, SessionEntry
 from .claude_paths import folded, is_encoded
+from .fields import left_over
 from .jsonl import JSONObject
 from .reader import Reader
+
+_INDEX_COLUMNS = (
+    "sessionId", "customTitle", "summary", "firstPrompt", "created", "modified", "messageCount",
+    "gitBranch", "projectPath", "isSidechain", "prUrl", "prRepository",
+)  # fmt: skip
+_REGISTRY = (
+    "pid", "version", "kind", "entrypoint", "procStart", "nameSource", "waitingFor", "tmux",
+    "peerProtocol",
+)  # fmt: skip
+_JOB = (
+    "detail", "intent", "resumeSessionId", "originCwd", "firstTerminalAt", "linkScanPath",
+    "linkScanOffset", "backend", "cliVersion",
+)  # fmt: skip
 
 
 def index(claim: Claim, lines: Iterable[Line]) -> list[Record]:
@@ -47,6 +62,7 @@ def index(claim: Claim, lines: Iterable[Line]) -> list[Record]:
         reader.records.extend(_project(claim, [path for path in paths if path]))
         for entry in entries:
             reader.records.extend(_index_entry(reader, entry))
+        reader.keep(left_over(value, ("entries",)))
     return reader.finish()
 
 
@@ -73,6 +89,7 @@ def _index_entry(reader: Reader, entry: JSONObject) -> Iterator[Record]:
         git_branch=reader.text(entry, "gitBranch"),
         cwd=reader.text(entry, "projectPath"),
         is_sidechain=reader.flag(entry, "isSidechain"),
+        extra=left_over(entry, _INDEX_COLUMNS),
     )
     url = reader.text(entry, "prUrl")
     if url is not None:
@@ -101,6 +118,7 @@ def registry(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 ended_at=reader.time(value, "updatedAt"),
                 cwd=reader.text(value, "cwd"),
                 status=reader.text(value, "status"),
+                extra=_allowed(value, _REGISTRY),
             )
             reader.records.append(entry)
     return reader.finish()
@@ -123,6 +141,7 @@ def job(claim: Claim, lines: Iterable[Line]) -> list[Record]:
             ended_at=reader.time(value, "updatedAt") or reader.time(value, "firstTerminalAt"),
             cwd=reader.text(value, "cwd"),
             status=reader.text(value, "state"),
+            extra=_allowed(value, _JOB),
         )
         reader.records.append(entry)
         worktree = reader.text(value, "worktreePath")
@@ -132,6 +151,11 @@ def job(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 Link("worktree", worktree, branch, None, 0, reader.length, session)
             )
     return reader.finish()
+
+
+def _allowed(value: JSONObject, keys: tuple[str, ...]) -> str | None:
+    """Return what a document with secrets states under these keys, as JSON text."""
+    return left_over({key: value.get(key) for key in keys})
 
 
 def settings(claim: Claim, lines: Iterable[Line]) -> list[Record]:

@@ -9,7 +9,8 @@ teams/<team>/inboxes/<agent>.json     [{"from","text","summary","timestamp","col
 **The configuration** may be missing, or vanish before the inboxes do. Its times are milliseconds,
 those of inboxes are ISO text; either is read in both. A member has `agentId` (opaque, mostly
 `name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`, `joinedAt`,
-`cwd`, `subscriptions`, `backendType`, `isActive`; all optional, the lead has no `prompt`.
+`cwd`, `subscriptions`, `backendType`, `isActive`, and more that is kept as JSON (`tmuxPaneId`);
+all optional, the lead has no `prompt`.
 For a team whose name has capitals or underscores, configuration and inboxes may lie in two
 directories, so a team is known by its directory's name in lower case with hyphens.
 
@@ -39,11 +40,17 @@ import orjson
 
 from ..model import Claim, InboxItem, Line, Record, Team, TeamMember
 from .claude_paths import folded
-from .fields import MAX_TEXT, json_text, mapping, name_text, string
+from .fields import MAX_TEXT, json_text, left_over, mapping, name_text, string
 from .jsonl import JSONObject
 from .reader import Reader
 
 MESSAGE = "message"
+
+_TEAM_COLUMNS = ("name", "description", "createdAt", "leadAgentId", "leadSessionId", "members")
+_MEMBER_COLUMNS = (
+    "name", "agentType", "model", "cwd", "color", "joinedAt", "prompt", "subscriptions",
+    "backendType", "planModeRequired", "isActive", "agentId",
+)  # fmt: skip
 
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
 _attributes = re.compile(r'([\w-]+)="([^"]*)"').findall
@@ -75,6 +82,7 @@ def team(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 folded(lead) if lead else None,
             )
         )
+        reader.keep(left_over(value, _TEAM_COLUMNS))
         reader.records.extend(_member(reader, item) for item in reader.items(value, "members"))
     return reader.finish()
 
@@ -94,6 +102,7 @@ def _member(reader: Reader, value: JSONObject) -> TeamMember:
         reader.flag(value, "planModeRequired"),
         reader.flag(value, "isActive"),
         reader.text(value, "agentId"),
+        left_over(value, _MEMBER_COLUMNS),
     )
 
 

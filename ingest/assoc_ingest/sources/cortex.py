@@ -62,7 +62,7 @@ class Cortex:
 
     def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
         """Turn lines into records."""
-        reader = ChatReader(claim)
+        reader = ChatReader(claim, type_key="role")
         reader.fact("agent_name", claim.session_key)
         for value in reader.objects(lines, _is_ours, type_key="role"):
             if not _is_ours(value):
@@ -71,6 +71,7 @@ class Cortex:
             role, content = str(value["role"]), str(value["content"])
             reader.begin(value, is_message=True)
             reader.say(_KINDS[role], content, role)
+            reader.keep_rest(value, ("content",))
         return reader.finish()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import orjson
 
@@ -21,6 +21,8 @@ TOOL_KINDS = frozenset(
 """Kinds of messages that tools and the program gave, not people or agents."""
 
 _MAX_SAMPLE = 4096
+_LONG_VALUE = 4096  # characters of a value that JSON too large for its column, or an extra, keeps
+_EMPTY: tuple[object, ...] = (None, "", [], {})
 _SECRET_LINE = b"bridge-session"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**63 - 1
@@ -98,6 +100,63 @@ def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def bounded_json(value: dict[str, object], exact: Callable[[], object] | None = None) -> str:
+    """Return an object as JSON text that fits a column; in one that does not, values are cut."""
+    text = json_text(value, exact)
+    if len(text) <= MAX_TEXT:
+        return text
+    short: dict[str, object] = {}
+    room = MAX_TEXT
+    for key, item in value.items():
+        inner = json_text(item)
+        short[key] = item if len(inner) <= _LONG_VALUE else f"{inner[:_LONG_VALUE]} ..."
+        room -= len(key) + min(len(inner), _LONG_VALUE)
+        if room < 0:
+            break
+    return json_text(short)
+
+
+def left_over(
+    value: dict[str, object],
+    taken: Collection[str] = (),
+    exact: Callable[[], dict[str, object]] | None = None,
+) -> str | None:
+    """Return what an object states beside the keys that are taken, as JSON text; None if nothing.
+
+    Null and what is empty say nothing. Long texts are cut, signatures and the bytes of images left
+    out.
+    """
+    left = _left(value, taken)
+    if not left:
+        return None
+    return bounded_json(left, None if exact is None else lambda: _left(exact(), taken))
+
+
+def _left(value: dict[str, object], taken: Collection[str]) -> dict[str, object]:
+    return {
+        key: _trimmed(item, 0)
+        for key, item in value.items()
+        if key not in taken and item not in _EMPTY
+    }
+
+
+def _trimmed(value: object, depth: int) -> object:
+    if isinstance(value, str) and len(value) > _LONG_VALUE:
+        return f"{value[:_LONG_VALUE]} ..."
+    if depth >= _MAX_DEPTH:
+        return value
+    if isinstance(value, list):
+        return [_trimmed(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        is_media = "media_type" in value
+        return {
+            key: _trimmed(item, depth + 1)
+            for key, item in value.items()
+            if key != "signature" and not (is_media and key == "data")
+        }
+    return value
 
 
 def sample(data: bytes) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..model import Claim, Issue, Line, LineType, Record
+from ..model import Claim, Issue, Line, LineExtra, LineType, Record
 from ..when import Zone, is_without_zone, utc
 from .fields import integer, sample
 from .jsonl import JSONObject, exact_object, pieces, whole_value
@@ -102,6 +102,21 @@ class Reader:
     def note(self, reason: str) -> None:
         """Note that the present object lacks something."""
         self._issue(reason, 0)
+
+    def keep(
+        self,
+        extra: str | None,
+        *,
+        kind: str = "",
+        moment: str | None = None,
+        is_silent: bool = False,
+    ) -> None:
+        """Keep what the present object states beside what has become rows, as JSON text.
+
+        Of a silent one, which has no other row, that it is there may be all it says.
+        """
+        if extra is not None or is_silent:
+            self.records.append(LineExtra(kind, moment, extra or "{}", self.start, self.length))
 
     def finish(self) -> list[Record]:
         """Return all that was gathered."""

@@ -1,0 +1,20 @@
+-- What is not committed, by project
+-- Changed files of the projects on this disk, as git listed them at the last sync --git: staged,
+-- unstaged and untracked, at most 1,000 of a project. seen_at says when that was.
+select
+    p.name as project,
+    c.status,
+    c.letter,
+    c.path,
+    c.seen_at,
+    p.change_count as changes_of_project,
+    p.head_branch as branch,
+    p.path as project_path,
+    c.project_id
+from git_changes c
+join projects p on p.id = c.project_id
+where coalesce(:project, '') = ''
+   or p.key = lower(:project)
+   or lower(p.name) = lower(:project)
+   or instr(lower(p.path), lower(:project))
+order by p.name, p.path, c.project_id, c.status, c.path
