@@ -5,7 +5,7 @@ that bear on it, so each step first finds what a change can reach, and then deri
 
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
-3. queued prompts: one that was delivered is a copy of the row that delivered it;
+3. queued prompts: each text counts once, wherever it was delivered (`queued`);
 4. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
 5. responses: one row per API response, from the best of its lines in all files;
 6. references between stores: text keys become ids (`joins`);
@@ -19,7 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import copies, joins, lists, projects, responses, sessions, subagents
+from . import copies, joins, lists, projects, queued, responses, sessions, subagents
 from .touched import TEMPORARY, Touched, fill, id_list
 
 
@@ -30,7 +30,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.sidechains.update(_files_with_sidechains(connection, touched.files))
     _assign_sidechains(connection, touched.sidechains)
     affected = copies.refresh_copies(connection, touched)
-    copies.refresh_queued(connection, touched, affected)
+    queued.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
     lists.refresh_lists(connection, touched)
     sessions.refresh_summaries(connection)

@@ -118,12 +118,22 @@ class ToolCall(NamedTuple):
     duration_ms: int | None
     exit_code: int | None
     output_file: str | None
+    search_count: int | None
+    response_key: str | None
     tool_use_id: str | None
     call: tuple[int, int] | None
     result: tuple[int, int] | None
     byte_offset: int
     byte_length: int
     block: int
+
+
+class Context(NamedTuple):
+    """What the lines of a transcript state about where they were said, from this one on."""
+
+    name: str
+    value: str
+    byte_offset: int
 
 
 class Usage(NamedTuple):
@@ -536,6 +546,7 @@ class LineType(NamedTuple):
 Record = (
     Message
     | ToolCall
+    | Context
     | Usage
     | Transcript
     | WorkingDirectory

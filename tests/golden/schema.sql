@@ -88,6 +88,7 @@ CREATE INDEX todos_status on todos (status);
 CREATE INDEX todos_subagent on todos (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_call on tool_calls (call_id) where call_id is not null;
 CREATE INDEX tool_calls_result on tool_calls (result_id) where result_id is not null;
+CREATE INDEX tool_calls_searches on tool_calls (response_key, tool_use_id, search_count) where search_count is not null;
 CREATE INDEX tool_calls_session on tool_calls (session_id, name);
 CREATE INDEX tool_calls_subagent on tool_calls (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not null;
@@ -123,6 +124,14 @@ CREATE TABLE archive (
     codec text not null,
     data blob not null,
     unique (file_id, start)
+) strict;
+CREATE TABLE contexts (
+    id integer primary key,
+    name text not null,
+    value text not null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, name, byte_offset)
 ) strict;
 CREATE TABLE documents (
     id integer primary key,
@@ -636,7 +645,7 @@ CREATE TABLE tool_calls (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
-    block integer not null,
+    block integer not null, search_count integer /* web searches that the call made, as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */,
     unique (file_id, tool_use_id)
 ) strict;
 CREATE TABLE tool_result_files (
@@ -903,8 +912,31 @@ select
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
-    m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
+    m.model,
+    (
+    select nullif(c.value, '')
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as git_branch,
+    (
+    select c.value
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'agent_version' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as agent_version,
+    (
+    select c.value
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'permission_mode' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as permission_mode,
+    s.session_key,
+    r.kind as source,
+    m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
+join files f on f.id = m.file_id
+join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
 left join subagents a on a.id = m.subagent_id
@@ -936,7 +968,18 @@ select
     + r.cache_read_tokens * coalesce(p.cache_read, p.input)
     + r.cache_write_5m_tokens * coalesce(p.cache_write_5m, p.input)
     + r.cache_write_1h_tokens * coalesce(p.cache_write_1h, p.cache_write_5m, p.input)
-    + r.web_searches * coalesce(p.web_search, 0) * 1000
+    + (
+    r.web_searches
+    + coalesce((
+    select sum(searches)
+    from (
+    select max(c.search_count) as searches
+    from tool_calls c
+    where c.response_key = r.response_key and c.search_count is not null
+    group by c.tool_use_id
+    )
+    ), 0)
+    ) * coalesce(p.web_search, 0) * 1000
     + 500000
     ) / 1000000 as integer
     )

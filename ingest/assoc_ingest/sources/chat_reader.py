@@ -103,17 +103,11 @@ class ChatReader(Reader):
         A result on the line of its call is not timed: the line has the time of the call.
         """
         position = (self.start, self._block)
-        self.say("tool_result", text, "user", is_error=is_error)
+        status = tools.status_of(text, None, is_error=is_error)
+        self.say("tool_result", text, "user", is_error=status == tools.ERROR)
         if tool_use_id is not None:
-            answer = tools.Result(
-                is_error,
-                self._moment if is_timed else None,
-                None,
-                None,
-                None,
-                position,
-                self.length,
-            )
+            moment = self._moment if is_timed else None
+            answer = tools.Result(status, moment, position, self.length)
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:

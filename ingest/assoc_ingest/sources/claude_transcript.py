@@ -29,6 +29,7 @@ import orjson
 from ..model import (
     AgentLink,
     Claim,
+    Context,
     FileSnapshot,
     InboxItem,
     Issue,
@@ -112,6 +113,10 @@ _ENVELOPE = (
     ("sessionKind", "session_kind"),
     ("teamName", "team_name"),
 )
+# Those whose value is also kept for each line: they may change within a session.
+_CONTEXTS = ("git_branch", "agent_version", "permission_mode")
+# What a text is that waited in the queue, by the mode in which it was typed.
+_QUEUED_KINDS = {None: "queued_prompt", "prompt": "queued_prompt", "bash": "bash_input"}
 _SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
 _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
@@ -141,6 +146,7 @@ class TranscriptReader:
         self._urls: dict[tuple[str, str], Link] = {}
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
         self._facts: dict[str, str] = {}
+        self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
         self._directories: dict[str, WorkingDirectory] = {}
         self._started: str | None = None
@@ -223,6 +229,7 @@ class TranscriptReader:
         self._is_meta = 1 if get("isMeta") is True else 0
         self._is_sidechain = 1 if get("isSidechain") is True else 0
         self._model: str | None = None
+        self._response_key: str | None = None
         stated = get("timestamp")
         moment = self._timestamp = utc(stated)
         if moment is not None:
@@ -232,21 +239,36 @@ class TranscriptReader:
                 self._ended = moment
         elif stated is not None:
             self._wrong("timestamp", stated)
-        facts = self._facts
+        self._session_facts(line)
+        cwd = get("cwd")
+        if cwd.__class__ is str and cwd and cwd != self._cwd:
+            self._directory(cwd)
+
+    def _session_facts(self, line: JSONObject) -> None:
+        """Take what the session keeps: the last value of each, and its first key."""
+        get, facts, contexts = line.get, self._facts, self._contexts
         for key, name in _ENVELOPE:
             value = get(key)
-            if value.__class__ is str and value:
-                facts[name] = value
+            if value.__class__ is str:
+                if value:
+                    facts[name] = value
+                if contexts.get(name, value) != value:
+                    self._context(name, value)
         session = get("sessionId")
         if session.__class__ is str and session and "stated_session_key" not in facts:
             facts["stated_session_key"] = folded(session)
-        cwd = get("cwd")
-        if cwd.__class__ is str and cwd and cwd != self._cwd:
-            self._cwd = cwd
-            facts.setdefault("first_cwd", cwd)
-            if cwd not in self._directories:
-                name = encoded(cwd)
-                self._directories[cwd] = WorkingDirectory(cwd, name, self._start)
+
+    def _directory(self, cwd: str) -> None:
+        """Note the directory to which the session has changed."""
+        self._cwd = cwd
+        self._facts.setdefault("first_cwd", cwd)
+        if cwd not in self._directories:
+            self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self._start)
+
+    def _context(self, name: str, value: str) -> None:
+        """Note a value that holds from this line on."""
+        self._contexts[name] = value
+        self._records.append(Context(name, value, self._start))
 
     # -- user and assistant lines ----------------------------------------------------------------
 
@@ -275,6 +297,7 @@ class TranscriptReader:
             line, self._model, self._uuid, self._timestamp, position, place, self._wrong
         )
         if stated is not None:
+            self._response_key = stated.response_key
             known = self._usage.get(stated.response_key)
             self._usage[stated.response_key] = merged(known, stated) if known else stated
 
@@ -311,8 +334,9 @@ class TranscriptReader:
         position = (self._start, number)
         name = self._text_or_none("tool name", block.get("name"))
         call = tools.Call(
-            name, tools.target(mapping(arguments)), self._timestamp, position, self._length
-        )
+            name, tools.target(mapping(arguments)), self._timestamp, position, self._length,
+            self._response_key if name in tools.CHARGED else None,
+        )  # fmt: skip
         identity = string(block.get("id"))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
@@ -336,7 +360,7 @@ class TranscriptReader:
             blocks: list[object] = [content] if isinstance(content, str) else []
         else:
             blocks = content
-        kind = "tool_result" if any(map(_is_result, blocks)) else ""
+        kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
                 block_type = block.get("type")
@@ -382,8 +406,9 @@ class TranscriptReader:
     def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
         text = tools.result_text(block.get("content"))
         position = (self._start, number)
-        answer = tools.result(block, text, extra, self._timestamp, position, self._length)
-        self._say("tool_result", text, number, role, 1 if answer.is_error else 0)
+        denial = string(self._line.get("toolDenialKind"))
+        answer = tools.result(block, text, extra, denial, self._timestamp, position, self._length)
+        self._say("tool_result", text, number, role, int(answer.status == tools.ERROR))
         identity = string(block.get("tool_use_id"))
         if identity is None:
             self._wrong("tool_use_id", block.get("tool_use_id"))
@@ -443,8 +468,10 @@ class TranscriptReader:
         if kind == "queued_command":
             prompt = attachment.get("prompt")
             text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
-            mode = attachment.get("commandMode")
-            queued = "queued_prompt" if mode in (None, "prompt") else "task_notification"
+            mode = string(attachment.get("commandMode"))
+            queued = _QUEUED_KINDS.get(mode, "task_notification")
+            if people.is_notice(text):
+                queued = "task_notification"
             if attachment.get("isMeta") is True:
                 queued = "meta"
             self._say(queued, text, 0, "user")
@@ -467,6 +494,8 @@ class TranscriptReader:
         if isinstance(value, str):
             if value:
                 self._facts[name] = value[:_MAX_TITLE]
+                if self._contexts.get(name, value) != value:
+                    self._context(name, value)
         elif value is not None:
             self._wrong(key, value)
 
@@ -494,7 +523,7 @@ class TranscriptReader:
             return
         text = content if isinstance(content, str) else tools.result_text(content)
         task = self._queued_task(text)
-        if task is None and not text.lstrip().startswith("<task-notification>"):
+        if task is None and not people.is_notice(text):
             self._say("queued_prompt", text, 0, "user")
             return
         self._say("task_notification", text, 0, "user")
@@ -698,10 +727,6 @@ def _api_error(line: JSONObject) -> str:
     cause = mapping(error.get("cause")) or mapping(line.get("cause"))
     code = error.get("status") or string(cause.get("code"))
     return text or f"API error {code or ''}".strip()
-
-
-def _is_result(block: object) -> bool:
-    return mapping(block).get("type") == "tool_result"
 
 
 def _tagged(text: str, tag: str) -> str | None:
