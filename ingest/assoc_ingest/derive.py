@@ -73,7 +73,8 @@ def _assign_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> 
     for file_id in files:
         rows = connection.execute(
             "select id, uuid, parent_uuid from messages"
-            " where file_id = ? and is_sidechain = 1 and uuid is not null"
+            " where file_id = ?1 and is_sidechain = 1 and uuid is not null"
+            " and byte_offset not in (select byte_offset from agent_lines where file_id = ?1)"
             " order by byte_offset, block",
             (file_id,),
         ).fetchall()

@@ -49,6 +49,8 @@ class Claim:
     team_key: str | None = None
     parts: tuple[str, ...] = ()
     """The path itself, relative to the root, for a source whose records repeat parts of it."""
+    elsewhere: frozenset[str] = frozenset()
+    """Agents with files of their own, which a transcript that repeats their lines is not read for."""
     is_doubtful: bool = False
     """The name alone does not prove that this is ours: `Source.believes` looks at its lines."""
 
@@ -133,6 +135,24 @@ class Context(NamedTuple):
 
     name: str
     value: str
+    byte_offset: int
+
+
+class AgentLine(NamedTuple):
+    """A line whose messages are those of a subagent, repeated in the transcript that called it."""
+
+    agent_key: str
+    byte_offset: int
+
+
+class AgentTotals(NamedTuple):
+    """What the result of a call states about the run of the subagent that it spawned."""
+
+    agent_key: str
+    agent_type: str | None
+    tokens: int | None
+    duration_ms: int | None
+    tool_call_count: int | None
     byte_offset: int
 
 
@@ -547,6 +567,8 @@ Record = (
     Message
     | ToolCall
     | Context
+    | AgentLine
+    | AgentTotals
     | Usage
     | Transcript
     | WorkingDirectory

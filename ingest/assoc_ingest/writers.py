@@ -175,6 +175,8 @@ INSERTS: dict[type, str] = {
         "working_directories", model.WorkingDirectory, "on conflict do nothing"
     ),
     model.Context: _CONTEXT,
+    model.AgentLine: _of_file("agent_lines", model.AgentLine, "on conflict do nothing"),
+    model.AgentTotals: _of_file("agent_totals", model.AgentTotals, "on conflict do nothing"),
     model.AgentMeta: _of_file("agent_metas", model.AgentMeta),
     model.AgentLink: _of_file("agent_links", model.AgentLink, "on conflict do nothing"),
     model.WorkflowLink: _of_file("workflow_links", model.WorkflowLink, "on conflict do nothing"),
@@ -239,6 +241,8 @@ CLEARED = (
     "transcripts",
     "working_directories",
     "contexts",
+    "agent_lines",
+    "agent_totals",
     "agent_metas",
     "agent_links",
     "workflow_links",

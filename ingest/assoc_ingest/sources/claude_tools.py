@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..model import AgentLink, ToolCall, WorkflowLink
+from ..model import AgentLink, AgentTotals, ToolCall, WorkflowLink
 from .fields import integer, mapping, obvious_text, placeholder, string
 
 Position = tuple[int, int]
@@ -192,6 +192,17 @@ def agent_links(
         yield AgentLink(agent, tool_use_id, BY_RESULT, offset)
     if "agentId: " in text and (found := _agent_id(text)):
         yield AgentLink(found[1], tool_use_id, BY_RESULT_TEXT, offset)
+
+
+def agent_totals(extra: dict[str, object], offset: int) -> AgentTotals | None:
+    """Return what a tool result states about the run of a subagent, None if it states nothing."""
+    agent, tokens = string(extra.get("agentId")), integer(extra.get("totalTokens"))
+    if agent is None or tokens is None:
+        return None
+    calls = integer(extra.get("totalToolUseCount"))
+    return AgentTotals(
+        agent, string(extra.get("agentType")), tokens, _stated_ms(extra), calls, offset
+    )
 
 
 def workflow_link(

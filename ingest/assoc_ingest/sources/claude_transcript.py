@@ -9,8 +9,9 @@ they hold depends on their type:
 - `system`: notices of the program; a row where there is a text, `api_error` as an error.
 - `attachment` (2.1.9x on): what the program put into the context. `queued_command` is a prompt
   typed while the agent was busy; `hook_*` is the output of a hook.
-- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Only counted, and
-  read for the link between an agent and its call.
+- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Counted, and read for
+  the link between an agent and its call. Of an agent without a file of its own they are the only
+  record: then their messages are those of the agent.
 
 Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
 (titles for a session elsewhere), queue operations (the only record of much that was typed before
@@ -27,6 +28,7 @@ from collections.abc import Iterable
 import orjson
 
 from ..model import (
+    AgentLine,
     AgentLink,
     Claim,
     Context,
@@ -198,8 +200,10 @@ class TranscriptReader:
         self._line = line
         self._envelope(line)
         if kind == "assistant":
+            self._count_message()
             self._assistant(line)
         elif kind == "user":
+            self._count_message()
             self._user(line)
         elif kind == "progress":
             self._progress(line)
@@ -273,7 +277,6 @@ class TranscriptReader:
     # -- user and assistant lines ----------------------------------------------------------------
 
     def _assistant(self, line: JSONObject) -> None:
-        self._count_message()
         message = line.get("message")
         if isinstance(message, dict):
             content = message.get("content")
@@ -353,7 +356,6 @@ class TranscriptReader:
         return block.get("input", arguments)
 
     def _user(self, line: JSONObject) -> None:
-        self._count_message()
         message = line.get("message")
         content = message.get("content") if isinstance(message, dict) else message
         if content.__class__ is not list:
@@ -416,6 +418,8 @@ class TranscriptReader:
         self._results.setdefault(identity, answer)
         for link in tools.agent_links(identity, text, extra, self._start):
             self._link(link)
+        if (totals := tools.agent_totals(extra, self._start)) is not None:
+            self._records.append(totals)
         self._effects(identity, extra)
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
@@ -483,8 +487,27 @@ class TranscriptReader:
     def _progress(self, line: JSONObject) -> None:
         data = mapping(line.get("data"))
         agent, call = string(data.get("agentId")), string(line.get("parentToolUseID"))
-        if agent and call and data.get("type") == "agent_progress":
+        if not agent or data.get("type") != "agent_progress":
+            return
+        if call:
             self._link(AgentLink(agent, call, tools.BY_PROGRESS, self._start))
+        if self._is_main and agent not in self._claim.elsewhere:
+            self._repeated(agent, mapping(data.get("message")), line)
+
+    def _repeated(self, agent: str, message: JSONObject, outer: JSONObject) -> None:
+        """Read the message of an agent that has no file: this line is the only record of it."""
+        if message.get("type") not in ("user", "assistant"):
+            return
+        self._records.append(AgentLine(agent, self._start))
+        self._line = {**message, "sessionId": outer.get("sessionId")}
+        self._uuid = self._text_or_none("uuid", message.get("uuid"))
+        self._parent = None
+        self._is_sidechain = 1
+        self._timestamp = utc(message.get("timestamp")) or self._timestamp
+        if message["type"] == "assistant":
+            self._assistant(self._line)
+        else:
+            self._user(self._line)
 
     # -- lines without uuid ----------------------------------------------------------------------
 
