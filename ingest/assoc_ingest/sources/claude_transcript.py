@@ -125,9 +125,19 @@ _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
 def is_known(line: JSONObject) -> bool:
     """Has the object the shape of a transcript line, and not of something inside one?"""
-    return string(line.get("type")) in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
+    kind = string(line.get("type")) or role_of(line)
+    return kind in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
         ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
     )
+
+
+def role_of(line: JSONObject) -> str:
+    """Return the type of a line that states none, from the role in its message; '' where none is.
+
+    Programs that write the first lines of a conversation for Claude Code leave the type out.
+    """
+    role = mapping(line.get("message")).get("role")
+    return role if role in ("user", "assistant", "system") and "type" not in line else ""  # type: ignore[return-value]
 
 
 class TranscriptReader:
@@ -190,6 +200,8 @@ class TranscriptReader:
             kind = ""
         key = (kind, self._subtype(kind, line))
         self._types[key] = self._types.get(key, 0) + 1
+        if not kind:
+            kind = role_of(line)
         if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
             return  # secrets, and lines of other programs: counted, not believed
         self._start = start
@@ -280,7 +292,8 @@ class TranscriptReader:
         message = line.get("message")
         if isinstance(message, dict):
             content = message.get("content")
-            self._model = self._text_or_none("model", message.get("model"))
+            stated = message.get("model", line.get("model"))
+            self._model = self._text_or_none("model", stated)
             self._add_usage(line)
         else:
             content = message
@@ -453,7 +466,7 @@ class TranscriptReader:
         if subtype == "api_error":
             self._say("error", _api_error(line), 0, "system")
             return
-        content = line.get("content")
+        content = line.get("content", mapping(line.get("message")).get("content"))
         text = content if isinstance(content, str) else obvious_text(content)
         if subtype == "stop_hook_summary":
             text = text or obvious_text([line.get("hookErrors"), line.get("stopReason")])
