@@ -23,6 +23,14 @@ with hits as materialized (
       and coalesce(:model, '') in ('', m.model)
       and coalesce(:role, '') in ('', m.role)
       and coalesce(:source, '') in ('', r.kind)
+      -- Where it was said: a session may change its branch on the way.
+      and coalesce(:branch, '') in ('', coalesce((
+        select c.value
+        from contexts c
+        where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+        order by c.byte_offset desc
+        limit 1
+      ), s.git_branch))
       and (coalesce(:since, '') = '' or m.timestamp >= :since)
       and (coalesce(:until, '') = '' or m.timestamp < :until)
       and (

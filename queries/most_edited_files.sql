@@ -14,6 +14,7 @@ left join projects p on p.id = s.project_id
 where t.name in ('Edit', 'MultiEdit', 'Write', 'NotebookEdit')
   and t.target is not null
   and m.copy_of is null
+  and t.status <> 'declined'
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

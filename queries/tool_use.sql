@@ -1,6 +1,7 @@
 -- Use of tools
--- Calls of each tool, how many failed, and how long the one in the middle took. Copies of a call
--- in forked sessions count once; :project leaves out the others, :since what was before a time.
+-- Calls of each tool, how many failed, how many a person declined, and how long the one in the
+-- middle took. Copies of a call in forked sessions count once; :project leaves out the others,
+-- :since what was before a time.
 with calls as materialized (
     select
         t.name,
@@ -37,7 +38,8 @@ counted as (
     select
         name,
         count(*) as calls,
-        sum(status = 'error') as errors
+        sum(status = 'error') as errors,
+        sum(status = 'declined') as declined
     from calls
     group by name
 )
@@ -46,6 +48,7 @@ select
     c.calls,
     c.errors,
     round(100.0 * c.errors / c.calls, 1) as error_percent,
+    c.declined,
     t.duration_ms as median_ms
 from counted c
 left join timed t on t.name = c.name and t.place = (t.of_all + 1) / 2

@@ -1,6 +1,7 @@
 -- Why tools disagree on tokens
--- The same transcripts counted in four ways: every line, once in each file, once without subagents,
--- and once, which is what all other numbers here are. usage_duplicates lists what is in between.
+-- The same transcripts counted in five ways: every line, once in each file, once without subagents,
+-- once without the subagents that left no file, and once, which is what all other numbers here are.
+-- usage_duplicates lists what is in between.
 select
     counting,
     counted,

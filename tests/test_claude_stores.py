@@ -304,6 +304,29 @@ def test_the_halves_of_a_sent_message_meet_across_syncs(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+WHOLE = "Please rebase on main first; then run all tests, not only those of the parser."
+
+
+@pytest.mark.parametrize("halves", [(0, 1), (1, 0)], ids=["call first", "result first"])
+def test_a_sent_message_is_stored_whole_and_not_its_preview(
+    place: Place, halves: tuple[int, int]
+) -> None:
+    arguments = {"to": "alice", "message": WHOLE, "content": WHOLE[:50], "recipient": "alice"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "SendMessage", "input": arguments}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "sent"}
+    routing = {"sender": "lead", "target": "@alice", "content": WHOLE[:50]}
+    lines = [
+        {**user("x", "a1"), "type": "assistant", "message": {"content": [call]}},
+        user([answer], "u2", toolUseResult={"routing": routing}),
+    ]
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", *(lines[half] for half in halves))
+    place.put(INBOX, [{**message(WHOLE), "from": "lead"}])
+    place.sync()
+    rows = place.rows("select channel, text, sender from inbox_items order by channel")
+    assert rows == [("inbox", WHOLE, "lead"), ("transcript", WHOLE, "lead")]
+    place.is_as_from_scratch()
+
+
 # -- other stores --------------------------------------------------------------------------------
 
 

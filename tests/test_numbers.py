@@ -266,3 +266,110 @@ def test_a_prompt_is_what_a_person_typed(home: Path, ask: Count) -> None:
     )
     write(home, f"{AGENTS}/agent-a1.jsonl", agent("a1", user("to an agent", "n10")))
     assert ask("select prompt_count from sessions") == [(5,)]
+
+
+# -- calls that a person declined ----------------------------------------------------------------
+
+NO = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was"
+    " a file edit, the new_string was NOT written to the file)."
+)
+CALLS = "select status, duration_ms, exit_code from tool_calls order by byte_offset"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (NO, {"toolUseResult": "User rejected tool use"}),
+        (NO, {}),
+        (f"Error: {NO}", {"toolUseResult": f"Error: {NO}"}),
+        ("Not now.", {"toolDenialKind": "user-rejected"}),
+        ("The user doesn't want to take this action right now. STOP what you are doing.", {}),
+    ],
+)
+def test_a_call_that_a_person_declined_did_not_fail(
+    home: Path, ask: Count, content: str, line: Object
+) -> None:
+    answer = user([result("t1", content, is_error=True)], "u2", "a1", 600, **line)
+    write(home, TRANSCRIPT, user("do it"), assistant([call("t1")]), answer)
+    assert ask(CALLS) == [("declined", None, None)]
+    assert ask("select sum(is_error) from messages") == [(0,)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_time_of_a_person_is_not_that_of_the_tool_across_syncs(
+    home: Path, ask: Count, is_first: bool
+) -> None:
+    lines = [
+        assistant([call("t1")]),
+        user([result("t1", NO, is_error=True)], "u2", "a1", 600),
+    ]
+    write(home, TRANSCRIPT, *lines[: 1 if is_first else 0])
+    ask(CALLS)
+    write(home, TRANSCRIPT, *(lines if is_first else reversed(lines)))
+    assert ask(CALLS) == [("declined", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("Exit code 1\nThe user doesn't want to proceed with this tool use", {}),
+        ("Permission to use Bash has been denied.", {"toolDenialKind": "permission-rule"}),
+    ],
+)
+def test_an_error_about_something_else_is_an_error(
+    home: Path, ask: Count, content: str, line: Object
+) -> None:
+    answer = user([result("t1", content, is_error=True)], "u2", "a1", 3, **line)
+    write(home, TRANSCRIPT, assistant([call("t1")]), answer)
+    assert ask("select status, duration_ms from tool_calls") == [("error", 2000)]
+
+
+def test_a_search_takes_and_costs_what_it_states(home: Path, ask: Count) -> None:
+    stated = {"query": "x", "results": [], "durationSeconds": 15.2086, "searchCount": 4}
+    usage = {"input_tokens": 1_000_000, "output_tokens": 0}
+    lines = [
+        assistant([call("t1", "WebSearch", query="x")], usage=usage),
+        user([result("t1", "found")], "u2", "a1", 30, toolUseResult=stated),
+    ]
+    write(home, TRANSCRIPT, *lines)
+    # A fork repeats the search, which was made once.
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *lines, user("go on", "u3", "u2", 40))
+    rows = "select duration_ms, search_count from tool_calls where name is not null"
+    assert ask(rows) == [(15209, 4)] * 2
+    ask(
+        "insert into prices (model, input, output, web_search)"
+        " values ('claude-sonnet-5', 3000000, 0, 10000000) on conflict (model, valid_from,"
+        " above_tokens) do update set input = 3000000, web_search = 10000000"
+    )
+    assert ask("select cost_microusd from response_costs") == [(3_040_000,)]
+
+
+# -- where it was said ---------------------------------------------------------------------------
+
+PLACES = (
+    "select text, git_branch, agent_version, permission_mode from conversation"
+    " where kind in ('prompt', 'text') order by byte_offset"
+)
+
+
+def test_branch_version_and_mode_are_those_at_each_message(home: Path, ask: Count) -> None:
+    lines: list[Object] = [
+        user("one", "u1", gitBranch="main", permissionMode="default"),
+        assistant("two", gitBranch="main"),
+        {"type": "permission-mode", "permissionMode": "plan", "sessionId": SESSION},
+        user("three", "u2", "a1", 2, gitBranch="feature", version="2.1.101"),
+        user("four", "u3", "u2", 3, gitBranch=""),
+        user("five", "u4", "u3", 4, gitBranch="main", permissionMode="default"),
+    ]
+    for count in range(1, len(lines) + 1):  # a stretch repeats what holds already
+        write(home, TRANSCRIPT, *lines[:count])
+        ask("select 1")
+    assert ask(PLACES) == [
+        ("one", "main", "2.1.100", "default"),
+        ("two", "main", "2.1.100", "default"),
+        ("three", "feature", "2.1.101", "plan"),
+        ("four", None, "2.1.100", "plan"),
+        ("five", "main", "2.1.100", "default"),
+    ]
+    assert ask("select count(*) from contexts where name = 'git_branch'") == [(4,)]

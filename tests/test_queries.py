@@ -196,8 +196,22 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
     connection: sqlite3.Connection,
 ) -> None:
     assert _run(connection, "tool_use") == [
-        {"name": "Bash", "calls": 2, "errors": 1, "error_percent": 50.0, "median_ms": 10},
-        {"name": "Edit", "calls": 1, "errors": 0, "error_percent": 0.0, "median_ms": 20},
+        {
+            "name": "Bash",
+            "calls": 2,
+            "errors": 1,
+            "error_percent": 50.0,
+            "declined": 0,
+            "median_ms": 10,
+        },
+        {
+            "name": "Edit",
+            "calls": 1,
+            "errors": 0,
+            "error_percent": 0.0,
+            "declined": 0,
+            "median_ms": 20,
+        },
     ]
     assert _run(connection, "tool_use", project="blog") == []
 

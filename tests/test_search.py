@@ -105,6 +105,26 @@ def _texts(hits: list[Hit]) -> list[str]:
 # -- what is found, and in which order ------------------------------------------------------------
 
 
+def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"), git_branch="feature")
+        for branch in ("main", "feature"):
+            message = rows.message(file, "prompt", f"walrus on {branch}")
+            offset = rows.connection.execute(
+                "select byte_offset from messages where id = ?", (message,)
+            ).fetchone()[0]
+            rows.add("contexts", name="git_branch", value=branch, file_id=file, byte_offset=offset)
+        rows.message(file, "text", "the walrus once more")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        for branch, texts in {
+            "main": {"walrus on main"},
+            "feature": {"walrus on feature", "the walrus once more"},
+            "other": set(),
+        }.items():
+            hits = search(connection, "walrus", Filters(branch=branch))
+            assert {plain(hit.snippet)[0] for hit in hits} == texts
+
+
 def test_titles_stand_first_then_what_was_said_then_what_tools_gave(find: Find) -> None:
     hits = find("deadlock")
     assert [(hit.what, hit.scope) for hit in hits] == [

@@ -27,6 +27,10 @@ BOXES = {"completed": "☑", "in_progress": "◐"}
 """How the status of a thing to do is shown; of any other it is an empty box."""
 
 
+_WITHOUT_RESULT = {"pending": "no result", "declined": "declined"}
+"""What is said of a call that never ran to its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """How wide, how coloured, and below which directory paths are shown short."""
@@ -69,8 +73,8 @@ def facts_of(message: Message) -> tuple[str, str | None]:
     if message.status == "error":
         facts.insert(0, f"exit {message.exit_code}" if message.exit_code else "error")
         colour = "red"
-    elif message.status == "pending":
-        facts.insert(0, "no result")
+    elif message.status in _WITHOUT_RESULT:
+        facts.insert(0, _WITHOUT_RESULT[message.status])
         colour = "yellow"
     return " · ".join(fact for fact in facts if fact), colour
 

@@ -1,8 +1,7 @@
 """Lines that stand in several places: each block has one canonical occurrence.
 
-Forks and resumed sessions repeat the lines of another file, a compaction appends lines of its own
-file again, and a prompt that was queued stands once where it was queued and once where it was
-delivered. `copy_of` points to the occurrence that views and searches show. Which one that is
+Forks and resumed sessions repeat the lines of another file, and a compaction appends lines of its
+own file again. `copy_of` points to the occurrence that views and searches show. Which one that is
 follows from the files alone, never from the order in which they were read.
 """
 
@@ -12,8 +11,6 @@ import sqlite3
 from collections.abc import Iterable
 
 from .touched import FILE_RANK, Touched, fill, id_list
-
-_QUEUED = "kind in ('queued_prompt', 'task_notification') and uuid is null"
 
 
 def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]:
@@ -113,45 +110,3 @@ def _partners(connection: sqlite3.Connection, files: Iterable[int]) -> set[int]:
         f" where m.file_id in ({id_list(files)}) and m.uuid is not null"
     )
     return {file_id for pair in rows for file_id in pair}
-
-
-def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
-    """Make each delivered queue entry a copy of the row that delivered it.
-
-    An entry is delivered by the first row after it in the file that has the same text and that
-    delivered none before. Rows are only ever appended, so an earlier match stays, and an entry
-    that is still open can only be delivered by a new row; where originals may have changed, the
-    file is matched from its beginning.
-    """
-    for file_id in touched.files | affected:
-        is_anew = file_id in affected
-        if not connection.execute(
-            f"select 1 from messages where file_id = ? and {_QUEUED} limit 1", (file_id,)
-        ).fetchone():
-            continue
-        rows = connection.execute(
-            "select id, byte_offset, text, copy_of from messages"
-            f" where file_id = ? and id >= ? and role = 'user' and text <> '' and not ({_QUEUED})"
-            " order by byte_offset, block",
-            (file_id, 0 if is_anew else touched.first_message_id),
-        ).fetchall()
-        if not rows and not is_anew:
-            continue
-        entries = connection.execute(
-            # The plus: the planner would go through all rows of the file, which are in order.
-            f"select id, byte_offset, text from messages"
-            f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by +byte_offset",
-            (file_id, is_anew),
-        ).fetchall()
-        open_entries: dict[str, list[tuple[int, int]]] = {}
-        for entry_id, offset, text in reversed(entries):
-            open_entries.setdefault(text, []).append((entry_id, offset))
-        matches: dict[int, int | None] = dict.fromkeys((entry[0] for entry in entries), None)
-        for row_id, offset, text, copy_of in rows:
-            waiting = open_entries.get(text)
-            if waiting and waiting[-1][1] < offset:
-                matches[waiting.pop()[0]] = copy_of or row_id
-        connection.executemany(
-            "update messages set copy_of = ?1 where id = ?2 and copy_of is not ?1",
-            ((target, entry_id) for entry_id, target in matches.items()),
-        )

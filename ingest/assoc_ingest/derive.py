@@ -5,7 +5,7 @@ that bear on it, so each step first finds what a change can reach, and then deri
 
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
-3. queued prompts: one that was delivered is a copy of the row that delivered it;
+3. queued prompts: each text counts once, wherever it was delivered (`queued`);
 4. tool results that do not say which call they answer find it (`answers`);
 5. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
 6. responses: one row per API response, from the best of its lines in all files;
@@ -20,7 +20,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import agents, answers, copies, joins, lists, projects, responses, sessions, subagents
+from . import (
+    agents,
+    answers,
+    copies,
+    joins,
+    lists,
+    projects,
+    queued,
+    responses,
+    sessions,
+    subagents,
+)
 from .touched import TEMPORARY, Touched, fill, id_list
 
 
@@ -31,7 +42,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.sidechains.update(_files_with_sidechains(connection, touched.files))
     _assign_sidechains(connection, touched.sidechains)
     affected = copies.refresh_copies(connection, touched)
-    copies.refresh_queued(connection, touched, affected)
+    queued.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
     answers.refresh_answers(connection)
     lists.refresh_lists(connection, touched)
@@ -76,7 +87,8 @@ def _assign_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> 
     for file_id in files:
         rows = connection.execute(
             "select id, uuid, parent_uuid from messages"
-            " where file_id = ? and is_sidechain = 1 and uuid is not null"
+            " where file_id = ?1 and is_sidechain = 1 and uuid is not null"
+            " and byte_offset not in (select byte_offset from agent_lines where file_id = ?1)"
             " order by byte_offset, block",
             (file_id,),
         ).fetchall()

@@ -1,4 +1,4 @@
-"""What a search leaves out: by kind, project, session, system, time, model and role."""
+"""What a search leaves out: by kind, project, session, system, time, model, role and branch."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Filters:
     until: str | None = None
     model: str | None = None
     role: str | None = None
+    branch: str | None = None
 
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise where a filter names nothing."""
@@ -50,6 +51,7 @@ class Filters:
             "until": time_of(self.until) if self.until else None,
             "model": self.model,
             "role": self.role,
+            "branch": self.branch,
         }
 
 

@@ -51,6 +51,8 @@ class Claim:
     """Key of the application's agent with whom the conversation is held, see `Agent`."""
     parts: tuple[str, ...] = ()
     """The path itself, relative to the root, for a source whose records repeat parts of it."""
+    elsewhere: frozenset[str] = frozenset()
+    """Agents that have files of their own: lines that repeat theirs are not read again."""
     is_doubtful: bool = False
     """The name alone does not prove that this is ours: `Source.believes` looks at its lines."""
 
@@ -120,6 +122,8 @@ class ToolCall(NamedTuple):
     duration_ms: int | None
     exit_code: int | None
     output_file: str | None
+    search_count: int | None
+    response_key: str | None
     tool_use_id: str | None
     call: tuple[int, int] | None
     result: tuple[int, int] | None
@@ -153,6 +157,32 @@ class LineExtra(NamedTuple):
     extra: str
     byte_offset: int
     byte_length: int
+
+
+class Context(NamedTuple):
+    """What the lines of a transcript state about where they were said, from this one on."""
+
+    name: str
+    value: str
+    byte_offset: int
+
+
+class AgentLine(NamedTuple):
+    """A line whose messages are those of a subagent, repeated in the transcript that called it."""
+
+    agent_key: str
+    byte_offset: int
+
+
+class AgentTotals(NamedTuple):
+    """What the result of a call states about the run of the subagent that it spawned."""
+
+    agent_key: str
+    agent_type: str | None
+    tokens: int | None
+    duration_ms: int | None
+    tool_call_count: int | None
+    byte_offset: int
 
 
 class Usage(NamedTuple):
@@ -585,6 +615,9 @@ Record = (
     | ToolCall
     | UnmatchedResult
     | LineExtra
+    | Context
+    | AgentLine
+    | AgentTotals
     | Usage
     | Transcript
     | WorkingDirectory

@@ -98,13 +98,21 @@ def _rank_files(connection: sqlite3.Connection) -> None:
 
 
 def refresh_tokens(connection: sqlite3.Connection) -> None:
-    """Sum up what the subagents of touched sessions used."""
+    """Sum up what the subagents of touched sessions used.
+
+    Of one whose responses are nowhere, that is what the result of its call states.
+    """
     total = (
         "select sum(r.input_tokens + r.output_tokens + r.cache_read_tokens"
         " + r.cache_write_5m_tokens + r.cache_write_1h_tokens)"
         " from responses r where r.subagent_id = subagents.id"
     )
+    stated = (
+        "select max(t.tokens) from agent_totals t join files f on f.id = t.file_id"
+        " where t.agent_key = subagents.agent_key and f.session_id = subagents.session_id"
+    )
+    tokens = f"coalesce(({total}), ({stated}))"
     connection.execute(
-        f"update subagents set tokens = ({total})"
-        f" where session_id in (select id from touched_sessions) and tokens is not ({total})"
+        f"update subagents set tokens = {tokens}"
+        f" where session_id in (select id from touched_sessions) and tokens is not {tokens}"
     )

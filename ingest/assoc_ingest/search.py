@@ -135,7 +135,7 @@ class _Plain:
         self._connection = connection
         self._parameters = parameters
         self._terms = words
-        self._messages_only = bool(parameters["model"] or parameters["role"])
+        self._messages_only = any(parameters[name] for name in ("model", "role", "branch"))
 
     def hits(self, tools: bool) -> Iterator[Hit]:
         if not self._terms.texts():

@@ -16,8 +16,8 @@ SQLite ends the batch: going on after one row failed would commit rows without t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from . import agents, answers, archive, keyed, model
@@ -357,8 +357,9 @@ class Batch:
             by_type.setdefault(record.__class__, []).append(record)
         for transcript in _of(model.Transcript, by_type):
             self._take_transcript(file, transcript)
-        ids = self._append_messages(file, _of(model.Message, by_type))
-        self._append_tool_calls(file, _of(model.ToolCall, by_type), ids)
+        agents = self._agents_at(file, _of(model.AgentLine, by_type))
+        ids = self._append_messages(file, _of(model.Message, by_type), agents)
+        self._append_tool_calls(file, _of(model.ToolCall, by_type), ids, agents)
         self._touched.responses.update(use.response_key for use in _of(model.Usage, by_type))
         by_type[model.Issue] = self._counted_issues(file, _of(model.Issue, by_type))
         self._apply_documents(file, by_type)
@@ -427,16 +428,26 @@ class Batch:
         if transcript.sidechain_count and file.claim.kind == "transcript":
             self._touched.sidechains.add(file.id)
 
+    def _agents_at(self, file: OpenFile, lines: Sequence[model.AgentLine]) -> dict[int, int]:
+        """Return the subagents of lines that are theirs, by offset; made where missing."""
+        keys: dict[str, int] = {}
+        for line in lines:
+            if line.agent_key not in keys:
+                claim = replace(file.claim, agent_key=line.agent_key)
+                keys[line.agent_key] = self._subagent(file.source_id, file.session_key, claim)
+        return {line.byte_offset: keys[line.agent_key] for line in lines}
+
     def _append_messages(
-        self, file: OpenFile, messages: Iterable[model.Message]
+        self, file: OpenFile, messages: Iterable[model.Message], agents: Mapping[int, int]
     ) -> dict[tuple[int, int] | None, int]:
         """Take messages in; return the ids of tool blocks by their position."""
         ids: dict[tuple[int, int] | None, int] = {}
         next_id = self._next_id
-        references = (file.id, file.session_id, file.subagent_id)
+        file_id, session_id, subagent_id = file.id, file.session_id, file.subagent_id
         rows = self._pending.setdefault(model.Message, [])
         for message in messages:
-            rows.append((next_id, *references, *message))
+            agent = agents.get(message.byte_offset, subagent_id) if agents else subagent_id
+            rows.append((next_id, file_id, session_id, agent, *message))
             if message.kind == "tool_use" or message.kind == "tool_result":
                 ids[message.byte_offset, message.block] = next_id
             next_id += 1
@@ -449,6 +460,7 @@ class Batch:
         file: OpenFile,
         calls: Sequence[model.ToolCall],
         ids: dict[tuple[int, int] | None, int],
+        agents: Mapping[int, int],
     ) -> None:
         if not calls:
             return
@@ -458,10 +470,10 @@ class Batch:
         if self._has_unmatched:
             answers.take_back(self.connection, file.id)
         rows = self._pending.setdefault(model.ToolCall, [])
-        references = (file.id, file.session_id, file.subagent_id)
         for call in calls:
             blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
-            rows.append(tool_call_row(call, blocks, references))
+            subagent = agents.get(call.byte_offset, file.subagent_id)
+            rows.append(tool_call_row(call, blocks, (file.id, file.session_id, subagent)))
 
     def _counted_issues(self, file: OpenFile, issues: list[model.Issue]) -> list[model.Issue]:
         """Count issues; past the hundredth quarantined piece of a file, drop the samples."""

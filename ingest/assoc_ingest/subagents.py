@@ -18,6 +18,7 @@ def refresh_subagents(connection: sqlite3.Connection) -> None:
     """Derive the subagents of the sessions in `touched_sessions`, links included."""
     sessions = "(select id from touched_sessions)"
     _add_workflow_agents(connection, sessions)
+    _add_called_agents(connection, sessions)
     connection.execute(
         "update subagents set session_id = (select s.id from sessions s"
         " where s.source_id = subagents.source_id and s.session_key = subagents.session_key)"
@@ -47,8 +48,30 @@ def _add_workflow_agents(connection: sqlite3.Connection, sessions: str) -> None:
     )
 
 
+_CALLED = """
+    from agent_totals t
+    join files f on f.id = t.file_id
+    join messages m on m.file_id = t.file_id and m.byte_offset = t.byte_offset
+        and m.kind = 'tool_result' and m.copy_of is null
+    where not exists (
+        select 1 from files o where o.source_id = f.source_id and o.agent_key = t.agent_key
+    )
+"""
+"""Agents that the result of a call names, and that have no file. In a fork, the line that names one
+is a copy: there it belongs to the session of the original."""
+
+
+def _add_called_agents(connection: sqlite3.Connection, sessions: str) -> None:
+    """The result of a call names an agent whose own file may be missing."""
+    connection.execute(
+        "insert into subagents (source_id, session_id, session_key, agent_key, kind)"
+        " select distinct f.source_id, f.session_id, f.session_key, t.agent_key, 'task'"
+        f" {_CALLED} and f.session_id in {sessions} on conflict do nothing"
+    )
+
+
 def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
-    """Remove subagents that no file, no journal and no sidechain speaks of any more."""
+    """Remove subagents that no file, line, journal or result of a call names any more."""
     connection.execute(
         "delete from subagents where (session_id is null or session_id in"
         f" {sessions})"
@@ -56,6 +79,8 @@ def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
         " and not exists (select 1 from messages m where m.subagent_id = subagents.id)"
         " and not exists (select 1 from workflow_agents w join files f on f.id = w.file_id"
         "  where w.agent_key = subagents.agent_key and f.session_id = subagents.session_id)"
+        f" and not exists (select 1 {_CALLED} and t.agent_key = subagents.agent_key"
+        "  and f.session_id = subagents.session_id)"
     )
 
 
@@ -82,11 +107,24 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
             and not exists (select 1 from files f where f.subagent_id = a.id)
             group by m.subagent_id
         ),
+        stated as ( -- of an agent without a file; one that was resumed states its sums so far
+            select a.id, max(t.agent_type) as agent_type, max(t.tool_call_count) as calls
+            from subagents a
+            join agent_totals t on t.agent_key = a.agent_key
+            join files f on f.id = t.file_id and f.session_id = a.session_id
+            where a.session_id in {sessions}
+            and not exists (select 1 from files o where o.subagent_id = a.id)
+            group by a.id
+        ),
         about as (
             select a.id, coalesce(own.started_at, chain.started_at) as started_at,
                 coalesce(own.ended_at, chain.ended_at) as ended_at,
                 coalesce(own.message_count, chain.message_count, 0) as message_count,
-                chain.subagent_id is not null as is_chain,
+                stated.agent_type, stated.calls,
+                chain.subagent_id is not null and not exists (
+                    select 1 from agent_lines l join files f on f.id = l.file_id
+                    where l.agent_key = a.agent_key and f.session_id = a.session_id
+                ) as is_chain,
                 (select m.text from files f join messages m on m.file_id = f.id
                     where f.subagent_id = a.id and f.kind in ('agent', 'side_agent')
                     and m.role = 'user'
@@ -109,13 +147,15 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
             from subagents a
             left join own on own.subagent_id = a.id
             left join chain on chain.subagent_id = a.id
+            left join stated on stated.id = a.id
             where a.session_id in {sessions}
         )
         update subagents set
             started_at = about.started_at,
             ended_at = about.ended_at,
             message_count = about.message_count,
-            agent_type = y.agent_type,
+            agent_type = coalesce(y.agent_type, about.agent_type),
+            tool_call_count = about.calls,
             description = coalesce(y.description, nullif(about.label, '')),
             name = y.name,
             model = y.model,

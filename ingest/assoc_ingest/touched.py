@@ -65,6 +65,14 @@ class Touched:
                 (file_id,),
             )
         )
+        self.shared.update(  # entries of the queue have no uuid, and repeat those of other files
+            repeating
+            for (repeating,) in connection.execute(
+                "select distinct m.file_id from messages o join messages m on m.copy_of = o.id"
+                " where o.file_id = ?1 and m.file_id <> ?1 and m.uuid is null",
+                (file_id,),
+            )
+        )
         self.files.update(  # their messages repeat one that goes: another may take its place
             repeating
             for (repeating,) in connection.execute(

@@ -66,8 +66,8 @@ def _milliseconds(start: str, end: str) -> str:
 
 TOOL_CALL = (
     "name", "target", "status", "started_at", "ended_at", "duration_ms", "exit_code",
-    "output_file", "tool_use_id", "call_id", "result_id", "byte_offset", "byte_length", "block",
-    "file_id", "session_id", "subagent_id",
+    "output_file", "search_count", "response_key", "tool_use_id", "call_id",
+    "result_id", "byte_offset", "byte_length", "block", "file_id", "session_id", "subagent_id",
 )  # fmt: skip
 """The values of a tool call's row, in order: the fields of its record with ids for positions, and
 the references of its file. An insert has one more: the milliseconds between its call and result."""
@@ -91,8 +91,8 @@ def _tool_call_merge() -> str:
     """
     new = {name: f"?{number}" for number, name in enumerate(TOOL_CALL, 1)}
     place = ("byte_offset", "byte_length", "block", "call_id", "subagent_id")
-    of_call = ("name", "target", "started_at", *place)
-    of_result = ("ended_at", "exit_code", "output_file", "result_id", "status")
+    of_call = ("name", "target", "started_at", "response_key", *place)
+    of_result = ("ended_at", "exit_code", "output_file", "search_count", "result_id", "status")
     is_new_call = f"call_id is null and {new['call_id']} is not null"
     is_new_result = f"result_id is null and {new['result_id']} is not null"
     assignments = [f"{name} = iif({is_new_call}, {new[name]}, {name})" for name in of_call]
@@ -100,7 +100,8 @@ def _tool_call_merge() -> str:
     assignments.append(
         # The record has what the tool states of its result; a call that is not the first in the
         # file may stand beside it, so only what is in the row tells how long it took.
-        f"duration_ms = case when {is_new_result} then"
+        f"duration_ms = case when {new['status']} = 'declined' or status = 'declined' then null"
+        f" when {is_new_result} then"
         f" coalesce({new['duration_ms']}, {_milliseconds('started_at', new['ended_at'])})"
         f" when {is_new_call}"
         f" then coalesce(duration_ms, {_milliseconds(new['started_at'], 'ended_at')})"
@@ -113,12 +114,13 @@ def _tool_call_merge() -> str:
 
 
 def _message_merge() -> str:
-    """Merge the halves of a message that a tool sent: the call, and the names its result adds."""
+    """Merge the halves of a message that a tool sent: the call, and the names its result adds.
+
+    Either may hold a preview of the text only: the longer one is the message.
+    """
     of_text = ("text", "kind", "payload", "text_hash")
-    assignments = [
-        f"{name} = iif(text is null and excluded.text is not null, excluded.{name}, {name})"
-        for name in of_text
-    ]
+    is_longer = "length(coalesce(excluded.text, '')) > length(coalesce(text, ''))"
+    assignments = [f"{name} = iif({is_longer}, excluded.{name}, {name})" for name in of_text]
     assignments += [
         f"{name} = coalesce({name}, excluded.{name})"
         for name in ("sender", "recipient", "summary", "message_key", "team_name")
@@ -153,6 +155,15 @@ def _of_file(table: str, record: type, conflict: str = "") -> str:
     return _insert(table, columns, conflict)
 
 
+# A stretch states again what held before it: only what differs is a change.
+_CONTEXT = """
+insert into contexts (file_id, name, value, byte_offset)
+select ?1, ?2, ?3, ?4
+where ?3 is not (
+    select value from contexts where file_id = ?1 and name = ?2 order by byte_offset desc limit 1
+)
+"""
+
 INSERTS: dict[type, str] = {
     # Messages arrive with their ids, so that tool calls of the same batch can refer to them.
     model.Message: _insert(
@@ -168,6 +179,9 @@ INSERTS: dict[type, str] = {
     model.WorkingDirectory: _of_file(
         "working_directories", model.WorkingDirectory, "on conflict do nothing"
     ),
+    model.Context: _CONTEXT,
+    model.AgentLine: _of_file("agent_lines", model.AgentLine, "on conflict do nothing"),
+    model.AgentTotals: _of_file("agent_totals", model.AgentTotals, "on conflict do nothing"),
     model.AgentMeta: _of_file("agent_metas", model.AgentMeta),
     model.AgentLink: _of_file("agent_links", model.AgentLink, "on conflict do nothing"),
     model.WorkflowLink: _of_file("workflow_links", model.WorkflowLink, "on conflict do nothing"),
@@ -211,9 +225,9 @@ def tool_call_row(
 ) -> tuple[object, ...]:
     """Return the values of a tool call's row, with the ids of its blocks, and of its file."""
     between = None
-    if call.started_at is not None and call.ended_at is not None:
+    if call.started_at and call.ended_at and call.status != "declined":  # a person's time
         between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
-    return (*call[:9], *blocks, *call[11:], *references, between)
+    return (*call[:11], *blocks, *call[13:], *references, between)
 
 
 def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
@@ -233,6 +247,9 @@ CLEARED = (
     "usage",
     "transcripts",
     "working_directories",
+    "contexts",
+    "agent_lines",
+    "agent_totals",
     "agent_metas",
     "agent_links",
     "workflow_links",

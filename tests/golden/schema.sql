@@ -1,4 +1,6 @@
+CREATE INDEX agent_lines_agent on agent_lines (agent_key);
 CREATE INDEX agent_links_agent on agent_links (agent_key);
+CREATE INDEX agent_totals_agent on agent_totals (agent_key);
 CREATE INDEX agents_file on agents (file_id) where file_id is not null;
 CREATE INDEX agents_project on agents (project_id) where project_id is not null;
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
@@ -7,6 +9,7 @@ CREATE INDEX documents_session on documents (session_id) where session_id is not
 CREATE INDEX documents_session_key on documents (session_key) where session_key is not null;
 CREATE UNIQUE INDEX file_snapshots_key on file_snapshots (file_id, path, coalesce(version, -1));
 CREATE INDEX file_snapshots_session on file_snapshots (session_id) where session_id is not null;
+CREATE INDEX files_agent on files (source_id, agent_key) where agent_key is not null;
 CREATE INDEX files_kind on files (kind);
 CREATE INDEX files_project on files (project_id);
 CREATE INDEX files_session on files (session_id);
@@ -95,6 +98,7 @@ CREATE INDEX todos_status on todos (status);
 CREATE INDEX todos_subagent on todos (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_call on tool_calls (call_id) where call_id is not null;
 CREATE INDEX tool_calls_result on tool_calls (result_id) where result_id is not null;
+CREATE INDEX tool_calls_searches on tool_calls (response_key, tool_use_id, search_count) where search_count is not null;
 CREATE INDEX tool_calls_session on tool_calls (session_id, name);
 CREATE INDEX tool_calls_subagent on tool_calls (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not null;
@@ -102,6 +106,13 @@ CREATE INDEX tool_result_files_session on tool_result_files (session_id) where s
 CREATE INDEX tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 CREATE INDEX tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
 CREATE INDEX usage_response on usage (response_key);
+CREATE TABLE agent_lines (
+    id integer primary key,
+    agent_key text not null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, byte_offset)
+) strict;
 CREATE TABLE agent_links (
     id integer primary key,
     agent_key text not null,
@@ -121,6 +132,17 @@ CREATE TABLE agent_metas (
     worktree_path text,
     is_fork integer,
     file_id integer not null unique references files (id) on delete cascade
+) strict;
+CREATE TABLE agent_totals (
+    id integer primary key,
+    agent_key text not null,
+    agent_type text,
+    tokens integer,
+    duration_ms integer,
+    tool_call_count integer,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, agent_key, byte_offset)
 ) strict;
 CREATE TABLE agents (
     id integer primary key,
@@ -146,6 +168,14 @@ CREATE TABLE archive (
     codec text not null,
     data blob not null,
     unique (file_id, start)
+) strict;
+CREATE TABLE contexts (
+    id integer primary key,
+    name text not null,
+    value text not null,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, name, byte_offset)
 ) strict;
 CREATE TABLE documents (
     id integer primary key,
@@ -553,7 +583,7 @@ CREATE TABLE subagents (
     agent_key text not null,
     session_key text,
     source_id integer not null references sources (id) on delete cascade
-) strict;
+, tool_call_count integer /* calls as the result of its call states them; null where it has a file of its own */) strict;
 CREATE TABLE summaries (
     id integer primary key,
     title text not null,
@@ -687,7 +717,7 @@ CREATE TABLE tool_calls (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
-    block integer not null,
+    block integer not null, search_count integer /* web searches that the call made as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */,
     unique (file_id, tool_use_id)
 ) strict;
 CREATE TABLE tool_result_files (
@@ -963,13 +993,34 @@ select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
     s.title as session,
     p.name as project,
-    g.name as agent,
     a.agent_type as subagent,
-    m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
+    m.model,
+    (
+    select nullif(c.value, '')
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as git_branch,
+    (
+    select c.value
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'agent_version' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as agent_version,
+    (
+    select c.value
+    from contexts c
+    where c.file_id = m.file_id and c.name = 'permission_mode' and c.byte_offset <= m.byte_offset
+    order by c.byte_offset desc limit 1
+    ) as permission_mode,
+    s.session_key,
+    r.kind as source,
+    m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
+join files f on f.id = m.file_id
+join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
-left join agents g on g.id = s.agent_id
 left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 CREATE VIEW coverage as
@@ -999,7 +1050,18 @@ select
     + r.cache_read_tokens * coalesce(p.cache_read, p.input)
     + r.cache_write_5m_tokens * coalesce(p.cache_write_5m, p.input)
     + r.cache_write_1h_tokens * coalesce(p.cache_write_1h, p.cache_write_5m, p.input)
-    + r.web_searches * coalesce(p.web_search, 0) * 1000
+    + (
+    r.web_searches
+    + coalesce((
+    select sum(searches)
+    from (
+    select max(c.search_count) as searches
+    from tool_calls c
+    where c.response_key = r.response_key and c.search_count is not null
+    group by c.tool_use_id
+    )
+    ), 0)
+    ) * coalesce(p.web_search, 0) * 1000
     + 500000
     ) / 1000000 as integer
     )
@@ -1180,6 +1242,21 @@ from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
 where s.kind = 'claude' and r.subagent_id is null
+union all
+select
+    'once, without agents that have no file',
+    'leaves out subagents whose messages only stand in the progress lines of their caller',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.kind = 'claude' and not exists (
+    select 1 from agent_lines l where l.file_id = r.file_id and l.byte_offset = r.byte_offset
+)
 union all
 select
     'once',

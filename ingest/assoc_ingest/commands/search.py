@@ -15,6 +15,7 @@ from .options import database_option, reading
 @click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
 @click.option("--session", help="Only this session: the beginning of its key.")
 @click.option("--source", help="Only this system: claude, associate, chorus, cortex, ccinsights.")
+@click.option("--branch", help="Only what was said on this git branch.")
 @click.option("--since", help="Only what is newer: 12h, 7d, 2w, or a date.")
 @click.option("--tools", is_flag=True, help="Only what tools were given and gave.")
 @click.option("--raw", is_flag=True, help="Take QUERY as an FTS5 expression.")

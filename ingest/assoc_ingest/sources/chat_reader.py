@@ -116,20 +116,14 @@ class ChatReader(Reader):
         the tool that it names: without an id, it answers the last open call of this tool.
         """
         position = (self.start, self._block)
-        self.say("tool_result", text, "user", is_error=is_error)
+        status = tools.status_of(text, None, is_error=is_error)
+        self.say("tool_result", text, "user", is_error=status == tools.ERROR)
+        moment = self._moment if is_timed else None
         if tool_use_id is None:
-            moment = self._moment if is_timed else None
-            self.records.append(UnmatchedResult(name, int(is_error), moment, *position))
+            is_failure = int(status == tools.ERROR)
+            self.records.append(UnmatchedResult(name, is_failure, moment, *position))
         else:
-            answer = tools.Result(
-                is_error,
-                self._moment if is_timed else None,
-                None,
-                None,
-                None,
-                position,
-                self.length,
-            )
+            answer = tools.Result(status, moment, position, self.length)
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:

@@ -22,7 +22,7 @@ The lines of transcripts are described in `claude_transcript`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import orjson
 
@@ -44,16 +44,16 @@ from . import claude_history, claude_stores
 from .claude_paths import in_project, uuid
 from .claude_stores import STORES
 from .claude_tools import BY_META
-from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader
+from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
 from .fields import integer, mapping, name_text, sample, string
 from .jsonl import JSONObject, complete_prefix, pieces
 
 _uuid = re.compile(uuid)
+_ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
 _agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
 _agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
-_HEAD_LINES = 20
 
 
 class Claude:
@@ -119,7 +119,7 @@ class Claude:
         if agent := _agent_file(name):
             return in_project(_agent_kind(agent[1]), directory, None, agent[1])
         stem = name.removesuffix(".jsonl")
-        return in_project("transcript", directory, stem, is_doubtful=_uuid.fullmatch(stem) is None)
+        return in_project("transcript", directory, stem, is_doubtful=not _ends_in_uuid(stem))
 
     @staticmethod
     def _subagent(directory: str, session: str, name: str, run: str | None) -> Claim | None:
@@ -137,18 +137,23 @@ class Claude:
             return STORES[claim.kind][0]
         return DOCUMENT if claim.kind in ("agent_meta", "workflow") else LOG
 
-    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
-        """Has one of the first 20 objects a session and a type that we know?"""
+    def believes(self, claim: Claim, lines: Iterable[bytes]) -> bool:
+        """Has one of the lines a session and a type that we know?
+
+        Any line may be the first that has: real transcripts begin with a hundred summaries, which
+        name no session. A file of nothing but summaries is a transcript, too.
+        """
         if claim.kind == "history":
-            return claude_history.believes(head)
-        seen = 0
-        for data in head:
+            return claude_history.believes(lines)
+        has_summaries = False
+        for data in lines:
+            if b'"sessionId"' not in data and b'"leafUuid"' not in data:
+                continue
             for piece in pieces(Line(0, data), _is_line_of_ours):
-                if piece.object is not None and seen < _HEAD_LINES:
-                    seen += 1
-                    if _is_line_of_ours(piece.object):
-                        return True
-        return False
+                if piece.object is not None and _is_line_of_ours(piece.object):
+                    return True
+                has_summaries |= piece.object is not None and is_known(piece.object)
+        return has_summaries
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""
@@ -176,7 +181,8 @@ def _agent_kind(agent: str) -> str:
 
 
 def _is_line_of_ours(line: JSONObject) -> bool:
-    return string(line.get("type")) in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
+    kind = string(line.get("type")) or role_of(line)
+    return kind in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
 
 
 def _has_type(line: JSONObject) -> bool:

@@ -14,7 +14,8 @@ repeats are normal. Other programs keep a `history.jsonl` too: ours has `display
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 from ..model import Claim, Line, Paste, Prompt, Record
 from .claude_paths import encoded, folded
@@ -33,9 +34,10 @@ def is_prompt(line: JSONObject) -> bool:
     )
 
 
-def believes(head: Sequence[bytes]) -> bool:
+def believes(lines: Iterable[bytes]) -> bool:
     """Is one of the first lines a prompt? An empty history is as good as none."""
-    found = (piece for data in head[:_HEAD_LINES] for piece in pieces(Line(0, data), is_prompt))
+    head = islice(lines, _HEAD_LINES)
+    found = (piece for data in head for piece in pieces(Line(0, data), is_prompt))
     return any(piece.object is not None and is_prompt(piece.object) for piece in found)
 
 

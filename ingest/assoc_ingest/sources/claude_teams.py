@@ -26,7 +26,8 @@ message, and the object its payload.
 - `<cross-session-message from=".." from-name="..">`, with `origin` of kind `peer`, whose `msg_id`
   is that of the sender's result;
 - a call of `SendMessage` (`to` or `recipient`, `message` or `content`, `summary`, `type`), whose
-  `toolUseResult` adds `msg_id` and `routing{sender,target,content}`.
+  `toolUseResult` adds `msg_id` and `routing{sender,target,content}`. Since 2.1.2xx `content` is the
+  first 50 characters of `message`, so the longer of the two is the text.
 """
 
 from __future__ import annotations
@@ -198,11 +199,14 @@ def received(text: str, origin: object, moment: str | None) -> Iterator[InboxIte
 
 def sent(arguments: JSONObject, tool_use_id: str | None, moment: str | None) -> InboxItem:
     """Return the message that a call of SendMessage sends; only its result names the sender."""
-    body = arguments.get("content", arguments.get("message"))
-    text = json_text(body) if isinstance(body, dict) else string(body)
+    text = max(map(_body, (arguments.get("message"), arguments.get("content"))), key=len) or None
     recipient = string(arguments.get("recipient")) or string(arguments.get("to"))
     item = item_of(text, None, _addressee(recipient), moment, string(arguments.get("type")))
     return item._replace(summary=string(arguments.get("summary")), tool_use_id=tool_use_id)
+
+
+def _body(value: object) -> str:
+    return json_text(value) if isinstance(value, dict) else string(value) or ""
 
 
 def delivered(extra: JSONObject, tool_use_id: str, moment: str | None) -> InboxItem | None:

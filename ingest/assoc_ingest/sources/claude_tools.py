@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..model import AgentLink, ToolCall, WorkflowLink
-from .fields import mapping, obvious_text, placeholder, string
+from ..model import AgentLink, AgentTotals, ToolCall, WorkflowLink
+from .fields import integer, mapping, obvious_text, placeholder, string
 
 Position = tuple[int, int]
 
@@ -22,6 +22,21 @@ _TARGETS = (
     "subject", "description", "recipient", "to", "prompt", "taskId", "task_id",
 )  # fmt: skip
 _MAX_TARGET = 300
+
+OK, ERROR, DECLINED, PENDING = "ok", "error", "declined", "pending"
+"""How a call ended."""
+
+CHARGED = frozenset({"WebSearch"})
+"""Tools that make searches of their own, which are charged with the response that called."""
+
+# What stands in place of a result that a person did not allow.
+_DECLINED_TEXTS = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "The agent proposed a plan that was rejected by the user",
+    "User rejected tool use",
+    "User declined to answer questions",
+)
 
 BY_META, BY_RESULT, BY_PROGRESS, BY_RESULT_TEXT, BY_NOTIFICATION = 1, 2, 3, 4, 5
 """How a call and its subagent were found to belong together; the smaller is trusted more."""
@@ -40,18 +55,21 @@ class Call(NamedTuple):
     timestamp: str | None
     position: Position
     length: int
+    response_key: str | None = None
+    """The response that called, of tools whose use is charged with it."""
 
 
 class Result(NamedTuple):
-    """The answering half of a tool call."""
+    """The answering half of a tool call. `status` is ok, error or declined."""
 
-    is_error: bool
+    status: str
     timestamp: str | None
-    stated_ms: int | None
-    exit_code: int | None
-    output_file: str | None
     position: Position
     length: int
+    stated_ms: int | None = None
+    exit_code: int | None = None
+    output_file: str | None = None
+    search_count: int | None = None
 
 
 def target(arguments: dict[str, object]) -> str | None:
@@ -85,26 +103,49 @@ def _part_text(part: object) -> str:
 
 
 def result(
-    block: dict[str, object], text: str, extra: dict[str, object], timestamp: str | None,
-    position: Position, length: int,
+    block: dict[str, object], text: str, extra: dict[str, object], denial: str | None,
+    timestamp: str | None, position: Position, length: int,
 ) -> Result:  # fmt: skip
-    """Return the answering half: the block's own words first, `toolUseResult` beside them."""
-    is_error = block.get("is_error") is True or extra.get("interrupted") is True
-    code = _exit_code(text) if is_error else None
-    stated = extra.get("totalDurationMs", extra.get("durationMs"))
+    """Return the answering half: the block's own words first, `toolUseResult` beside them.
+
+    `denial` is the `toolDenialKind` of the line.
+    """
+    status = status_of(
+        text, denial, is_error=block.get("is_error") is True or extra.get("interrupted") is True
+    )
+    code = _exit_code(text) if status == ERROR else None
     return Result(
-        is_error,
+        status,
         timestamp,
-        round(stated) if _is_duration(stated) else None,  # type: ignore[call-overload]
-        int(code[1]) if code else None,
-        _output_file(text, extra),
         position,
         length,
+        _stated_ms(extra),
+        int(code[1]) if code else None,
+        _output_file(text, extra),
+        integer(extra.get("searchCount")),
     )
 
 
-def _is_duration(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**12
+def status_of(text: str, denial: str | None, *, is_error: bool) -> str:
+    """Return how a call ended. One that a person did not allow did not fail: it never ran.
+
+    Programs that refuse a call by a rule of their own report an error like any other.
+    """
+    if not is_error:
+        return OK
+    is_declined = (denial or "").startswith("user-") or text.removeprefix("Error: ").startswith(
+        _DECLINED_TEXTS
+    )
+    return DECLINED if is_declined else ERROR
+
+
+def _stated_ms(extra: dict[str, object]) -> int | None:
+    """Return how long the tool says that it took: in milliseconds, or as a search, in seconds."""
+    for name, factor in (("totalDurationMs", 1), ("durationMs", 1), ("durationSeconds", 1000)):
+        value = extra.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**12:
+            return round(value * factor)
+    return None
 
 
 def _output_file(text: str, extra: dict[str, object]) -> str | None:
@@ -125,12 +166,14 @@ def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) ->
     return ToolCall(
         call.name if call else None,
         call.target if call else None,
-        "pending" if answer is None else "error" if answer.is_error else "ok",
+        answer.status if answer else PENDING,
         call.timestamp if call else None,
         answer.timestamp if answer else None,
         answer.stated_ms if answer else None,
         answer.exit_code if answer else None,
         answer.output_file if answer else None,
+        answer.search_count if answer else None,
+        call.response_key if call else None,
         tool_use_id,
         call.position if call else None,
         answer.position if answer else None,
@@ -149,6 +192,17 @@ def agent_links(
         yield AgentLink(agent, tool_use_id, BY_RESULT, offset)
     if "agentId: " in text and (found := _agent_id(text)):
         yield AgentLink(found[1], tool_use_id, BY_RESULT_TEXT, offset)
+
+
+def agent_totals(extra: dict[str, object], offset: int) -> AgentTotals | None:
+    """Return what a tool result states about the run of a subagent, None if it states nothing."""
+    agent, tokens = string(extra.get("agentId")), integer(extra.get("totalTokens"))
+    if agent is None or tokens is None:
+        return None
+    calls = integer(extra.get("totalToolUseCount"))
+    return AgentTotals(
+        agent, string(extra.get("agentType")), tokens, _stated_ms(extra), calls, offset
+    )
 
 
 def workflow_link(

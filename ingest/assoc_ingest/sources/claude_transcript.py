@@ -9,8 +9,9 @@ they hold depends on their type:
 - `system`: notices of the program; a row where there is a text, `api_error` as an error.
 - `attachment` (2.1.9x on): what the program put into the context. `queued_command` is a prompt
   typed while the agent was busy; `hook_*` is the output of a hook.
-- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Only counted, and
-  read for the link between an agent and its call.
+- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Counted, and read for
+  the link between an agent and its call. Of an agent without a file of its own they are the only
+  record: then their messages are those of the agent.
 
 Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
 (titles for a session elsewhere), queue operations (the only record of much that was typed before
@@ -27,8 +28,10 @@ from collections.abc import Iterable
 import orjson
 
 from ..model import (
+    AgentLine,
     AgentLink,
     Claim,
+    Context,
     FileSnapshot,
     InboxItem,
     Issue,
@@ -112,15 +115,29 @@ _ENVELOPE = (
     ("sessionKind", "session_kind"),
     ("teamName", "team_name"),
 )
+# Those whose value is also kept for each line: they may change within a session.
+_CONTEXTS = ("git_branch", "agent_version", "permission_mode")
+# What a text is that waited in the queue, by the mode in which it was typed.
+_QUEUED_KINDS = {None: "queued_prompt", "prompt": "queued_prompt", "bash": "bash_input"}
 _SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
 _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
 
 def is_known(line: JSONObject) -> bool:
     """Has the object the shape of a transcript line, and not of something inside one?"""
-    return string(line.get("type")) in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
+    kind = string(line.get("type")) or role_of(line)
+    return kind in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
         ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
     )
+
+
+def role_of(line: JSONObject) -> str:
+    """Return the type of a line that states none, from the role in its message; '' where none is.
+
+    Programs that write the first lines of a conversation for Claude Code leave the type out.
+    """
+    role = mapping(line.get("message")).get("role")
+    return role if role in ("user", "assistant", "system") and "type" not in line else ""
 
 
 class TranscriptReader:
@@ -141,6 +158,7 @@ class TranscriptReader:
         self._urls: dict[tuple[str, str], Link] = {}
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
         self._facts: dict[str, str] = {}
+        self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
         self._directories: dict[str, WorkingDirectory] = {}
         self._started: str | None = None
@@ -182,6 +200,8 @@ class TranscriptReader:
             kind = ""
         key = (kind, self._subtype(kind, line))
         self._types[key] = self._types.get(key, 0) + 1
+        if not kind:
+            kind = role_of(line)
         if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
             return  # secrets, and lines of other programs: counted, not believed
         self._start = start
@@ -192,8 +212,10 @@ class TranscriptReader:
         self._line = line
         self._envelope(line)
         if kind == "assistant":
+            self._count_message()
             self._assistant(line)
         elif kind == "user":
+            self._count_message()
             self._user(line)
         elif kind == "progress":
             self._progress(line)
@@ -223,6 +245,7 @@ class TranscriptReader:
         self._is_meta = 1 if get("isMeta") is True else 0
         self._is_sidechain = 1 if get("isSidechain") is True else 0
         self._model: str | None = None
+        self._response_key: str | None = None
         stated = get("timestamp")
         moment = self._timestamp = utc(stated)
         if moment is not None:
@@ -232,30 +255,45 @@ class TranscriptReader:
                 self._ended = moment
         elif stated is not None:
             self._wrong("timestamp", stated)
-        facts = self._facts
+        self._session_facts(line)
+        cwd = get("cwd")
+        if cwd.__class__ is str and cwd and cwd != self._cwd:
+            self._directory(cwd)
+
+    def _session_facts(self, line: JSONObject) -> None:
+        """Take what the session keeps: the last value of each, and its first key."""
+        get, facts, contexts = line.get, self._facts, self._contexts
         for key, name in _ENVELOPE:
             value = get(key)
-            if value.__class__ is str and value:
-                facts[name] = value
+            if value.__class__ is str:
+                if value:
+                    facts[name] = value
+                if contexts.get(name, value) != value:
+                    self._context(name, value)
         session = get("sessionId")
         if session.__class__ is str and session and "stated_session_key" not in facts:
             facts["stated_session_key"] = folded(session)
-        cwd = get("cwd")
-        if cwd.__class__ is str and cwd and cwd != self._cwd:
-            self._cwd = cwd
-            facts.setdefault("first_cwd", cwd)
-            if cwd not in self._directories:
-                name = encoded(cwd)
-                self._directories[cwd] = WorkingDirectory(cwd, name, self._start)
+
+    def _directory(self, cwd: str) -> None:
+        """Note the directory to which the session has changed."""
+        self._cwd = cwd
+        self._facts.setdefault("first_cwd", cwd)
+        if cwd not in self._directories:
+            self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self._start)
+
+    def _context(self, name: str, value: str) -> None:
+        """Note a value that holds from this line on."""
+        self._contexts[name] = value
+        self._records.append(Context(name, value, self._start))
 
     # -- user and assistant lines ----------------------------------------------------------------
 
     def _assistant(self, line: JSONObject) -> None:
-        self._count_message()
         message = line.get("message")
         if isinstance(message, dict):
             content = message.get("content")
-            self._model = self._text_or_none("model", message.get("model"))
+            stated = message.get("model", line.get("model"))
+            self._model = self._text_or_none("model", stated)
             self._add_usage(line)
         else:
             content = message
@@ -275,6 +313,7 @@ class TranscriptReader:
             line, self._model, self._uuid, self._timestamp, position, place, self._wrong
         )
         if stated is not None:
+            self._response_key = stated.response_key
             known = self._usage.get(stated.response_key)
             self._usage[stated.response_key] = merged(known, stated) if known else stated
 
@@ -311,8 +350,9 @@ class TranscriptReader:
         position = (self._start, number)
         name = self._text_or_none("tool name", block.get("name"))
         call = tools.Call(
-            name, tools.target(mapping(arguments)), self._timestamp, position, self._length
-        )
+            name, tools.target(mapping(arguments)), self._timestamp, position, self._length,
+            self._response_key if name in tools.CHARGED else None,
+        )  # fmt: skip
         identity = string(block.get("id"))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
@@ -329,14 +369,13 @@ class TranscriptReader:
         return block.get("input", arguments)
 
     def _user(self, line: JSONObject) -> None:
-        self._count_message()
         message = line.get("message")
         content = message.get("content") if isinstance(message, dict) else message
         if content.__class__ is not list:
             blocks: list[object] = [content] if isinstance(content, str) else []
         else:
             blocks = content
-        kind = "tool_result" if any(map(_is_result, blocks)) else ""
+        kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
                 block_type = block.get("type")
@@ -382,8 +421,9 @@ class TranscriptReader:
     def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
         text = tools.result_text(block.get("content"))
         position = (self._start, number)
-        answer = tools.result(block, text, extra, self._timestamp, position, self._length)
-        self._say("tool_result", text, number, role, 1 if answer.is_error else 0)
+        denial = string(self._line.get("toolDenialKind"))
+        answer = tools.result(block, text, extra, denial, self._timestamp, position, self._length)
+        self._say("tool_result", text, number, role, int(answer.status == tools.ERROR))
         identity = string(block.get("tool_use_id"))
         if identity is None:
             self._wrong("tool_use_id", block.get("tool_use_id"))
@@ -391,6 +431,8 @@ class TranscriptReader:
         self._results.setdefault(identity, answer)
         for link in tools.agent_links(identity, text, extra, self._start):
             self._link(link)
+        if (totals := tools.agent_totals(extra, self._start)) is not None:
+            self._records.append(totals)
         self._effects(identity, extra)
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
@@ -424,7 +466,7 @@ class TranscriptReader:
         if subtype == "api_error":
             self._say("error", _api_error(line), 0, "system")
             return
-        content = line.get("content")
+        content = line.get("content", mapping(line.get("message")).get("content"))
         text = content if isinstance(content, str) else obvious_text(content)
         if subtype == "stop_hook_summary":
             text = text or obvious_text([line.get("hookErrors"), line.get("stopReason")])
@@ -443,8 +485,10 @@ class TranscriptReader:
         if kind == "queued_command":
             prompt = attachment.get("prompt")
             text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
-            mode = attachment.get("commandMode")
-            queued = "queued_prompt" if mode in (None, "prompt") else "task_notification"
+            mode = string(attachment.get("commandMode"))
+            queued = _QUEUED_KINDS.get(mode, "task_notification")
+            if people.is_notice(text):
+                queued = "task_notification"
             if attachment.get("isMeta") is True:
                 queued = "meta"
             self._say(queued, text, 0, "user")
@@ -456,8 +500,27 @@ class TranscriptReader:
     def _progress(self, line: JSONObject) -> None:
         data = mapping(line.get("data"))
         agent, call = string(data.get("agentId")), string(line.get("parentToolUseID"))
-        if agent and call and data.get("type") == "agent_progress":
+        if not agent or data.get("type") != "agent_progress":
+            return
+        if call:
             self._link(AgentLink(agent, call, tools.BY_PROGRESS, self._start))
+        if self._is_main and agent not in self._claim.elsewhere:
+            self._repeated(agent, mapping(data.get("message")), line)
+
+    def _repeated(self, agent: str, message: JSONObject, outer: JSONObject) -> None:
+        """Read the message of an agent that has no file: this line is the only record of it."""
+        if message.get("type") not in ("user", "assistant"):
+            return
+        self._records.append(AgentLine(agent, self._start))
+        self._line = {**message, "sessionId": outer.get("sessionId")}
+        self._uuid = self._text_or_none("uuid", message.get("uuid"))
+        self._parent = None
+        self._is_sidechain = 1
+        self._timestamp = utc(message.get("timestamp")) or self._timestamp
+        if message["type"] == "assistant":
+            self._assistant(self._line)
+        else:
+            self._user(self._line)
 
     # -- lines without uuid ----------------------------------------------------------------------
 
@@ -467,6 +530,8 @@ class TranscriptReader:
         if isinstance(value, str):
             if value:
                 self._facts[name] = value[:_MAX_TITLE]
+                if self._contexts.get(name, value) != value:
+                    self._context(name, value)
         elif value is not None:
             self._wrong(key, value)
 
@@ -494,7 +559,7 @@ class TranscriptReader:
             return
         text = content if isinstance(content, str) else tools.result_text(content)
         task = self._queued_task(text)
-        if task is None and not text.lstrip().startswith("<task-notification>"):
+        if task is None and not people.is_notice(text):
             self._say("queued_prompt", text, 0, "user")
             return
         self._say("task_notification", text, 0, "user")
@@ -698,10 +763,6 @@ def _api_error(line: JSONObject) -> str:
     cause = mapping(error.get("cause")) or mapping(line.get("cause"))
     code = error.get("status") or string(cause.get("code"))
     return text or f"API error {code or ''}".strip()
-
-
-def _is_result(block: object) -> bool:
-    return mapping(block).get("type") == "tool_result"
 
 
 def _tagged(text: str, tag: str) -> str | None:

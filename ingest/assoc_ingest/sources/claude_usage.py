@@ -36,7 +36,7 @@ def usage_of_line(
     without any id is the one that stands there.
     """
     message = mapping(line.get("message"))
-    usage = message.get("usage")
+    usage = message.get("usage", line.get("usage"))
     if usage.__class__ is not dict:
         if usage is not None:
             complain("usage", usage)

@@ -18,11 +18,14 @@ _PREFIXES = (
     ("<bash-stdout>", "bash_output"),
     ("<bash-stderr>", "bash_output"),
     ("<task-notification>", "task_notification"),
+    ("<agent-notification>", "task_notification"),
+    ("<ci-monitor-event>", "task_notification"),
     ("<teammate-message", "agent_message"),
     ("<cross-session-message", "agent_message"),
     ("<user-memory-input>", "memory_input"),
     ("[Request interrupted by user", "interrupt"),
 )
+_TYPED_TAGS = ("bash-input", "command-message", "command-name", "user-memory-input")
 _STARTS = tuple(prefix for prefix, _ in _PREFIXES)
 
 _beside = re.compile(
@@ -36,6 +39,19 @@ PEOPLE = frozenset({"prompt", "command", "bash_input"})
 def is_beside(text: str) -> bool:
     """Is the block nothing but what an editor or the program put beside the prompt?"""
     return text.lstrip()[:1] == "<" and _beside(text) is not None
+
+
+def is_notice(text: str) -> bool:
+    """Is the text, which waited in the queue, a notice of the program and nothing else?
+
+    Notices are wrapped whole in a tag with a hyphen in its name; the names change from version to
+    version. A person may well type a tag, but not such a one around all that they type.
+    """
+    body = text.strip()
+    if not body.startswith("<"):
+        return False
+    name = body[1 : body.find(">")].partition(" ")[0]
+    return "-" in name and name not in _TYPED_TAGS and body.endswith(f"</{name}>")
 
 
 def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
