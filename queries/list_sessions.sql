@@ -8,6 +8,7 @@ select
     s.ended_at,
     s.prompt_count,
     s.message_count,
+    s.copied_message_count,
     s.tool_call_count,
     s.output_tokens,
     r.kind as source,
@@ -22,7 +23,7 @@ from sessions s
 join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id
 left join agents a on a.id = s.agent_id
-where (coalesce(:all, '') <> '' or (s.kind in ('main', 'background') and s.message_count > 0))
+where (coalesce(:all, '') <> '' or (s.kind in ('main', 'background') and s.message_count + s.copied_message_count > 0))
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

@@ -1,7 +1,7 @@
 -- Messages of the main conversation in one file
 -- In the order of the file; a call with what is known of it, a result with the call it answers.
--- is_repeat marks a line that stands in the same file before. :after_offset and :after_block begin
--- behind a block, :limit ends after so many.
+-- What another file of the session shows is left out; is_repeat marks a line that stands in the
+-- same file before. :after_offset and :after_block begin behind a block, :limit ends after so many.
 select
     m.kind,
     m.text,
@@ -37,6 +37,13 @@ left join tool_calls t on t.call_id = m.id
 left join tool_calls a on a.result_id = m.id
 where m.file_id = :file
   and m.subagent_id is null
+  -- A session may have several transcripts that repeat each other: each line is shown once.
+  and not (
+    c.file_id is not null
+    and c.file_id <> m.file_id
+    and c.session_id = m.session_id
+    and c.subagent_id is null
+  )
   and (m.byte_offset, m.block) > (
     cast(coalesce(nullif(:after_offset, ''), -1) as integer),
     cast(coalesce(nullif(:after_block, ''), -1) as integer)

@@ -13,6 +13,12 @@ alter table tool_calls add column search_count integer /* web searches that the 
 alter table tool_calls add column response_key text /* response that called, where the call's searches are charged: see responses */;
 create index tool_calls_searches on tool_calls (response_key, tool_use_id, search_count) where search_count is not null;
 
+-- Sums over sessions count what stands in several of them once.
+alter table transcripts add column repeated_count integer not null default 0 /* user and assistant lines that repeat others in this file or another */;
+alter table transcripts add column copied_count integer not null default 0 /* those of them that repeat lines of another session */;
+alter table transcripts add column repeated_call_count integer not null default 0 /* tool calls that repeat others */;
+alter table sessions add column copied_message_count integer not null default 0 /* user and assistant lines that repeat those of another session and are not in message_count */;
+
 drop view conversation;
 create view conversation as -- Messages with the titles of their session and project; copies in forked sessions left out
 select

@@ -22,6 +22,10 @@ CASES = sorted(
 
 _HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
 _NOT_SHOWN = {"sources", "usage"}  # `responses` is what becomes of usage
+_MOSTLY_ZERO = {
+    *("generation", "partial", "copied_message_count"),
+    *("repeated_count", "copied_count", "repeated_call_count"),
+}
 _FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "responses")
 
 
@@ -75,7 +79,7 @@ def _shown(row: Row, file: str, file_row: Row) -> Row:
             is_hidden = value == file_row[column]  # null is shown where the file has one
         else:
             is_hidden = value is None or column in _HIDDEN or column == "file_id"
-        is_flag = column.startswith(("is_", "has_")) or column in ("generation", "partial")
+        is_flag = column.startswith(("is_", "has_")) or column in _MOSTLY_ZERO
         if is_hidden or (is_flag and not value):
             continue
         if isinstance(value, str) and file and value.startswith(f"{file}:"):

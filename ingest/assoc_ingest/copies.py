@@ -55,6 +55,13 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " cross join messages m on m.uuid = u.uuid"
         " join files f on f.id = m.file_id)"
     )
+    changed = {
+        file_id
+        for (file_id,) in connection.execute(
+            "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
+            " where m.copy_of is not c.copy_of"
+        )
+    }
     rows = connection.execute(  # what hangs on originals must be looked at in other files, too;
         # new rows are looked at anyway: for them alone no file is gone through from its beginning
         "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
@@ -67,7 +74,33 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " where id in (select c.id from canonical c cross join messages m on m.id = c.id"
         "  where m.copy_of is not c.copy_of)"
     )
+    _count_repeated(connection, affected | changed)
     return affected
+
+
+def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> None:
+    """Count the lines and calls of these files that repeat what stands elsewhere.
+
+    A line repeats another if each of its blocks does. So counts of sessions add up, and an append
+    to a fork costs what was appended, and not what the fork repeats.
+    """
+    connection.execute(f"""
+        update transcripts set (repeated_count, copied_count) = (
+            select count(*), coalesce(sum(is_of_another), 0) from (
+                select max(o.session_id is not m.session_id) as is_of_another
+                from messages m left join messages o on o.id = m.copy_of
+                where m.file_id = transcripts.file_id
+                and m.role in ('user', 'assistant') and m.kind <> 'queued_prompt'
+                and m.byte_offset not in (
+                    select l.byte_offset from agent_lines l where l.file_id = transcripts.file_id
+                )
+                group by m.byte_offset having count(*) = count(m.copy_of)
+            )
+        ), repeated_call_count = (
+            select count(*) from tool_calls c join messages m on m.id = c.call_id
+            where c.file_id = transcripts.file_id and c.name is not null and m.copy_of is not null
+        ) where file_id in ({id_list(files)})
+    """)
 
 
 def _new_lines_that_stand_twice(

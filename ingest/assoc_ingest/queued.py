@@ -93,7 +93,8 @@ def _targets(
     """Match the entries of a file with its rows from `first_id` on; 0 means all of them anew."""
     rows = connection.execute(
         "select id, byte_offset, kind, text, copy_of from messages"
-        f" where file_id = ? and id >= ? and role = 'user' and text <> '' and not ({_QUEUED})"
+        " where file_id = ? and id >= ? and role in ('user', 'system') and text <> ''"
+        f" and not ({_QUEUED})"
         " order by byte_offset, block",
         (file_id, first_id),
     ).fetchall()

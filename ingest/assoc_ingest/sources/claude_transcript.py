@@ -117,8 +117,8 @@ _ENVELOPE = (
 )
 # Those whose value is also kept for each line: they may change within a session.
 _CONTEXTS = ("git_branch", "agent_version", "permission_mode")
-# What a text is that waited in the queue, by the mode in which it was typed.
-_QUEUED_KINDS = {None: "queued_prompt", "prompt": "queued_prompt", "bash": "bash_input"}
+# Modes in which a person types what waits in the queue.
+_TYPED_MODES = (None, "prompt", "bash")
 _SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
 _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
@@ -486,12 +486,11 @@ class TranscriptReader:
             prompt = attachment.get("prompt")
             text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
             mode = string(attachment.get("commandMode"))
-            queued = _QUEUED_KINDS.get(mode, "task_notification")
-            if people.is_notice(text):
-                queued = "task_notification"
-            if attachment.get("isMeta") is True:
-                queued = "meta"
-            self._say(queued, text, 0, "user")
+            is_meta = attachment.get("isMeta") is True
+            if mode in _TYPED_MODES and not people.is_notice(text) and not is_meta:
+                self._say("queued_prompt", text, 0, "user")
+            else:
+                self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
         text = obvious_text(attachment)
         if text:
@@ -562,7 +561,7 @@ class TranscriptReader:
         if task is None and not people.is_notice(text):
             self._say("queued_prompt", text, 0, "user")
             return
-        self._say("task_notification", text, 0, "user")
+        self._say("task_notification", text, 0, "system")
         if task is None:
             return
         agent, call = string(task.get("task_id")), string(task.get("tool_use_id"))
