@@ -254,7 +254,7 @@ def test_an_agent_whose_file_is_forgotten_does_not_return(
     write(home, TRANSCRIPT, *transcript(answer(), user("more", "u10", "u9", 90)))
     sync(database, [home])
     connection = connect(database)
-    assert connection.execute("select count(*) from agent_lines").fetchone() == (0,)
+    assert connection.execute("select count(*) from agent_lines").fetchone()[0] == 0
     connection.close()
 
 

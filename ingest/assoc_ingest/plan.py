@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from .agent_files import AgentFiles
 from .discover import (
     WHOLE,
     Place,
@@ -83,10 +84,29 @@ def make_plan(
                 known.update((file.path, file) for file in files)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     plan.work, plan.returned = sort_out(connection, plan.forgotten, plan.work, plan.homes)
+    plan.work = _knowing_agents(connection, plan.work)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
         plan.is_doubtful = is_new_link or _may_have_moved(connection, plan)
     return plan
+
+
+def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> list[Work]:
+    """Let each transcript know which subagents have files of their own, here or in the database."""
+    agents = AgentFiles(connection)
+    found: dict[Root, set[str]] = {}
+    for item in work:
+        if item.claim.agent_key is not None:
+            found.setdefault(item.root, set()).add(item.claim.agent_key)
+    return [
+        replace(
+            item,
+            claim=agents.tell(
+                item.root.source, item.source_id, item.claim, found.get(item.root, ())
+            ),
+        )
+        for item in work
+    ]
 
 
 def _may_have_moved(connection: sqlite3.Connection | None, plan: Plan) -> bool:

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .agent_files import bereaved
 from .database import open_reader, writing
+from .rebuild import derive_in
 from .store import Batch
 from .touched import id_list
 from .when import now
@@ -114,7 +116,9 @@ def describe(
 def _remove(connection: sqlite3.Connection, file_ids: list[int], before: str | None) -> None:
     batch = Batch(connection, now())
     try:
+        bereft = bereaved(connection, file_ids)
         batch.remove(file_ids)
+        derive_in(batch, bereft)
         for table in _KEPT_BY_KEY:
             connection.execute(f"delete from {table} where gone_at < ?", (before or _ALWAYS,))
         batch.prepare()

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import archive, database, full_text, salvage
+from .agent_files import AgentFiles
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
 from .forgotten import issues_of_other_bytes
@@ -97,12 +98,13 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     rebuilt = Rebuilt()
     _mend_indexes(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
+    agents = AgentFiles(connection)
     batch: Batch | None = None
     done = 0
     try:
         for source, source_id, known in _files(connection):
             batch = batch or Batch(connection, now())
-            _derive(batch, source, source_id, known, rebuilt)
+            _derive(batch, source, source_id, known, rebuilt, agents)
             done += known.checkpoint.offset
             if batch.is_full:
                 _commit(batch, rebuilt)
@@ -119,6 +121,31 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     connection.execute(f"pragma user_version = {database.DERIVATION}")
     rebuilt.seconds = time.monotonic() - started
     return rebuilt
+
+
+def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> None:
+    """Derive some files again from their archive, and what follows from their rows.
+
+    Raises sqlite3.Error.
+    """
+    wanted = list(file_ids)
+    if not wanted:
+        return
+    batch = Batch(connection, now())
+    try:
+        derive_in(batch, wanted)
+        _commit(batch, Rebuilt())
+    except BaseException:
+        batch.rollback()
+        raise
+
+
+def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
+    """Derive some files again in a batch that does something else, too."""
+    wanted, agents, rebuilt = set(file_ids), AgentFiles(batch.connection), Rebuilt()
+    for source, source_id, known in _files(batch.connection) if wanted else ():
+        if known.id in wanted:
+            _derive(batch, source, source_id, known, rebuilt, agents)
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:
@@ -150,7 +177,12 @@ def _commit(batch: Batch, rebuilt: Rebuilt) -> None:
 
 
 def _derive(
-    batch: Batch, source: Source, source_id: int, known: KnownFile, rebuilt: Rebuilt
+    batch: Batch,
+    source: Source,
+    source_id: int,
+    known: KnownFile,
+    rebuilt: Rebuilt,
+    agents: AgentFiles,
 ) -> None:
     """Replace what was read of a file by what its archived bytes say."""
     connection = batch.connection
@@ -166,6 +198,7 @@ def _derive(
         rebuilt.files_damaged.append(known.path)
         _read_again_later(connection, known)
         return
+    claim = agents.tell(source, source_id, claim)
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
     batch.add(file, kept, (), Prefix(), 0)

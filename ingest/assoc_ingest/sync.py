@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import directories, git
+from .agent_files import to_read_again
 from .batches import Batches
 from .building import building
 from .database import open_reader, writing
@@ -27,7 +28,7 @@ from .errors import UsageError
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import Opened, Part, Step, read
-from .rebuild import is_due, rebuild_into
+from .rebuild import derive_again, is_due, rebuild_into
 from .returned import note
 from .roots import find_roots
 from .sources import SOURCES
@@ -199,7 +200,13 @@ def _carry_out(
         for step in _until(is_stopped, read(plan.work, thorough=options.full)):
             batches.take(step)
         batches.mark_gone(gone)
+    give_way(connection)
     _look_around(connection, plan, options, report)
+
+
+def give_way(connection: sqlite3.Connection) -> None:
+    """Read transcripts again that were read before files of their subagents appeared."""
+    derive_again(connection, to_read_again(connection))
 
 
 def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import archive, invariants, surroundings
+from .agent_files import AgentFiles
 from .comparing import Comparison, scratch
 from .database import checking
 from .errors import ArchiveError
@@ -114,15 +115,15 @@ def _check_readable(
 
 def _check_files(check: _FileCheck, verdict: Verdict, advance: Callable[[int], None]) -> None:
     rows = check.connection.execute(
-        "select f.id, s.kind, s.root from files f join sources s on s.id = f.source_id"
+        "select f.id, s.kind, s.root, s.id from files f join sources s on s.id = f.source_id"
         " order by f.source_id, f.path, f.generation"
     ).fetchall()
-    for file_id, kind, root in rows:
+    for file_id, kind, root, source_id in rows:
         check.connection.execute("begin")
         try:
             known = known_file(check.connection, file_id)
             if known is not None:
-                verdict.findings += check.findings(known, kind, root)
+                verdict.findings += check.findings(known, kind, root, source_id)
                 advance(known.checkpoint.offset)
         finally:
             check.connection.execute("rollback")
@@ -137,8 +138,9 @@ class _FileCheck:
         self.connection = connection
         self._tables = tables
         self._counts = counts
+        self._agents = AgentFiles(connection)
 
-    def findings(self, known: KnownFile, kind: str, root: str) -> Iterable[Finding]:
+    def findings(self, known: KnownFile, kind: str, root: str, source_id: int) -> Iterable[Finding]:
         """Return what is wrong with a file: the first check that fails says all."""
 
         def found(check: str, problem: str, offset: int | None = None) -> Finding:
@@ -151,6 +153,7 @@ class _FileCheck:
         claim = claim_of(source, known) if source is not None else None
         if source is None or claim is None or claim.kind != known.kind:
             return [found("rows", "This version reads such a file otherwise, or not at all.")]
+        claim = self._agents.tell(source, source_id, claim)
         is_log = source.shape(claim) == LOG
         if is_log and (place := self._beyond(known)) is not None:
             problem = f"A row of {place[0]} lies beyond the {known.checkpoint.offset} bytes read."
