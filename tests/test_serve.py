@@ -25,8 +25,8 @@ from tests.shell import Shell
 from tests.test_migrations import RELEASED, zstd
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest.database import locked
 from assoc_ingest.errors import BusyError
+from assoc_ingest.place import locked
 from assoc_ingest.serve import metadata_for
 from assoc_ingest.sync import sync
 from assoc_ingest.web import guard
