@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from tests.child import Child
+from tests.child import Child, as_nobody
 from tests.dump import assert_same, check, connect, dump
 from tests.pieces import every_new_database_is_built
 from tests.shell import Shell
@@ -399,3 +399,83 @@ def test_a_lock_that_is_no_file_is_one_sentence(
     assert shell.err.count("\n") == 1
     assert not shell.database.exists()
     assert target.exists() == (kind == "link")
+
+
+# -- a database of somebody else -----------------------------------------------------------------
+
+
+READING = (["verify"], ["status"], ["search", "beans"])
+
+
+@contextmanager
+def of_somebody_else(database: Path) -> Iterator[None]:
+    """Let others read everything, and write nothing."""
+    place = database.parent
+    for path in (place, *place.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def ran_by_nobody(shell: Shell, command: list[str]) -> tuple[int, str]:
+    """Return the exit code and the words of a command that another user runs."""
+    code, words = as_nobody(lambda: (shell(*command), shell.err))
+    return code, words
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_database_that_cannot_be_read_where_it_lies_is_one_sentence(
+    command: list[str], home: Path, shell: Shell
+) -> None:
+    sync(shell.database, [home])
+    assert shell(*command) == 0, shell.err  # all modules that are needed are now imported
+    for ending in ("-wal", "-shm"):
+        Path(f"{shell.database}{ending}").unlink(missing_ok=True)
+    with of_somebody_else(shell.database):
+        code, words = ran_by_nobody(shell, command)
+    assert code == 5, words
+    assert "cannot be read where it lies" in words
+    assert "name the copy: --db FILE" in words
+    assert words.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_database_that_somebody_else_has_open_can_be_read(
+    command: list[str], home: Path, shell: Shell
+) -> None:
+    """SQLite's own files are there then. Only to check the indexes one has to write."""
+    sync(shell.database, [home])
+    assert shell(*command) == 0, shell.err
+    with closing(open_reader(shell.database)) as reader:
+        reader.execute("select 1 from files").fetchone()
+        with of_somebody_else(shell.database):
+            code, words = ran_by_nobody(shell, command)
+    if command == ["verify"]:
+        assert code == 5, words
+        assert "may only be read by this user" in words
+        assert words.count("\n") == 1
+    else:
+        assert (code, words) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["sync"], *READING], ids=" ".join)
+def test_a_directory_that_may_not_be_entered_is_one_sentence(
+    command: list[str], home: Path, shell: Shell
+) -> None:
+    sync(shell.database, [home])
+    assert shell(*command) == 0, shell.err
+    with of_somebody_else(shell.database):
+        shell.database.parent.chmod(0o600)
+        code, words = ran_by_nobody(shell, command)
+    assert code == 5, words
+    assert "cannot be used: Permission denied" in words
+    assert words.count("\n") == 1
+
+
+def test_a_name_that_is_too_long_is_one_sentence(home: Path, place: Path, shell: Shell) -> None:
+    assert shell("sync", str(home), "--db", str(place / ("x" * 300))) == 5
+    assert "File name too long. Name another" in shell.err
+    assert shell.err.count("\n") == 1

@@ -15,6 +15,7 @@ name, and what stands in one is missing from the other.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import BusyError, DatabaseError
+from .errors import BusyError, DatabaseError, DatabaseIOError
 
 _UNFINISHED = "-unfinished"
 _LOG = ("-wal", "-shm")
@@ -32,10 +33,20 @@ _LEFT = (*_LOG, "-journal")
 def resolved(path: Path) -> Path:
     """Return the file that a path leads to, also through a link to what is not there yet.
 
-    A path without links stays as it was given. Raises DatabaseError for one that leads nowhere.
+    A path without links stays as it was given. Raises DatabaseError for one that leads nowhere, and
+    DatabaseIOError for one that cannot be looked at.
     """
     real = Path(os.path.realpath(path))
-    if real.is_symlink():
+    try:
+        is_link = stat.S_ISLNK(real.lstat().st_mode)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            why = error.strerror or str(error)
+            raise DatabaseIOError(
+                f"{path} cannot be used: {why}. Name another: --db FILE"
+            ) from error
+        is_link = False
+    if is_link:
         raise DatabaseError(f"{path} is a link that leads in a circle. Name another: --db FILE")
     return path if real == path.absolute() else real
 
