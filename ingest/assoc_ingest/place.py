@@ -51,6 +51,11 @@ def resolved(path: Path) -> Path:
     return path if real == path.absolute() else real
 
 
+def lock_of(path: Path) -> Path:
+    """Return the file that the writer of a database holds."""
+    return Path(f"{path}.lock")
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the writer's lock, with nothing beside the database that a killed or old one left.
@@ -61,7 +66,7 @@ def locked(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = resolved(path)
-    lock_path = Path(f"{path}.lock")
+    lock_path = lock_of(path)
     _check_is_file(lock_path)
     lock = FileLock(lock_path, timeout=0, mode=0o600)
     try:
