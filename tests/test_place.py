@@ -21,6 +21,7 @@ from assoc_ingest import building, full_text, salvage
 from assoc_ingest.compact import compact
 from assoc_ingest.database import open_reader, writing
 from assoc_ingest.rebuild import rebuild
+from assoc_ingest.surroundings import look_around
 from assoc_ingest.sync import sync
 from assoc_ingest.verify import verify
 
@@ -256,7 +257,9 @@ def test_a_forgotten_word_lives_on_in_no_copy_that_a_killed_rebuild_left(
     kill_a_salvage(shell.database, home)
     left = traces(shell.database)
     assert len(left) > 1, "there should be a copy"
+    assert "copies" in [warning.check for warning in look_around(shell.database)]
     assert shell("rebuild") == 0
+    assert "copies" not in [warning.check for warning in look_around(shell.database)]
     assert shell("forget", SESSION) == 0
     assert traces(shell.database) == []
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import sql
 from .errors import DamagedError, DatabaseError, DatabaseIOError
-from .place import is_being_made, locked, log_stays_with, resolved
+from .place import locked, log_stays_with, resolved, unfinished
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
@@ -59,7 +59,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """
     path = resolved(path)
     if not path.exists():
-        if is_being_made(path):
+        if unfinished(path).is_dir():
             raise DatabaseError(f"The first sync into {path} has not ended. Wait, or run it again.")
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
     try:

@@ -97,10 +97,10 @@ def _check_is_file(lock_path: Path) -> None:
 
 def _holder(lock_path: Path) -> str:
     try:
-        pid = lock_path.read_text().strip()
+        pid = lock_path.read_bytes().strip()
     except OSError:
         return ""
-    return f" (process {pid})" if pid.isdigit() else ""
+    return f" (process {pid.decode()})" if pid.isdigit() else ""
 
 
 def _remove_what_is_left(path: Path) -> None:
@@ -109,13 +109,13 @@ def _remove_what_is_left(path: Path) -> None:
     Who still reads the deleted database has its log open, and does not need the name. SQLite
     throws a log away itself when it opens an empty file, but not the index of the log (`-shm`).
     """
-    unfinished = _unfinished(path)
-    if os.path.lexists(unfinished):
-        if unfinished.is_symlink() or not unfinished.is_dir():
+    copies = unfinished(path)
+    if os.path.lexists(copies):
+        if copies.is_symlink() or not copies.is_dir():
             raise DatabaseError(
-                f"{unfinished} is in the way of temporary copies. Move it away and try again."
+                f"{copies} is in the way of temporary copies. Move it away and try again."
             )
-        shutil.rmtree(unfinished)
+        shutil.rmtree(copies)
     if not (path.exists() and path.stat().st_size):
         for ending in _LEFT:
             Path(f"{path}{ending}").unlink(missing_ok=True)
@@ -137,13 +137,9 @@ def has_second_name(path: Path) -> bool:
 # -- temporary copies ----------------------------------------------------------------------------
 
 
-def _unfinished(path: Path) -> Path:
+def unfinished(path: Path) -> Path:
+    """Return the directory for copies of a database that are being made, or were at a kill."""
     return Path(f"{path}{_UNFINISHED}")
-
-
-def is_being_made(path: Path) -> bool:
-    """Is a copy of the database being made, or was one at a kill?"""
-    return _unfinished(path).is_dir()
 
 
 @contextmanager
@@ -152,7 +148,7 @@ def temporary_directory(path: Path) -> Iterator[Path]:
 
     Raises BusyError if another process has one, as may be where locks have no effect.
     """
-    directory = _unfinished(resolved(path))
+    directory = unfinished(resolved(path))
     try:
         directory.mkdir(mode=0o700)
     except FileExistsError:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .place import has_second_name
+from .place import has_second_name, unfinished
 from .verdict import Finding
 
 _SYNCED = re.compile(
@@ -37,6 +37,13 @@ def look_around(database: Path) -> Iterator[Finding]:
             "names",
             f"{path} has a second name (a hard link). Nothing writes to it as long as it has.",
             f"Remove one of them; this finds both: find / -xdev -samefile '{path}'",
+        )
+    if unfinished(path).exists():
+        yield Finding(
+            "copies",
+            f"{unfinished(path)} may hold a copy of the database. The command that made it is at "
+            "work, or was killed.",
+            "The next command that writes removes what a killed one left: assoc-ingest sync",
         )
     yield from _in_places_that_spread(path)
     kind = file_system(path)
