@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -40,6 +42,11 @@ def expected(home: Path, place: Path) -> dict:
     with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
         sync(database, [home])
     return dump(database)
+
+
+def unfinished(database: Path) -> Path:
+    """Where a database lies while it is built."""
+    return Path(f"{database}-unfinished") / database.name
 
 
 def _names(database: Path) -> list[str]:
@@ -115,8 +122,7 @@ def test_what_is_not_sound_is_not_kept(home: Path, place: Path, expected: dict) 
 
     def garble(batch: Batch) -> None:
         prepare(batch)
-        (new,) = place.glob("index.db.*.new")
-        with new.open("r+b") as file:
+        with unfinished(database).open("r+b") as file:
             file.truncate(16384 * 3)
         raise OSError("the disk is gone")
 
@@ -170,7 +176,7 @@ def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
     with patch.object(Batch, "finish", make_another), pytest.raises(BusyError, match="meanwhile"):
         sync(database, [home])
     assert database.read_bytes() == b"of another"
-    assert list(place.glob("*.new")) == []
+    assert _names(database) == ["index.db", "index.db.lock"]
 
 
 def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: Path) -> None:
@@ -178,13 +184,36 @@ def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: 
     finish = Batch.finish
 
     def remove(batch: Batch) -> Written:
-        for path in place.glob("*.new"):
-            path.unlink()
+        shutil.rmtree(unfinished(database).parent, ignore_errors=True)
         return finish(batch)
 
+    database = place / "index.db"
     with patch.object(Batch, "finish", remove), pytest.raises(BusyError, match="meanwhile"):
-        sync(place / "index.db", [home])
-    assert _names(place / "index.db") == ["index.db.lock"]
+        sync(database, [home])
+    assert _names(database) == ["index.db.lock"]
+
+
+def test_another_process_that_builds_is_told_where_the_lock_has_no_effect(
+    home: Path, place: Path, expected: dict
+) -> None:
+    database, told = place / "index.db", []
+    finish = Batch.finish
+
+    def begin_another(batch: Batch) -> Written:
+        if not told:
+            told.append(True)
+            with pytest.raises(BusyError, match="Another process"):
+                sync(database, [home])
+        return finish(batch)
+
+    with (
+        patch("assoc_ingest.database.locked", lambda path: nullcontext()),
+        patch.object(Batch, "finish", begin_another),
+    ):
+        sync(database, [home])
+    assert told
+    assert _names(database) == ["index.db"]
+    assert_same(dump(database), expected)
 
 
 def test_it_works_where_files_cannot_be_linked(
@@ -200,18 +229,20 @@ def test_it_works_where_files_cannot_be_linked(
     assert _names(database) == ["index.db", "index.db.lock"]
 
 
-def test_what_a_killed_process_left_is_removed_and_of_others_nothing(
-    home: Path, place: Path
+@pytest.mark.parametrize("is_built", [False, True], ids=["in-place", "built"])
+def test_what_a_killed_process_left_is_removed(
+    is_built: bool, home: Path, place: Path, expected: dict
 ) -> None:
     database = place / "index.db"
-    left = [place / f"index.db.k1ll3d.new{end}" for end in ("", "-wal", "-shm")]
-    others = [place / "index.db2.x.new", place / "notes.new"]
-    for path in (*left, *others):
-        path.write_bytes(b"left")
-    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+    unfinished(database).parent.mkdir()
+    for ending in ("", "-wal", "-shm"):
+        Path(f"{unfinished(database)}{ending}").write_bytes(b"left")
+    with pytest.raises(DatabaseError, match="has not ended"):
+        open_reader(database)
+    with patch("assoc_ingest.sync.WORTH_BUILDING", 0 if is_built else 2**60):
         sync(database, [home])
-    assert not any(path.exists() for path in left)
-    assert all(path.exists() for path in others)
+    assert _names(database) == ["index.db", "index.db.lock"]
+    assert_same(dump(database), expected)
 
 
 def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expected: dict) -> None:
@@ -239,4 +270,4 @@ def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
     sync(database, [home])
     with pytest.raises(BusyError, match="meanwhile"), builder.building(database):
         pass
-    assert list(place.glob("*.new")) == []
+    assert not unfinished(database).parent.exists()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -13,7 +17,10 @@ from tests.dump import check, connect
 from tests.shell import Shell
 from tests.writing import OTHER, PROJECT, TRANSCRIPT, user, write
 
-from assoc_ingest.database import writing
+from assoc_ingest import full_text
+from assoc_ingest.database import open_reader, writing
+
+posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
 
 @pytest.fixture
@@ -70,7 +77,7 @@ def test_words_of_removed_rows_are_gone_from_the_file(shrinkable: Shell) -> None
     assert b"zeppelin" not in shrinkable.database.read_bytes()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX systems")
+@posix
 def test_it_stays_private(shrinkable: Shell) -> None:
     umask = os.umask(0)
     try:
@@ -89,6 +96,177 @@ def test_without_room_nothing_is_touched(shrinkable: Shell) -> None:
         assert "Make room" in shrinkable.err
         assert shrinkable("forget", OTHER) == 5
     assert shrinkable.database.read_bytes() == before
+
+
+# -- where the copies lie ------------------------------------------------------------------------
+
+
+def disks(**free: int) -> Callable[[Path], SimpleNamespace]:
+    """Stand for `shutil.disk_usage` where the directories of these names have so much room."""
+
+    def usage(place: Path) -> SimpleNamespace:
+        return SimpleNamespace(total=2**50, used=0, free=free.get(Path(place).name, 2**40))
+
+    return usage
+
+
+def temporary_files() -> set[str]:
+    """Return the paths of the files that SQLite has made for itself in this process."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing itself
+            path = os.readlink(f"/proc/self/fd/{number}")
+            if "etilqs" in path:
+                found.add(path)
+    return found
+
+
+@contextmanager
+def watched_while_it_is_written(
+    seen: set[str], listed: set[str], directory: Path
+) -> Iterator[None]:
+    """Look at the temporary files again and again while the database is copied."""
+    make_anew = full_text.make_anew
+
+    def look() -> None:
+        seen.update(temporary_files())
+        if directory.is_dir():
+            listed.update(path.name for path in directory.iterdir())
+
+    def make_anew_and_look(connection: sqlite3.Connection, name: str) -> None:
+        make_anew(connection, name)
+        connection.execute("pragma cache_size = 10")  # so that the copy does not stay in memory
+        connection.set_progress_handler(look, 100)
+
+    with patch.object(full_text, "make_anew", make_anew_and_look):
+        yield
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("is_named", [False, True], ids=["beside", "named"])
+def test_sqlite_copies_where_room_is_looked_for(
+    is_named: bool, shrinkable: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy has no name from its first byte on: a killed process leaves nothing of it."""
+    beside, elsewhere = Path(f"{shrinkable.database}-unfinished"), tmp_path / "else ' where"
+    elsewhere.mkdir()
+    place = elsewhere if is_named else beside
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    if is_named:
+        monkeypatch.setenv("SQLITE_TMPDIR", str(elsewhere))
+    seen: set[str] = set()
+    listed: set[str] = set()
+    with watched_while_it_is_written(seen, listed, place):
+        assert shrinkable("compact") == 0, shrinkable.err
+    assert seen
+    assert {str(Path(path).parent) for path in seen} == {str(place)}
+    assert all(path.endswith("(deleted)") for path in seen)
+    assert listed == set()
+    assert not beside.exists()
+    if is_named:
+        roomless = disks(**{elsewhere.name: 1})
+        with patch("shutil.disk_usage", roomless):
+            assert shrinkable("compact") == 5
+        assert f"in {elsewhere}" in shrinkable.err
+        assert "SQLITE_TMPDIR" in shrinkable.err
+
+
+def test_two_copies_on_one_disk_need_room_for_two(shrinkable: Shell) -> None:
+    size = shrinkable.database.stat().st_size
+    place = shrinkable.database.parent
+    for free, code in ((size * 3 // 2, 5), (size * 3, 0)):
+        with patch("shutil.disk_usage", disks(**{place.name: free})):
+            assert shrinkable("compact") == code, shrinkable.err
+    assert not Path(f"{shrinkable.database}-unfinished").exists()
+
+
+def test_a_place_for_copies_that_cannot_be_used_is_passed_over(
+    shrinkable: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SQLite does."""
+    monkeypatch.setenv("SQLITE_TMPDIR", str(shrinkable.database.parent / "nowhere"))
+    assert shrinkable("compact") == 0, shrinkable.err
+
+
+@posix
+def test_an_sqlite_that_cannot_be_told_is_asked_where_it_copies(
+    shrinkable: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some are built without what is deprecated; those make temporary files where they want."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
+    with (
+        patch("assoc_ingest.compact._can_be_told", lambda beside: False),
+        patch("shutil.disk_usage", disks(elsewhere=1)),
+    ):
+        assert shrinkable("compact") == 5
+    assert f"in {elsewhere}" in shrinkable.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_directory_whose_name_is_no_text_is_written_in(
+    shrinkable: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite takes the name of a file as bytes, and that of a directory as text."""
+    directory = shrinkable.database.parent / os.fsdecode(b"no\xfftext")
+    directory.mkdir()
+    database = shrinkable.database.rename(directory / "assoc.db")
+    assert shrinkable("compact", "--db", str(database)) == 0, shrinkable.err
+    monkeypatch.setenv("SQLITE_TMPDIR", str(directory))
+    assert shrinkable("compact", "--db", str(database)) == 0, shrinkable.err
+    check(database)
+
+
+# -- others at the database ----------------------------------------------------------------------
+
+
+def without_patience(connection: sqlite3.Connection, name: str) -> None:
+    """Build an index anew, and wait for nobody from then on."""
+    connection.execute("pragma busy_timeout = 1").fetchall()
+    connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+
+
+def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> None:
+    reader = open_reader(shrinkable.database)
+    reader.execute("begin")
+    reader.execute("select count(*) from messages").fetchone()
+    with patch.object(full_text, "make_anew", without_patience):
+        assert shrinkable("compact") == 3
+    assert "Another program reads the database" in shrinkable.err
+    reader.close()
+    assert shrinkable("compact") == 0
+    check(shrinkable.database)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before-the-copy", "after-the-copy"])
+def test_a_program_that_writes_without_asking_is_named_as_one(
+    is_late: bool, shrinkable: Shell
+) -> None:
+    other = sqlite3.connect(shrinkable.database, isolation_level=None)
+    fits = full_text.fits
+
+    def begin(*_: object) -> bool:
+        if not other.in_transaction:
+            other.execute("begin immediate")
+        return True
+
+    def wait_for_nobody(connection: sqlite3.Connection, name: str) -> None:
+        without_patience(connection, name)
+        if not is_late:
+            begin()
+
+    with (
+        patch.object(full_text, "make_anew", wait_for_nobody),
+        patch.object(full_text, "fits", begin if is_late else fits),
+    ):
+        assert shrinkable("compact") == 3
+    assert "Another program is writing to the database" in shrinkable.err
+    assert "reads" not in shrinkable.err
+    other.close()
+    assert shrinkable("compact") == 0
+    check(shrinkable.database)
 
 
 @pytest.mark.parametrize("command", [("compact",), ("forget", OTHER), ("prune", "--gone")])

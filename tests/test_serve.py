@@ -21,12 +21,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.dump import check
 from tests.shell import Shell
 from tests.test_migrations import RELEASED, zstd
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest.database import locked
 from assoc_ingest.errors import BusyError
+from assoc_ingest.place import locked
 from assoc_ingest.serve import metadata_for
 from assoc_ingest.sync import sync
 from assoc_ingest.web import guard
@@ -254,6 +255,30 @@ def test_what_is_written_meanwhile_is_shown(home: Path, tmp_path: Path) -> None:
         address = "/assoc/messages.json?_search=quince&_shape=array"
         wait_until(lambda: "quince" in server.get(address)[1], server.log)
         assert server.get("/assoc")[0] == 200
+
+
+@posix
+@pytest.mark.parametrize("options", [(), ("--watch",)], ids=["alone", "with-a-watch"])
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["removed", "replaced"])
+def test_a_database_that_is_no_longer_there_is_not_shown_any_more(
+    options: tuple[str, ...], is_replaced: bool, home: Path, tmp_path: Path
+) -> None:
+    """Connections that are open would show the old one, and new ones the new one."""
+    database, other = tmp_path / "assoc.db", tmp_path / "other.db"
+    for each in (database, other):
+        sync(each, [home])
+    with serving(database, *options, CLAUDE_CONFIG_DIR=str(home)) as server:
+        assert server.get("/assoc/sessions")[0] == 200
+        if is_replaced:
+            other.rename(database)
+        else:
+            database.unlink()
+        assert server.process.wait(PATIENCE) == 4, server.log()
+        assert "was removed or replaced" in server.log()
+        assert "Traceback" not in server.log()
+        assert is_free(database), "the watch is still there"
+    if is_replaced:
+        check(database, home)
 
 
 def test_the_server_is_guarded(filled: Shell) -> None:

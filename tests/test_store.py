@@ -12,11 +12,12 @@ import pytest
 from sqlite_utils import Database
 from tests.child import Child
 from tests.dump import check, connect, dump
+from tests.shell import Shell
 from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
-from assoc_ingest.database import APPLICATION_ID, open_reader, writing
+from assoc_ingest.database import APPLICATION_ID, DERIVATION, open_reader, writing
 from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.sync import sync
 
@@ -144,28 +145,86 @@ def test_a_file_that_is_not_ours_is_refused_untouched(
     assert {path.name for path in place.iterdir()} == {"home", "theirs.db"}
 
 
-def test_a_newer_database_is_refused_untouched(
-    home: Path, fresh: Callable[[], Path], place: Path
-) -> None:
-    database = fresh()
+NEWER = {
+    "schema": f"insert into _sqlite_migrations (migration_set, name, applied_at)"
+    f" values ('{sql.MIGRATION_SET}', '9999_from_the_future', 'then')",
+    "derivation": f"pragma user_version = {DERIVATION + 1}",
+}
+"""What a newer program leaves in a database."""
+
+
+def made_newer(database: Path, statement: str) -> bytes:
+    """Let a newer program have written to a database; return the bytes of the file."""
     connection = connect(database)
-    connection.execute(
-        "insert into _sqlite_migrations (migration_set, name, applied_at) values (?, ?, 'then')",
-        (sql.MIGRATION_SET, "9999_from_the_future"),
-    )
+    connection.execute(statement)
     connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
-    before = database.read_bytes()
-    for opens in (lambda: sync(database, [home]), lambda: open_reader(database)):
-        with pytest.raises(DatabaseError, match=r"newer version.*pip install --upgrade"):
-            opens()
-    assert database.read_bytes() == before
+    return database.read_bytes()
+
+
+@pytest.mark.parametrize("statement", NEWER.values(), ids=NEWER)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sync"], ["sync", "--dry-run"], ["watch", "--until-eof"], ["rebuild"], ["compact"],
+        ["prune", "--gone"], ["forget", SESSION], ["forget", "--remember", SESSION],
+        ["search", "hello"], ["show", SESSION], ["status"], ["verify"],
+        ["restore", SESSION, "--to", "x"], ["serve", "--get", "/"],
+        ["serve", "--watch", "--get", "/"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_newer_database_is_refused_untouched(
+    command: list[str], statement: str, home: Path, shell: Shell
+) -> None:
+    sync(shell.database, [home])
+    before = made_newer(shell.database, statement)
+    assert shell(*command) == 4, shell.err
+    assert "made by a newer version of assoc-ingest. Update this one" in shell.err
+    assert shell.err.count("\n") == 1
+    assert shell.database.read_bytes() == before
+
+
+def test_a_damaged_database_of_a_newer_version_is_not_taken_for_an_old_one(
+    home: Path, shell: Shell
+) -> None:
+    """A rebuild would derive it as this version does, and say that a sync need not do so again."""
+    sync(shell.database, [home])
+    made_newer(shell.database, NEWER["derivation"])
+    with shell.database.open("r+b") as file:
+        file.seek(100)
+        file.write(bytes(16384 - 100))  # the list of its tables
+    before = shell.database.read_bytes()
+    for command in ("sync", "rebuild", "status"):
+        assert shell(command) == 4
+        assert "made by a newer version" in shell.err
+    assert shell.database.read_bytes() == before
+
+
+def test_an_older_derivation_is_derived_again(home: Path, shell: Shell) -> None:
+    sync(shell.database, [home])
+    made_newer(shell.database, f"pragma user_version = {DERIVATION - 1}")
+    assert shell("search", "hello") == 0
+    assert sync(shell.database, [home]).files_rebuilt == 1
 
 
 def test_an_empty_file_becomes_an_index(home: Path, place: Path) -> None:
     (place / "index.db").touch()
     sync(place / "index.db", [home])
     check(place / "index.db", home)
+
+
+@posix
+def test_an_empty_file_that_others_may_read_becomes_private(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    database.touch()
+    database.chmod(0o644)
+    with writing(database) as connection:
+        connection.execute("update sources set root = root")
+        made = {path.name: mode(path) for path in place.glob("index.db*")}
+    assert made == dict.fromkeys(
+        ["index.db", "index.db-wal", "index.db-shm", "index.db.lock"], 0o600
+    )
 
 
 def test_a_directory_is_no_database(home: Path, place: Path) -> None:

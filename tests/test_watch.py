@@ -475,18 +475,88 @@ def test_a_database_that_is_another_programs_is_left_alone(home: Path, fresh: Fr
         Script(replace).run(database, home)
 
 
-def test_a_database_that_is_deleted_is_made_again(home: Path, fresh: Fresh) -> None:
+@pytest.mark.parametrize("is_read", [False, True], ids=["unread", "read"])
+@pytest.mark.parametrize(
+    "endings", [("",), ("", "-wal", "-shm"), ("", "-wal", "-shm", ".lock")], ids="+".join
+)
+def test_a_database_that_is_deleted_is_made_again(
+    endings: tuple[str, ...], is_read: bool, home: Path, fresh: Fresh
+) -> None:
+    """What it held goes with it, and somebody who still reads it disturbs nothing."""
     database = fresh()
+    reader: sqlite3.Connection | None = None
 
     def delete() -> None:
-        for path in database.parent.glob(f"{database.name}*"):
-            path.unlink()
+        nonlocal reader
+        if is_read:
+            reader = connect(database)
+            reader.execute("begin")
+            assert reader.execute("select text from messages").fetchone()[0] == "here"
+        write(home, TRANSCRIPT, user("something else", "u2"))
+        for ending in endings:
+            Path(f"{database}{ending}").unlink()
 
-    script = Script(delete)
-    sentences = script.run(database, home)
-    assert texts(database) == ["here"]
-    assert len(sentences) == 1
+    def close() -> list[Path]:
+        if reader is not None:
+            assert reader.execute("select text from messages").fetchone()[0] == "here"
+            reader.close()
+        append(home / TRANSCRIPT, "and more")
+        return [home / TRANSCRIPT]
+
+    sentences = Script(delete, close).run(database, home)
+    assert sentences == ["The database was removed. A new one is made."]
+    assert texts(database) == ["something else", "and more"]
+    assert not set(_names(database)) - {database.name, f"{database.name}.lock"}
     check(database, home)
+
+
+def _names(database: Path) -> list[str]:
+    return [path.name for path in database.parent.glob(f"{database.name}*")]
+
+
+def test_a_database_that_is_replaced_is_gone_on_with(home: Path, fresh: Fresh) -> None:
+    """As when a copy is put in its place: the log of the other is not laid over it."""
+    database, other = fresh(), fresh()
+    sync(other, [home])
+    for number in range(9):
+        append(home / TRANSCRIPT, f"line {number} " * 9000)
+    reader: sqlite3.Connection | None = None
+
+    def replace() -> None:
+        nonlocal reader
+        reader = connect(database)
+        reader.execute("begin")
+        assert reader.execute("select count(*) from messages").fetchone()[0] == 10
+        other.rename(database)
+
+    def go_on() -> list[Path]:
+        append(home / TRANSCRIPT, "and more")
+        return [home / TRANSCRIPT]
+
+    sentences = Script(replace, go_on).run(database, home)
+    assert reader is not None
+    assert reader.execute("select count(*) from messages").fetchone()[0] == 10
+    reader.close()
+    assert sentences == ["The database was replaced. The watch goes on with the new one."]
+    assert len(texts(database)) == 11
+    check(database, home)
+
+
+def test_a_lock_that_somebody_removes_is_taken_again(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    lock = Path(f"{database}.lock")
+
+    def remove() -> None:
+        lock.unlink()
+
+    def look() -> None:
+        assert lock.exists()
+        with pytest.raises(BusyError):
+            sync(database, [home])
+
+    sentences = Script(remove, look).run(database, home)
+    assert sentences == ["The lock of the database was removed. It is taken again."]
+    assert texts(database) == ["here"]
 
 
 def test_a_watch_that_cannot_begin_says_so(home: Path, fresh: Fresh) -> None:

@@ -4,23 +4,22 @@ While there is no database, nobody reads it, and all that can be lost is the tim
 once more. So what a transaction would need to be undone is kept in memory only, and nothing waits
 for the disk: a third of the bytes is written, and a large first sync takes a tenth less time.
 
-The name is one that no other process uses, so that even where locks have no effect each builds its
-own, and a database is only put where none is. A process that is killed leaves its file; whoever
-makes the database next removes it. After any other end, by an error or an interruption, what was
-committed is checked and kept.
+A database is only put where none is, even where locks have no effect. A process that is killed
+leaves its file; whoever writes next removes it (`place`). After any other end, by an error or an
+interruption, what was committed is checked and kept.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from .database import BUILT, kept_private, open_writer
+from .database import kept_private, open_writer
 from .errors import BusyError
+from .place import temporary_directory
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
 _MEANWHILE = "Another process made {} meanwhile. Sync again."
@@ -33,23 +32,19 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
     Raises BusyError if another process writes, or has made the database meanwhile, and
     DatabaseError if something else is at `path`.
     """
-    with kept_private(path):
-        if path.exists():
-            raise BusyError(_MEANWHILE.format(path))
-        handle, name = tempfile.mkstemp(BUILT, f"{path.name}.", path.parent)
-        os.close(handle)
-        new = Path(name)
-        try:
+    with kept_private(path) as place:
+        if place.exists():
+            raise BusyError(_MEANWHILE.format(place))
+        with temporary_directory(place) as directory:
+            new = directory / place.name
             with closing(open_writer(new, _UNJOURNALED)) as connection:
                 try:
                     yield connection
                 except BaseException:
                     if _is_of_use(connection):
-                        _put_in_place(connection, new, path)
+                        _put_in_place(connection, new, place)
                     raise
-                _put_in_place(connection, new, path)
-        finally:
-            new.unlink(missing_ok=True)
+                _put_in_place(connection, new, place)
 
 
 def _is_of_use(connection: sqlite3.Connection) -> bool:

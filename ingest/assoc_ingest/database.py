@@ -2,8 +2,8 @@
 
 The database is private (mode 0600, in a directory of mode 0700) and ours: `application_id` says
 so before anything else is looked at. It is migrated inside one `BEGIN IMMEDIATE`, so that it is
-either as new as this program or as it was. One process writes, guarded by `<db>.lock`, which the
-kernel frees when the process dies; readers need no lock.
+either as new as this program or as it was; one that a newer program wrote is left alone. One
+process writes, guarded by a lock (`place`); readers need none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from . import sql
-from .errors import BusyError, DamagedError, DatabaseError
+from .errors import DamagedError, DatabaseError, DatabaseIOError
+from .place import locked, log_stays_with, resolved, unfinished
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
-_ID_BYTES = APPLICATION_ID.to_bytes(4)
 
 DERIVATION = 3
 """How rows are derived from bytes. Raise it when a parser learns something that rows of files read
@@ -47,9 +47,6 @@ _SAFE = (
 JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 """Settings of a connection that writes beside readers."""
 
-BUILT = ".new"
-"""How the name of a database ends that is built beside its place, see `building`."""
-
 _CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
@@ -57,20 +54,37 @@ _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open the database read-only, rows by name.
 
-    Raises DatabaseError if there is none, if it is not ours, or if it needs a newer program.
+    Raises DatabaseError if there is none, if it is not ours, or if it needs a newer program, and
+    DatabaseIOError if this user cannot read it where it lies.
     """
+    path = resolved(path)
     if not path.exists():
-        if being_built(path):
+        if unfinished(path).is_dir():
             raise DatabaseError(f"The first sync into {path} has not ended. Wait, or run it again.")
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
     try:
         return _open_current(path, "mode=ro", ())
     except sqlite3.OperationalError as error:
+        _explain(path, error)
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
             raise
         # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
         # keeps it in memory; while another process has the database open, it says so: busy.
         return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
+
+
+def _explain(path: Path, error: sqlite3.OperationalError) -> None:
+    """Raise what says of a database that cannot be opened that the rights on it are to blame."""
+    if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return
+    if not os.access(path, os.R_OK):
+        raise DatabaseIOError(f"{path} may not be read by this user. Name another: --db FILE")
+    if not os.access(path.parent, os.W_OK):
+        raise DatabaseIOError(
+            f"{path} cannot be read where it lies: SQLite needs files of its own beside it, and "
+            f"this user may not write to {path.parent}. Copy it, with {path.name}-wal if there is "
+            "one, and name the copy: --db FILE"
+        )
 
 
 def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Connection:
@@ -95,9 +109,16 @@ def checking(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a connection that may write, without the writer's lock: for the checks of an index.
 
     Those are insert statements, though they insert nothing. Checkpoints are left to the writer:
-    two at once is what some versions of SQLite do not survive. Raises as `open_reader` does.
+    two at once is what some versions of SQLite do not survive. Raises as `open_reader` does, and
+    DatabaseIOError if this user may only read.
     """
     open_reader(path).close()
+    path = resolved(path)
+    if not os.access(path, os.W_OK):
+        raise DatabaseIOError(
+            f"{path} may only be read by this user, and SQLite checks full-text indexes only where "
+            "it may write. Run this as the user who owns it, or name a copy: --db FILE"
+        )
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None
     )
@@ -116,38 +137,28 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     Creates the database if there is none. Raises BusyError if another process writes, and
     DatabaseError if the file is not ours or newer than this program; it is then untouched.
     """
-    with kept_private(path):
-        connection = open_writer(path)
-        try:
-            yield connection
-        finally:
-            _close_writer(connection)
+    with kept_private(path) as real:
+        connection = open_writer(real)
+        with log_stays_with(real):
+            try:
+                yield connection
+            finally:
+                _close_writer(connection)
 
 
 @contextmanager
-def kept_private(path: Path) -> Iterator[None]:
-    """Hold the writer's lock; what is made meanwhile is private. Raises as `writing` does."""
+def kept_private(path: Path) -> Iterator[Path]:
+    """Hold the writer's lock and yield where the database really lies; what is made is private.
+
+    Raises as `writing` does.
+    """
+    path = resolved(path)
     _check_before_creating(path)
     with _private_umask():
         with suppress(FileExistsError):
             path.parent.mkdir(mode=0o700, parents=True)
         with locked(path):
-            if not path.exists():
-                for left in being_built(path):
-                    left.unlink(missing_ok=True)
-            yield
-
-
-def being_built(path: Path) -> list[Path]:
-    """Return the files of new databases that are being built for `path`, or were at a kill."""
-    if not path.parent.is_dir():
-        return []
-    return [
-        other
-        for other in path.parent.iterdir()
-        if other.name.startswith(f"{path.name}.")
-        and other.name.endswith((BUILT, f"{BUILT}-wal", f"{BUILT}-shm"))
-    ]
+            yield path
 
 
 def _check_before_creating(path: Path) -> None:
@@ -158,6 +169,9 @@ def _check_before_creating(path: Path) -> None:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
         try:
             _pending(connection, path)
+        except sqlite3.OperationalError as error:
+            _explain(path, error)
+            raise
         finally:
             connection.close()
 
@@ -171,37 +185,13 @@ def _private_umask() -> Iterator[None]:
         os.umask(before)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the writer's lock. Raises BusyError if another process has it."""
-    from filelock import FileLock, Timeout
-
-    lock_path = Path(f"{path}.lock")
-    lock = FileLock(lock_path, timeout=0, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BusyError(f"Another process is writing to {path}{_holder(lock_path)}.") from None
-    try:
-        lock_path.write_text(f"{os.getpid()}\n")
-        yield
-    finally:
-        lock.release()
-
-
-def _holder(lock_path: Path) -> str:
-    try:
-        pid = lock_path.read_text().strip()
-    except OSError:
-        return ""
-    return f" (process {pid})" if pid.isdigit() else ""
-
-
 def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Connection:
     """Open a database for its one writer, who has locked it; create and migrate it if need be."""
+    # SQLite would create it with the mode that the umask leaves, and -wal and -shm like it.
     if not path.exists():
-        # SQLite would create it with the mode that the umask leaves, and -wal and -shm like it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    elif not path.stat().st_size:
+        path.chmod(0o600)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for setting in (
@@ -231,17 +221,12 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     """Does the database lack a migration? Raises DatabaseError if it is not ours or newer."""
     try:
         (application_id,) = connection.execute("pragma application_id").fetchone()
+        (derived_by,) = connection.execute("pragma user_version").fetchone()
         tables = {name for (name,) in connection.execute("select name from sqlite_master")}
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
-        if _begins_as_ours(path):
-            raise DamagedError(
-                f"{path} is damaged ({error}) - run: assoc-ingest rebuild"
-            ) from error
-        raise DatabaseError(
-            f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
-        ) from error
+        raise _unreadable(path, error) from error
     if not tables and application_id == 0:
         return True
     if application_id != APPLICATION_ID or _RECORD_OF_MIGRATIONS not in tables:
@@ -254,19 +239,34 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
         )
     }
     known = set(sql.migration_names())
-    if applied - known:
-        raise DatabaseError(
-            f"{path} was made by a newer version of assoc-ingest. Update this one: "
-            "pip install --upgrade assoc-ingest"
-        )
+    # Rows that this program would add to those of a newer one would be read otherwise.
+    if applied - known or derived_by > DERIVATION:
+        raise _newer(path)
     return bool(known - applied)
 
 
-def _begins_as_ours(path: Path) -> bool:
-    """Does the header of the file, which SQLite can no longer use, show our id?"""
+def _newer(path: Path) -> DatabaseError:
+    return DatabaseError(
+        f"{path} was made by a newer version of assoc-ingest. Update this one: "
+        "pip install --upgrade assoc-ingest"
+    )
+
+
+def _unreadable(path: Path, error: sqlite3.DatabaseError) -> DatabaseError:
+    """Return what to say of a file that SQLite cannot use, by its header: is it ours?"""
     with path.open("rb") as file:
         header = file.read(72)
-    return header.startswith(b"SQLite format 3\0") and header[68:] == _ID_BYTES
+    if not header.startswith(b"SQLite format 3\0") or _number(header[68:]) != APPLICATION_ID:
+        return DatabaseError(
+            f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
+        )
+    if _number(header[60:64]) > DERIVATION:
+        return _newer(path)
+    return DamagedError(f"{path} is damaged ({error}) - run: assoc-ingest rebuild")
+
+
+def _number(field: bytes) -> int:
+    return int.from_bytes(field, signed=True)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

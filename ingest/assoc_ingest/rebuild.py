@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import archive, database, full_text, salvage
+from . import archive, database, full_text, place, salvage
 from .agent_files import AgentFiles
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
@@ -82,7 +82,7 @@ def _mend(path: Path) -> dict[str, int]:
     except sqlite3.DatabaseError as error:
         if not full_text.is_damage(error):
             raise
-    with database.locked(path):
+    with place.locked(path):
         return salvage.replace_by_sound_copy(path)
 
 

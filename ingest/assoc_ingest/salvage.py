@@ -11,7 +11,6 @@ What was lost comes back from the archive (`rebuild`), or from the files at the 
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,7 @@ from . import database, full_text
 from .errors import DamagedError
 from .full_text import is_damage
 from .invariants import check_references, check_schema, fresh_schema
+from .place import temporary_directory
 from .verdict import REBUILD
 
 _FARTHEST = 2**40  # no table has ids beyond; behind a damaged end there is nothing to look for
@@ -48,8 +48,8 @@ def replace_by_sound_copy(path: Path) -> dict[str, int]:
     tables can be named, sqlite3.Error if the disk has no room; the database is then as it was.
     """
     with (
-        tempfile.TemporaryDirectory(prefix=f"{path.name}-", dir=path.parent) as directory,
-        database.writing(Path(directory) / path.name) as sound,
+        temporary_directory(path) as directory,
+        closing(database.open_writer(directory / path.name)) as sound,
         closing(sqlite3.connect(path, isolation_level=None)) as damaged,
     ):
         # SQLite then takes the tables that it finds listed, and a file that is too short, as they

@@ -29,6 +29,7 @@ from typing import Any
 
 from . import sql
 from .database import open_reader, writing
+from .discover import identity
 from .errors import BusyError, DatabaseError, UsageError
 from .output import say
 from .stopping import INTERRUPTED
@@ -64,6 +65,7 @@ _FOREIGN_HOST = (
 )
 _LAST_BATCH = 30.0  # seconds that a watch has to finish its batch
 _LAST_START = 60.0  # seconds after which nobody waits for a browser any more
+_TICK = 1.0  # seconds between two looks whether the database is the same file
 _LOOK = 0.1  # seconds between two looks whether the server answers
 
 
@@ -84,9 +86,9 @@ class ServeOptions:
 def serve(database: Path, options: ServeOptions) -> int:
     """Serve the database until a signal ends it; return the exit code of the process.
 
-    Raises DatabaseError if there is none, it is not ours or newer than this program, BusyError if
-    it must be updated while another process writes, and UsageError for a port that is taken and
-    for options that are not passed on.
+    Raises DatabaseError if there is none, it is not ours or newer than this program, or somebody
+    removes or replaces it meanwhile; BusyError if it must be updated while another process writes;
+    and UsageError for a port that is taken and for options that are not passed on.
     """
     is_one_page = _check(database, options.others)
     port = 0 if is_one_page else _free_port(options.port)
@@ -98,9 +100,10 @@ def serve(database: Path, options: ServeOptions) -> int:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assoc-ingest-")))
         if watched:
             stack.enter_context(_following(database))
-        if options.opened and not is_one_page:
-            stack.enter_context(_browser(address, port))
         if not is_one_page:
+            stack.enter_context(_ended_with(database))
+            if options.opened:
+                stack.enter_context(_browser(address, port))
             say(f"The search page is {address}")
         ours = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
         return _datasette([str(database), *ours, *options.others])
@@ -217,6 +220,34 @@ def _following(database: Path) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             watch.kill()  # which costs nothing but the time to read that batch again
             watch.wait()
+
+
+@contextmanager
+def _ended_with(database: Path) -> Iterator[None]:
+    """End the server when the database is another file, or none; then raise DatabaseError.
+
+    Datasette has connections that it opened before. They would go on showing what was there then,
+    and others what is there now.
+    """
+    held, ended, lost = identity(database), Event(), Event()
+
+    def look() -> None:
+        while not ended.wait(_TICK):
+            if identity(database) != held:
+                lost.set()
+                signal.raise_signal(signal.SIGTERM)
+                return
+
+    Thread(target=look, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+    if lost.is_set():
+        raise DatabaseError(
+            f"{database} was removed or replaced, and pages would show the old one. "
+            "To serve what is there now, run serve again."
+        )
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .place import has_second_name, unfinished
 from .verdict import Finding
 
 _SYNCED = re.compile(
@@ -28,11 +29,24 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def look_around(database: Path) -> Iterator[Finding]:
     """Yield warnings about the place of a database and the SQLite that reads it."""
-    resolved = database.resolve()
+    path = database.resolve()
     if os.name == "posix":
-        yield from _modes(resolved)
-    yield from _in_places_that_spread(resolved)
-    kind = file_system(resolved)
+        yield from _modes(path)
+    if has_second_name(path):
+        yield Finding(
+            "names",
+            f"{path} has a second name (a hard link). Nothing writes to it as long as it has.",
+            f"Remove one of them; this finds both: find / -xdev -samefile '{path}'",
+        )
+    if unfinished(path).exists():
+        yield Finding(
+            "copies",
+            f"{unfinished(path)} may hold a copy of the database. The command that made it is at "
+            "work, or was killed.",
+            "The next command that writes removes what a killed one left: assoc-ingest sync",
+        )
+    yield from _in_places_that_spread(path)
+    kind = file_system(path)
     if kind is not None and (kind in _NETWORK or kind.startswith("fuse.")):
         yield Finding(
             "file system",

@@ -10,9 +10,10 @@
 4. Every second the roots are compared with what they were: one that was made, removed, replaced,
    mounted or unmounted is a reason to look at everything, too.
 
-The writer's lock is held all the time. When the disk is full or fails, the database is closed and
-opened again after `rescan` seconds, for as long as it takes. A pass that read nothing writes
-nothing.
+The writer's lock is held all the time. Every second the database and its lock are compared with
+what they were, too: should somebody have removed or replaced one, it is let go, and taken again
+under its name. When the disk is full or fails, the database is closed and opened again after
+`rescan` seconds, for as long as it takes. A pass that read nothing writes nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 from .changed import places_of
 from .database import LOG_LIMIT, writing
 from .discover import Root, identity, recognised
 from .errors import BusyError, NotFoundError
 from .outcome import Progress, Report
+from .place import lock_of, resolved
 from .plan import Places, Plan
 from .roots import root_paths
 from .sources import SOURCES
@@ -63,6 +66,13 @@ class WatchOptions:
     """Seconds after which everything is looked at, whatever the system told."""
 
 
+class _Held(NamedTuple):
+    """What a watch has open; None is not there."""
+
+    database: tuple[int, int] | None
+    lock: tuple[int, int] | None
+
+
 Tell = Callable[[Report | str], None]
 """Called with the report of each pass that did something, and with sentences for the user."""
 
@@ -85,7 +95,7 @@ def watch(
     beginning; later, what may pass is told and tried again.
     """
     given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
-    _Watch(database, given, options, stop, tell, progress, opened).run()
+    _Watch(resolved(database), given, options, stop, tell, progress, opened).run()
 
 
 class _Watch:
@@ -136,8 +146,8 @@ class _Watch:
             self._wakeups.close()
 
     def _keep_up(self, connection: sqlite3.Connection) -> None:
-        """Pass after pass, until it is time to stop or the database is another file."""
-        held, self._run_id = identity(self._database), None
+        """Pass after pass, until it is time to stop or what is held is another file."""
+        held, self._run_id = self._held(), None
         self._pass_over_all(connection)
         while not self._stop.is_set():
             new = self._wakeups.listen([root.path for root in self._roots], self._directories)
@@ -145,8 +155,8 @@ class _Watch:
                 self._pass_over(connection, places_of(new, self._roots))
                 continue
             changed = self._wakeups.wait(min(_TICK, self._until_rescan()))
-            if identity(self._database) != held:
-                self._tell("The database was removed or replaced, and is filled anew.")
+            if (now := self._held()) != held:
+                self._tell(_lost(held, now))
                 self._said.clear()
                 self._wakeups.forget()
                 return
@@ -161,6 +171,9 @@ class _Watch:
                 self._pass_over(connection, places_of(changed, self._roots))
             else:
                 self._empty_log(connection)
+
+    def _held(self) -> _Held:
+        return _Held(identity(self._database), identity(lock_of(self._database)))
 
     # -- passes ----------------------------------------------------------------------------------
 
@@ -268,6 +281,14 @@ class _Watch:
     def _has_moved(self) -> bool:
         """Is one of the places of roots another directory than it was?"""
         return any(identity(path) != before for path, before in self._places.items())
+
+
+def _lost(before: _Held, now: _Held) -> str:
+    if now.database is None:
+        return "The database was removed. A new one is made."
+    if now.database != before.database:
+        return "The database was replaced. The watch goes on with the new one."
+    return "The lock of the database was removed. It is taken again."
 
 
 def _missing(root: str) -> str:

@@ -15,8 +15,9 @@ from .options import database_option
 def compact(database: Path, as_json: bool) -> None:
     """Write the database anew: smaller, and without traces of what was removed.
 
-    Needs about the size of the database on the disk. Ids of rows stay. While another program
-    reads, old pages may have to stay: then it says so, and exits with 3.
+    Needs about twice the size of the database on its disk, half of it elsewhere if SQLITE_TMPDIR
+    names a directory. Ids of rows stay. While another program reads, old pages may have to stay:
+    then it says so, and exits with 3.
 
     \b
     Example:

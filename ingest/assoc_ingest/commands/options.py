@@ -43,11 +43,19 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
         type=click.Path(path_type=Path, dir_okay=False),
         envvar="ASSOC_INGEST_DB",
         default=default_database,
+        callback=_follow_links,
         show_default="assoc.db in your data directory",
         show_envvar=True,
         help="The database.",
     )
     return database(verbose_option(command))
+
+
+def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path:
+    """Let the lock, the log and the database be beside each other, whatever name was given."""
+    from ..place import resolved
+
+    return resolved(database)
 
 
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
