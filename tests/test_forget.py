@@ -10,7 +10,9 @@ import random
 import re
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -40,10 +42,11 @@ from tests.writing import (
 from assoc_ingest import archive
 from assoc_ingest.compact import compact
 from assoc_ingest.database import open_reader
+from assoc_ingest.errors import NotFoundError
 from assoc_ingest.forget import Forgetting, forget
 from assoc_ingest.rebuild import rebuild
 from assoc_ingest.restore import restore
-from assoc_ingest.selection import select_all
+from assoc_ingest.selection import select, select_all
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.targets import Target
 from assoc_ingest.tombstones import remember, tombstones
@@ -567,6 +570,46 @@ def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path)
     assert (place / "restored" / "history.jsonl").stat().st_size == (
         home / "history.jsonl"
     ).stat().st_size
+
+
+def _restored(database: Path, place: Path, name: str | None = None) -> dict[str, bytes]:
+    """Return the files that `restore` writes: those of a conversation, or all."""
+    to = Path(tempfile.mkdtemp(dir=place))
+    with open_reader(database) as connection:
+        files = select_all(connection) if name is None else select(connection, name)
+        written = [file for file in restore(connection, files, to) if file.status == "written"]
+    connection.close()
+    return {file.path: Path(str(file.target)).read_bytes() for file in written}
+
+
+def assert_taken(database: Path, place: Path, key: str) -> set[str]:
+    """Assert that of what `restore` writes of a conversation nothing is left, once forgotten."""
+    mine = _restored(database, place, key)
+    forgotten(database, key)
+    left = _restored(database, place)
+    kept = {path for path, data in mine.items() if left.get(path) == data}
+    assert kept == set()
+    return mine.keys() | set()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_restore_writes_of_a_conversation_is_what_forget_takes(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    home, whole = home_of(case, place), fresh()
+    sync(whole, [home])
+    for key in sorted({row["session_key"] for row in dump(whole)["sessions"]}):
+        with suppress(NotFoundError):  # only lists name it
+            assert_taken(Path(shutil.copy(whole, place / "one.db")), place, key)
+
+
+def test_restore_writes_all_that_forget_would_take(database: Path, place: Path) -> None:
+    told = forgotten(database, dry_run=True)
+    home = f"{place}/home/"
+    own = {file.removeprefix(home).removeprefix("theassociate/") for file in told.files}
+    assert assert_taken(database, place, SESSION) == own
+    for path in ("plans/brave-green-fern.md", f"paste-cache/{PASTE}.txt", "tasks/garden/1.json"):
+        assert path in own
 
 
 def test_a_sync_reports_nothing_that_it_leaves_out(database: Path, home: Path) -> None:

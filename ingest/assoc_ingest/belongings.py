@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from . import archive
 from .forgotten import Content, Stone, content_of, is_of, is_unique_key, owners
 from .mail import FOLDED
-from .model import LOG, Checkpoint, Claim
+from .model import LOG, UNREAD, Checkpoint, Claim
 from .reading import FOREIGN, foreign
 from .returned import Originals, first_of, key_in_root
 from .sources import SOURCES
@@ -59,6 +59,11 @@ class StoredFile:
     def is_log(self) -> bool:
         """Is it read line by line?"""
         return SOURCES[self.source].shape(self.claim) == LOG
+
+    @property
+    def is_unread(self) -> bool:
+        """Is it never opened, and known only to be there?"""
+        return SOURCES[self.source].shape(self.claim) == UNREAD
 
 
 @dataclass(slots=True)
@@ -104,6 +109,13 @@ def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int
         )
         ids.extend(session for (session,) in rows)
     return ids
+
+
+def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile]:
+    """Return the files that are the conversations' own, by root and path; without copies."""
+    files = list(stored_files(connection))
+    own = _belongings(connection, files, keys, ()).own
+    return [file for file in files if file.id in own]
 
 
 def belongings(
