@@ -6,6 +6,7 @@ And it stays gone, whatever is synced; nothing else changes.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -39,7 +41,7 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive
+from assoc_ingest import archive, salvage
 from assoc_ingest.compact import compact
 from assoc_ingest.database import open_reader
 from assoc_ingest.errors import NotFoundError
@@ -337,6 +339,53 @@ def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
     assert "forgotten" in outcomes
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_nothing_of_it_survives_in_a_copy_that_a_killed_process_left(
+    database: Path, place: Path
+) -> None:
+    """A rebuild of a damaged database makes a whole copy. Killed, it leaves it beside the other."""
+    (place / "lone").mkdir(mode=0o700)
+    victim = Path(shutil.copy(database, place / "lone" / "victim.db"))
+    _zero_page_of(victim, "tool_calls")
+
+    def rebuild_and_die() -> None:
+        copy = salvage._copy_tables
+
+        def copy_and_die(*arguments: Any) -> None:
+            copy(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with patch("assoc_ingest.salvage._copy_tables", copy_and_die):
+            rebuild(victim)
+
+    child = Child(rebuild_and_die)
+    assert child.is_done_within(60)
+    child.kill()
+    assert _files_with_the_secret(victim) > {victim}, "a copy was left, else this proves nothing"
+    shutil.copy(database, victim)
+    forgotten(victim)
+    assert _files_with_the_secret(victim) == set()
+    assert traces(victim) == []
+
+
+def _zero_page_of(database: Path, table: str) -> None:
+    connection = connect(database)
+    (page,) = connection.execute(
+        "select rootpage from sqlite_master where name = ?", (table,)
+    ).fetchone()
+    (size,) = connection.execute("pragma page_size").fetchone()
+    connection.close()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+
+
+def _files_with_the_secret(database: Path) -> set[Path]:
+    """Return the files beside a database, and in directories there, in which the word stands."""
+    files = [path for path in database.parent.rglob("*") if path.is_file()]
+    return {path for path in files if SECRET.lower().encode() in path.read_bytes().lower()}
+
+
 # -- the way back --------------------------------------------------------------------------------
 
 
@@ -519,6 +568,21 @@ def test_a_dry_run_lists_what_would_go_and_changes_nothing(database: Path, shell
     assert shell.database.read_bytes() == before
 
 
+def test_a_damaged_database_that_was_put_aside_is_named(database: Path, shell: Shell) -> None:
+    """It is the user's only way to what could not be mended, so only the user removes it."""
+    shutil.move(database, shell.database)
+    aside = [f"{shell.database}.damaged-20260120T100000Z{end}" for end in ("", "-wal")]
+    for path in aside:
+        shutil.copy(shell.database, path)
+    other = Path(shutil.copy(shell.database, shell.database.with_name("other.db.damaged-1")))
+    assert shell("forget", SESSION, "--dry-run") == 0
+    assert all(path in shell.err for path in aside)
+    assert shell("forget", SESSION) == 0
+    assert all(path in shell.err for path in aside)
+    assert str(other) not in shell.err
+    assert all(Path(path).exists() for path in aside)
+
+
 def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
     shutil.move(database, shell.database)
     assert shell("forget", "--list") == 0
@@ -530,6 +594,9 @@ def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
     assert isinstance(listed, list)
     assert {row["session_key"] for row in listed} == {SESSION}
     assert SECRET not in json.dumps(listed), "the list repeats nothing of what was said"
+    assert shell("forget", "--list") == 0
+    assert shell.out.count("teams/garden") == 1, "a directory stands for what is in it"
+    assert shell.out.count("plans/brave-green-fern.md") == 1
 
 
 def test_nothing_is_forgotten_that_is_not_named(database: Path, shell: Shell) -> None:
