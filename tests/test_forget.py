@@ -6,12 +6,16 @@ And it stays gone, whatever is synced; nothing else changes.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -37,13 +41,14 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive
+from assoc_ingest import archive, salvage
 from assoc_ingest.compact import compact
 from assoc_ingest.database import open_reader
+from assoc_ingest.errors import NotFoundError
 from assoc_ingest.forget import Forgetting, forget
 from assoc_ingest.rebuild import rebuild
 from assoc_ingest.restore import restore
-from assoc_ingest.selection import select_all
+from assoc_ingest.selection import select, select_all
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.targets import Target
 from assoc_ingest.tombstones import remember, tombstones
@@ -334,6 +339,53 @@ def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
     assert "forgotten" in outcomes
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+def test_nothing_of_it_survives_in_a_copy_that_a_killed_process_left(
+    database: Path, place: Path
+) -> None:
+    """A rebuild of a damaged database makes a whole copy. Killed, it leaves it beside the other."""
+    (place / "lone").mkdir(mode=0o700)
+    victim = Path(shutil.copy(database, place / "lone" / "victim.db"))
+    _zero_page_of(victim, "tool_calls")
+
+    def rebuild_and_die() -> None:
+        copy = salvage._copy_tables
+
+        def copy_and_die(*arguments: Any) -> None:
+            copy(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with patch("assoc_ingest.salvage._copy_tables", copy_and_die):
+            rebuild(victim)
+
+    child = Child(rebuild_and_die)
+    assert child.is_done_within(60)
+    child.kill()
+    assert _files_with_the_secret(victim) > {victim}, "a copy was left, else this proves nothing"
+    shutil.copy(database, victim)
+    forgotten(victim)
+    assert _files_with_the_secret(victim) == set()
+    assert traces(victim) == []
+
+
+def _zero_page_of(database: Path, table: str) -> None:
+    connection = connect(database)
+    (page,) = connection.execute(
+        "select rootpage from sqlite_master where name = ?", (table,)
+    ).fetchone()
+    (size,) = connection.execute("pragma page_size").fetchone()
+    connection.close()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+
+
+def _files_with_the_secret(database: Path) -> set[Path]:
+    """Return the files beside a database, and in directories there, in which the word stands."""
+    files = [path for path in database.parent.rglob("*") if path.is_file()]
+    return {path for path in files if SECRET.lower().encode() in path.read_bytes().lower()}
+
+
 # -- the way back --------------------------------------------------------------------------------
 
 
@@ -516,6 +568,21 @@ def test_a_dry_run_lists_what_would_go_and_changes_nothing(database: Path, shell
     assert shell.database.read_bytes() == before
 
 
+def test_a_damaged_database_that_was_put_aside_is_named(database: Path, shell: Shell) -> None:
+    """It is the user's only way to what could not be mended, so only the user removes it."""
+    shutil.move(database, shell.database)
+    aside = [f"{shell.database}.damaged-20260120T100000Z{end}" for end in ("", "-wal")]
+    for path in aside:
+        shutil.copy(shell.database, path)
+    other = Path(shutil.copy(shell.database, shell.database.with_name("other.db.damaged-1")))
+    assert shell("forget", SESSION, "--dry-run") == 0
+    assert all(path in shell.err for path in aside)
+    assert shell("forget", SESSION) == 0
+    assert all(path in shell.err for path in aside)
+    assert str(other) not in shell.err
+    assert all(Path(path).exists() for path in aside)
+
+
 def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
     shutil.move(database, shell.database)
     assert shell("forget", "--list") == 0
@@ -527,6 +594,9 @@ def test_what_is_forgotten_is_listed(database: Path, shell: Shell) -> None:
     assert isinstance(listed, list)
     assert {row["session_key"] for row in listed} == {SESSION}
     assert SECRET not in json.dumps(listed), "the list repeats nothing of what was said"
+    assert shell("forget", "--list") == 0
+    assert shell.out.count("teams/garden") == 1, "a directory stands for what is in it"
+    assert shell.out.count("plans/brave-green-fern.md") == 1
 
 
 def test_nothing_is_forgotten_that_is_not_named(database: Path, shell: Shell) -> None:
@@ -567,6 +637,46 @@ def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path)
     assert (place / "restored" / "history.jsonl").stat().st_size == (
         home / "history.jsonl"
     ).stat().st_size
+
+
+def _restored(database: Path, place: Path, name: str | None = None) -> dict[str, bytes]:
+    """Return the files that `restore` writes: those of a conversation, or all."""
+    to = Path(tempfile.mkdtemp(dir=place))
+    with open_reader(database) as connection:
+        files = select_all(connection) if name is None else select(connection, name)
+        written = [file for file in restore(connection, files, to) if file.status == "written"]
+    connection.close()
+    return {file.path: Path(str(file.target)).read_bytes() for file in written}
+
+
+def assert_taken(database: Path, place: Path, key: str) -> set[str]:
+    """Assert that of what `restore` writes of a conversation nothing is left, once forgotten."""
+    mine = _restored(database, place, key)
+    forgotten(database, key)
+    left = _restored(database, place)
+    kept = {path for path, data in mine.items() if left.get(path) == data}
+    assert kept == set()
+    return mine.keys() | set()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_restore_writes_of_a_conversation_is_what_forget_takes(
+    case: str, fresh: Callable[[], Path], place: Path
+) -> None:
+    home, whole = home_of(case, place), fresh()
+    sync(whole, [home])
+    for key in sorted({row["session_key"] for row in dump(whole)["sessions"]}):
+        with suppress(NotFoundError):  # only lists name it
+            assert_taken(Path(shutil.copy(whole, place / "one.db")), place, key)
+
+
+def test_restore_writes_all_that_forget_would_take(database: Path, place: Path) -> None:
+    told = forgotten(database, dry_run=True)
+    home = f"{place}/home/"
+    own = {file.removeprefix(home).removeprefix("theassociate/") for file in told.files}
+    assert assert_taken(database, place, SESSION) == own
+    for path in ("plans/brave-green-fern.md", f"paste-cache/{PASTE}.txt", "tasks/garden/1.json"):
+        assert path in own
 
 
 def test_a_sync_reports_nothing_that_it_leaves_out(database: Path, home: Path) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from . import archive
 from .forgotten import Content, Stone, content_of, is_of, is_unique_key, owners
 from .mail import FOLDED
-from .model import LOG, Checkpoint, Claim
+from .model import LOG, UNREAD, Checkpoint, Claim
 from .reading import FOREIGN, foreign
 from .returned import Originals, first_of, key_in_root
 from .sources import SOURCES
@@ -60,6 +60,11 @@ class StoredFile:
         """Is it read line by line?"""
         return SOURCES[self.source].shape(self.claim) == LOG
 
+    @property
+    def is_unread(self) -> bool:
+        """Is it never opened, and known only to be there?"""
+        return SOURCES[self.source].shape(self.claim) == UNREAD
+
 
 @dataclass(slots=True)
 class Belongings:
@@ -74,12 +79,16 @@ class Belongings:
     """Documents of which nobody can tell what they are about while they cannot be read."""
 
 
-def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
-    """Yield all files that a source of ours still claims, by root and path."""
+def stored_files(
+    connection: sqlite3.Connection, ids: Iterable[int] | None = None
+) -> Iterator[StoredFile]:
+    """Yield the files, or those with these ids, that a source of ours still claims, by path."""
     rows = connection.execute(
         "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
         " f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
-        " from files f join sources x on x.id = f.source_id order by x.root, f.path, f.generation"
+        " from files f join sources x on x.id = f.source_id"
+        f" where {'1' if ids is None else f'f.id in ({id_list(ids)})'}"
+        " order by x.root, f.path, f.generation"
     )
     for file_id, path, kind, key, root, name, source_id, *mark in rows.fetchall():
         source = SOURCES.get(name)
@@ -104,6 +113,19 @@ def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int
         )
         ids.extend(session for (session,) in rows)
     return ids
+
+
+def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile]:
+    """Return the files that are the conversations' own, by root and path; without copies."""
+    ids = {file_id for file_id, *_ in _named(connection, keys)}
+    for _, key in keys:  # what a path claims takes time to find out, so only of those that may be
+        rows = connection.execute(
+            "select id from files where session_key = ?1 or instr(lower(path), lower(?1))", (key,)
+        )
+        ids.update(file_id for (file_id,) in rows)
+    files = list(stored_files(connection, ids))
+    own = _belongings(connection, files, keys, ()).own
+    return [file for file in files if file.id in own]
 
 
 def belongings(
@@ -184,22 +206,26 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
 def _take_named(
     connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
 ) -> None:
-    """Take in what has a name of its own: the plan, pasted texts, the team and its tasks."""
+    """Take in what has a name of its own."""
+    for file_id, key, is_of_team in _named(connection, keys):
+        if file_id in files:
+            file = files[file_id]
+            parts = file.path.split("/")
+            _take(found, file, key)
+            if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
+                found.stones.add(Stone(key, "/".join(parts[:2]), file.root))
+
+
+def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
+    """Yield the files of the plan, of pasted texts, and of the team with its tasks: the id, the
+    session key, and whether it is of a team."""
     sessions = id_list(session_ids(connection, keys))
     plans = connection.execute(
         "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
         f" where s.id in ({sessions}) order by p.file_id"
     ).fetchall()
-    for file_id, key in [*plans, *_own_pastes(connection, keys)]:
-        if file_id in files:
-            _take(found, files[file_id], key)
-    for file_id, key in _of_teams(connection, sessions):
-        if file_id in files:
-            parts = files[file_id].path.split("/")
-            is_directory = parts[0] in ("teams", "tasks") and len(parts) > 2
-            _take(found, files[file_id], key)
-            if is_directory:
-                found.stones.add(Stone(key, "/".join(parts[:2]), files[file_id].root))
+    yield from ((*row, False) for row in (*plans, *_own_pastes(connection, keys)))
+    yield from ((*row, True) for row in _of_teams(connection, sessions))
 
 
 def _take(found: Belongings, file: StoredFile, key: str | None) -> None:

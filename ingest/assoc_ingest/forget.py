@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import archive
@@ -40,6 +40,8 @@ from .targets import Target, find
 from .touched import id_list
 from .when import now
 from .writers import COUNTS
+
+_DAMAGED = ".damaged-"  # begins what stands behind the name of a database that was put aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,10 @@ class Forgetting:
     """Other conversations that hold copies; they stay."""
     unnamed_prompts: int
     """Prompts of the history with the same words that name no conversation; they stay."""
+    put_aside: list[str]
+    """Files beside the database that may hold it still: databases that were damaged."""
+    is_pending: bool = False
+    """Traces of it may still be in the file, for something kept it from being written anew."""
 
 
 def forget(
@@ -97,8 +103,9 @@ def forget(
                 check_room(database)
                 found, about = _settled(connection, target, with_copies)
                 _remove(connection, found)
-                forgetting = about  # from here on it has happened, and is to be told
+                forgetting = replace(about, is_pending=True)  # it has happened, and is to be told
                 rewrite(connection, database)
+                forgetting = about
     finally:
         if forgetting is not None:
             announce(forgetting)
@@ -149,7 +156,22 @@ def _described(connection: sqlite3.Connection, found: Belongings, others: list[C
     paths = [f"{file.root}/{file.path}" for file in found.own.values()]
     shared = [f"{file.root}/{file.path}" for file in found.shared]
     conversations = [Conversation(*row) for row in rows]
-    return Forgetting(conversations, paths, size, messages, shared, others, unnamed)
+    return Forgetting(
+        conversations, paths, size, messages, shared, others, unnamed, _put_aside(connection)
+    )
+
+
+def _put_aside(connection: sqlite3.Connection) -> list[str]:
+    """Return the damaged databases that lie beside this one, as they were before it was mended."""
+    (name,) = connection.execute(
+        "select file from pragma_database_list where name = 'main'"
+    ).fetchone()
+    database = Path(name)
+    return sorted(
+        str(path)
+        for path in database.parent.iterdir()
+        if path.name.startswith(f"{database.name}{_DAMAGED}")
+    )
 
 
 # -- the transaction -----------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import display
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from .tombstones import Tombstone
 
 _TITLE = 50  # columns
+_TRACES = "Traces of it may still be in the file. To remove them: assoc-ingest compact"
 _WHY = {
     "lines": "with lines of it",
     "program": "the same in another program",
@@ -90,6 +93,10 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
             f"{prompts} of the history that name no conversation have the same words, and stay. "
             "To forget the whole history: assoc-ingest forget history.jsonl"
         )
+    if done.is_pending:
+        say(_TRACES)
+    for path in done.put_aside:
+        say(f"A damaged database was put aside, and may hold it still. Remove it: {path}")
     say("The agent's own files are untouched; the next sync leaves them out.")
     if dry_run:
         say("To do it, the same without --dry-run.")
@@ -100,11 +107,11 @@ def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
     if as_json:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:
-        write(_tombstone(stone) for stone in stones)
+        write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
     if not stones:
         say("Nothing is forgotten.")
     elif any(stone.is_pending for stone in stones):
-        say("Traces of it may still be in the file. To remove them: assoc-ingest compact")
+        say(_TRACES)
 
 
 def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
@@ -112,8 +119,17 @@ def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
     if as_json:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:
-        write(_tombstone(stone) for stone in stones)
+        write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
     say("To read again what is still there: assoc-ingest sync")
+
+
+def _without_parts(stones: list[Tombstone]) -> Iterator[Tombstone]:
+    """Yield what is forgotten, without the files of a directory that is."""
+    places = {(stone.root, stone.path) for stone in stones}
+    for stone in stones:
+        above = PurePosixPath(stone.path or "").parents
+        if stone.path is None or not any((stone.root, str(place)) in places for place in above):
+            yield stone
 
 
 def _tombstone(stone: Tombstone) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from .belongings import own_files
 from .errors import NotFoundError, UsageError
 from .forgotten import is_left_out
 from .model import KnownFile
@@ -20,20 +21,6 @@ from .store import known_file
 from .terms import bindable
 
 _LISTED = 100
-
-# A session's own files name it in their path or their lines. Of others, what they hold says whose
-# they are: tasks, todos, plans, notes and summaries, and the team that it leads. What several
-# sessions share (a history, a list of sessions, a project's memory) belongs to none of them.
-_OF_SESSION = """
-with wanted as (select id from sessions where session_key = :key)
-select f.id from files f where f.session_key = :key or f.session_id in (select id from wanted)
-union select t.file_id from tasks t where t.session_id in (select id from wanted)
-union select t.file_id from todos t where t.session_id in (select id from wanted)
-union select p.file_id from plans p where p.session_id in (select id from wanted)
-union select d.file_id from documents d where d.session_id in (select id from wanted)
-union select f.id from files f join teams t on t.id = f.team_id
-where t.lead_session_id in (select id from wanted)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +79,7 @@ def _ids(connection: sqlite3.Connection, name: str) -> list[int]:
             f"No session begins with {name!r}, and no file is called so."
             " To see them: assoc-ingest list sessions, assoc-ingest list files"
         ) from None
-    rows = connection.execute(_OF_SESSION, {"key": key})
-    return [file_id for (file_id,) in rows if file_id is not None]
+    return [file.id for file in own_files(connection, {(None, key)}) if not file.is_unread]
 
 
 def _only(name: str, paths: list[str]) -> str:

@@ -22,10 +22,14 @@ from tests.faults.amounts import spread, times
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch, state, states_of_commits
 from tests.faults.preforked import Preforked, compiler, preforked
 from tests.pieces import read_in_pieces
+from tests.test_forget import private_home, traces
+from tests.writing import SESSION
 
 from assoc_ingest.__main__ import main
+from assoc_ingest.compact import compact
 from assoc_ingest.database import open_reader
 from assoc_ingest.sync import sync
+from assoc_ingest.tombstones import tombstones
 
 resource = pytest.importorskip("resource", reason="of POSIX systems only")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux only")
@@ -139,6 +143,45 @@ def test_a_database_may_fail_while_it_is_made(
         assert_ends_as_from_scratch(database, home.root, fresh)
         assert not Path(f"{database}-unfinished").exists()
     assert refused > times(20) * 0.7
+
+
+@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for-ever"])
+def test_a_disk_may_fail_while_something_is_forgotten(
+    for_ever: bool, place: Path, program: Preforked
+) -> None:
+    """It is all there, or gone from the tables: then `compact` ends what was begun."""
+    home, whole, database = private_home(place / "home"), place / "whole.db", place / "index.db"
+    sync(whole, [home])
+    before = dump(whole)
+    shutil.copy(whole, database)
+    clean = program.run(["forget", SESSION, "--db", str(database)])
+    assert clean.code == 0, clean.words
+    after, outcomes = dump(database), set()
+    for call in spread(clean.calls, times(12)):
+        for path in place.glob("index.db*"):
+            path.unlink()
+        shutil.copy(whole, database)
+        run = program.run(
+            ["forget", SESSION, "--db", str(database)],
+            call=call, error=errno.ENOSPC, for_ever=for_ever,
+        )  # fmt: skip
+        assert run.failures >= 1, f"call {call} did not come"
+        assert run.code in (0, 5), run.words
+        assert "Traceback" not in run.words, run.words
+        check(database)
+        if not tombstones(database):
+            assert_same(dump(database), before)
+            assert run.code == 5
+            outcomes.add("nothing")
+            continue
+        assert SESSION in run.words, "what is gone is told, whatever came after"
+        outcomes.add("forgotten" if run.code == 0 else "begun")
+        if any(stone.is_pending for stone in tombstones(database)):
+            assert "To remove them: assoc-ingest compact" in run.words
+            compact(database)
+        assert_same(dump(database), after)
+        assert traces(database) == []
+    assert {"nothing", "begun"} <= outcomes
 
 
 # -- no room -------------------------------------------------------------------------------------

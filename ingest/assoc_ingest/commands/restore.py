@@ -41,9 +41,10 @@ def restore(
     """Write original files back, bit for bit.
 
     SESSION is the beginning of a session's key: its transcript, with the files of its subagents,
-    tool results, tasks and todos. FILE is a path as `list files` prints it, or a file's name with
-    or without extension. A file comes to lie in DIR as it lay below its root; if two roots have
-    the same path, each root gets a directory of its own. What is there is never overwritten.
+    tool results, tasks and todos, its plan, pasted texts and team. FILE is a path as `list files`
+    prints it, or a file's name with or without extension. A file comes to lie in DIR as it lay
+    below its root; if two roots have the same path, each root gets a directory of its own. What is
+    there is never overwritten.
 
     \b
     Examples:
