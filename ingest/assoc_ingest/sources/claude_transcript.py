@@ -111,6 +111,7 @@ _ENVELOPE = (
     ("permissionMode", "permission_mode"),
     ("sessionKind", "session_kind"),
     ("teamName", "team_name"),
+    ("userType", "user_type"),
 )
 _SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
 _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
@@ -687,6 +688,7 @@ class TranscriptReader:
             fact("team_name"),
             fact("last_prompt"),
             fact("forked_from_key"),
+            user_type=fact("user_type"),
         )
 
 
