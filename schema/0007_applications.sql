@@ -1,5 +1,5 @@
 -- What the applications beside Claude Code keep: their agents, and all that they state which has no
--- column of its own.
+-- column of its own; and two facts of Claude Code's transcripts.
 
 create table agents ( -- A named agent of an application: conversations are held with it
     id integer primary key,
@@ -29,6 +29,10 @@ create index session_entries_agent on session_entries (agent_key) where agent_ke
 alter table project_entries add column extra text /* JSON object: what else the list states of it */;
 alter table team_members add column extra text /* JSON object: what else the configuration states of it */;
 alter table documents add column extra text /* JSON object: what else its file states of it */;
+
+alter table transcripts add column user_type text /* who runs the agent, as its lines state it: external */;
+alter table usage add column stop_reason text /* why the model stopped, as the line that counts states it */;
+alter table responses add column stop_reason text /* why the model stopped: end_turn, tool_use, max_tokens ...; null where the line that counts does not say */;
 
 create table line_extras ( -- What a line or a document states beside what has a row or a column
     id integer primary key,

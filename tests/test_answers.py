@@ -23,6 +23,7 @@ ANSWERS = Path(__file__).parent / "golden" / "answers.json"
 DEMO = Path(__file__).parent / "demo"
 PARAMETERS: dict[str, dict[str, object]] = {
     "subagent_tree": {"session": "5e1f"},
+    "list_agents": {"all": 1},
     "list_tasks": {"all": 1},
     "list_projects": {"all": 1},
     "list_sessions": {"all": 1},

@@ -15,6 +15,7 @@ import pytest
 from tests.cases import SOURCES as CASES
 from tests.cases import home_of
 from tests.dump import connect
+from tests.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.model import LOG, Issue, Line
 from assoc_ingest.sources import SOURCES
@@ -180,3 +181,10 @@ def test_all_applications_have_such_a_case() -> None:
     assert {case.split("/")[0] for case in HOMES} == {
         "associate", "ccinsights", "chorus", "claude", "cortex",
     }  # fmt: skip
+
+
+def test_a_transcript_says_who_runs_the_agent(fresh: Callable[[], Path], tmp_path: Path) -> None:
+    database = fresh()
+    write(tmp_path, TRANSCRIPT, user("hello", userType="external"))
+    sync(database, [tmp_path])
+    assert "external" in stored(database)[0]

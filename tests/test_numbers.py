@@ -66,6 +66,14 @@ def test_the_line_with_the_most_output_counts_as_a_whole(home: Path, ask: Count)
     assert ask(TOKENS) == [(10, 50, 890, 0)]
 
 
+def test_why_the_model_stopped_is_said_by_the_line_that_counts(home: Path, ask: Count) -> None:
+    first = assistant("a", "a1", usage={"output_tokens": 5}, stop_reason=None)
+    last = assistant("b", "a2", usage={"output_tokens": 9}, stop_reason="max_tokens")
+    again = assistant("c", "a3", usage={"output_tokens": 2}, stop_reason="end_turn")
+    write(home, TRANSCRIPT, first, last, again)
+    assert ask("select stop_reason, partial from responses") == [("max_tokens", 0)]
+
+
 def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Count) -> None:
     usage = {"input_tokens": 5, "output_tokens": 7}
     for session, uuid in ((SESSION, "a1"), (OTHER, "a2")):

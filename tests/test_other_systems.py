@@ -446,6 +446,12 @@ def test_lists_and_the_view_of_messages_name_the_agent(tmp_path: Path, shell: Sh
     assert (session["session_key"], session["agent"]) == ("conv-full-1", "Pruner")
     shown = cast("dict[str, Any]", shell.json("show", "conv-full-1", "--json"))
     assert shown["session"]["agent"] == "Pruner"
+    agents = cast("list[dict[str, object]]", shell.json("list", "agents", "--json"))
+    assert [(agent["name"], agent["sessions"]) for agent in agents] == [
+        ("Pruner", 2),
+        ("Chorus", 0),
+        ("Deep reader", 0),
+    ]
     assert shell("show", "conv-full-1") == 0
     assert "with Pruner" in shell.out
     assert rows(shell.database, "select distinct agent from conversation") == [("Pruner",)]
@@ -618,6 +624,24 @@ def test_a_result_without_an_id_answers_the_last_open_call(
     assert verify(whole).findings == []
     rebuild(grown)
     assert_same(dump(grown), dump(whole))
+
+
+@pytest.mark.parametrize("is_list", [True, False], ids=["a list", "one block"])
+def test_a_block_keeps_all_digits_of_its_input(
+    is_list: bool, fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "home" / "sessions" / "w1" / "g1" / "k1-messages.jsonl"
+    path.parent.mkdir(parents=True)
+    (path.parent / "conversations.json").write_text('{"conversations":[]}')
+    block = {"type": "tool_use", "id": "t1", "name": "Wait", "input": {"until": 2**64 + 1}}
+    line = {"uuid": "m1", "type": "assistant", "timestamp": "2026-01-05T10:00:01.000Z"}
+    path.write_text(json.dumps({**line, "content": [block] if is_list else block}) + "\n")
+    database = fresh()
+    sync(database, [tmp_path / "home"])
+    called = (
+        "select c.tool_use_id, m.tool_text from tool_calls c join messages m on m.id = c.call_id"
+    )
+    assert rows(database, called) == [("t1", '{"until":"18446744073709551617"}')]
 
 
 def test_blocks_in_a_content_are_calls_and_results(

@@ -75,6 +75,11 @@ def _fill_stores(rows: Rows, file: int) -> None:
     for offset in (0, 1):  # repeats happen
         rows.add("prompts", text="pool", timestamp=AT, **{**place, "byte_offset": offset})
     rows.add("links", kind="pull_request", url="https://x/7", **place)
+    for key, gone_at in (("g1", None), ("g2", AT)):
+        rows.add(
+            "agents", name=key, agent_key=key, project_key="w", gone_at=gone_at,
+            source_id=rows.source,
+        )  # fmt: skip
     for key, kind in (("a1", "task"), ("a2", "warmup")):
         rows.add("subagents", agent_key=key, kind=kind, source_id=rows.source)
     rows.add("issues", reason="not JSON", quarantined=1, **place)
@@ -158,6 +163,7 @@ def test_a_list_can_be_limited(name: str) -> None:
 
 
 LISTED = {
+    "agents": (1, 2),
     "files": (2, 2),
     "inbox": (1, 2),
     "issues": (1, 1),

@@ -210,6 +210,7 @@ class Usage(NamedTuple):
     all_output_tokens: int = 0
     all_cache_read_tokens: int = 0
     all_cache_write_tokens: int = 0
+    stop_reason: str | None = None
 
 
 class Transcript(NamedTuple):
@@ -242,6 +243,7 @@ class Transcript(NamedTuple):
     last_prompt: str | None = None
     forked_from_key: str | None = None
     time_zone: str | None = None
+    user_type: str | None = None
 
 
 class WorkingDirectory(NamedTuple):

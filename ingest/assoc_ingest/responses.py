@@ -54,7 +54,7 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     columns = (
         "model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,"
         " cache_write_1h_tokens, web_searches, partial, stated_cost_usd, session_id, subagent_id,"
-        " api_message_id, request_id, file_id, byte_offset, byte_length"
+        " api_message_id, request_id, stop_reason, file_id, byte_offset, byte_length"
     )
     assignments = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
     connection.execute(

@@ -488,7 +488,7 @@ CREATE TABLE responses (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null
-) strict;
+, stop_reason text /* why the model stopped: end_turn, tool_use, max_tokens ...; null where the line that counts does not say */) strict;
 CREATE TABLE session_entries (
     id integer primary key,
     kind text not null,
@@ -757,7 +757,7 @@ CREATE TABLE transcripts (
     forked_from_key text,
     time_zone text,
     file_id integer not null unique references files (id) on delete cascade
-) strict;
+, user_type text /* who runs the agent, as its lines state it: external */) strict;
 CREATE TABLE unmatched_results (
     id integer primary key,
     name text,
@@ -791,7 +791,7 @@ CREATE TABLE usage (
     all_cache_write_tokens integer not null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
+    byte_length integer not null, stop_reason text /* why the model stopped, as the line that counts states it */,
     unique (file_id, response_key)
 ) strict;
 CREATE TABLE workflow_agents (

@@ -39,8 +39,8 @@ def listing(
 ) -> None:
     """List sessions, projects, tasks and all the rest.
 
-    WHAT is sessions, projects, tasks, inbox, todos, plans, teams, prompts, links, subagents, files
-    or issues.
+    WHAT is sessions, projects, agents, tasks, inbox, todos, plans, teams, prompts, links,
+    subagents, files or issues.
 
     \b
     Examples:

@@ -183,7 +183,7 @@ def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
             here = slashed(where)
             is_main = here == place or worktree.get("type") == "primary"
             if is_main:
-                mains[where] = {key: item for key, item in worktree.items() if key != "chats"}
+                mains[where] = {word: item for word, item in worktree.items() if word != "chats"}
             else:
                 name, extra = reader.text(worktree, "name"), left_over(worktree, _WORKTREE_COLUMNS)
                 yield ProjectEntry(here, name, here, key, 1, extra=extra)

@@ -44,7 +44,6 @@ _TYPES = frozenset(
         "research_result",
     ]
 )
-_IDS = ("tool_use_id", "toolUseId", "id")
 _BLOCKS = ("text", "tool_use", "tool_result", "thinking", "image", "document")
 _COLUMNS = {
     "tool_use": ("toolName", "toolInput", "toolUseId"),
@@ -101,7 +100,8 @@ class Messages(ChatReader):
                 said = part["content"] if "content" in part else part.get("text")
                 is_error = part.get("is_error") is True
                 name = string(part.get("name"))
-                self.answer(result_text(said), _identity(part), is_error=is_error, name=name)
+                identity = string(part.get("tool_use_id")) or string(part.get("toolUseId"))
+                self.answer(result_text(said), identity, is_error=is_error, name=name)
             elif what == "thinking":
                 self.say("thinking", string(part.get("thinking")) or "", role)
             elif what in ("image", "document"):
@@ -110,13 +110,15 @@ class Messages(ChatReader):
                 self.say(kind, _plain(block), role)
 
     def _call_block(self, block: JSONObject, place: int) -> None:
+        arguments = mapping(block.get("input"))
+
         def exact() -> object:
             content = self.exact("content", None)
-            return mapping(content[place]).get("input") if isinstance(content, list) else None
+            same = content[place] if isinstance(content, list) else content
+            return mapping(same).get("input", arguments)
 
-        arguments = mapping(block.get("input"))
-        text = json_text(arguments, exact)
-        self.call(string(block.get("name")), arguments, text, _identity(block))
+        identity = string(block.get("id")) or string(block.get("toolUseId"))
+        self.call(string(block.get("name")), arguments, json_text(arguments, exact), identity)
 
     def _assistant(self, value: JSONObject, raw: JSONObject) -> None:
         blocks = _blocks(raw)
@@ -236,10 +238,6 @@ def _bare(value: JSONObject) -> JSONObject:
         return value
     message = {key: item for key, item in message.items() if key != "content"}
     return {**value, "claudeMessage": {**raw, "message": message}}
-
-
-def _identity(block: JSONObject) -> str | None:
-    return next(filter(None, (string(block.get(key)) for key in _IDS)), None)
 
 
 def _blocks(raw: JSONObject) -> list[JSONObject]:

@@ -114,6 +114,7 @@ _ENVELOPE = (
     ("permissionMode", "permission_mode"),
     ("sessionKind", "session_kind"),
     ("teamName", "team_name"),
+    ("userType", "user_type"),
 )
 # Those whose value is also kept for each line: they may change within a session.
 _CONTEXTS = ("git_branch", "agent_version", "permission_mode")
@@ -751,6 +752,7 @@ class TranscriptReader:
             fact("team_name"),
             fact("last_prompt"),
             fact("forked_from_key"),
+            user_type=fact("user_type"),
         )
 
 

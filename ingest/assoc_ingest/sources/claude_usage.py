@@ -73,6 +73,7 @@ def usage_of_line(
         all_output_tokens=output,
         all_cache_read_tokens=cached,
         all_cache_write_tokens=five + hour,
+        stop_reason=string(message.get("stop_reason")),
     )
 
 

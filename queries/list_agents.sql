@@ -1,0 +1,29 @@
+-- Agents
+-- The named agents of applications, such as those of a Chorus workspace, with their conversations.
+-- Without :all those are left out that their configuration no longer lists.
+select
+    a.name,
+    p.name as project,
+    count(s.id) as sessions,
+    max(s.ended_at) as last_activity,
+    a.is_general,
+    a.type,
+    a.description,
+    a.path,
+    r.kind as source,
+    a.gone_at,
+    a.agent_key
+from agents a
+join sources r on r.id = a.source_id
+left join projects p on p.id = a.project_id
+left join sessions s on s.agent_id = a.id
+where (coalesce(:all, '') <> '' or a.gone_at is null)
+  and (
+    coalesce(:project, '') = ''
+    or p.key = lower(:project)
+    or lower(p.name) = lower(:project)
+    or instr(lower(p.path), lower(:project))
+  )
+group by a.id
+order by last_activity desc, p.name, a.name, a.id
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)
