@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from .outcome import Report
-from .reading import Closed, Opened, Part, Step, Unchanged, Unreadable
+from .reading import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from .store import FILE_BYTES, Batch, OpenFile, Written
 from .when import now
 
@@ -34,6 +34,7 @@ class Batches:
         self._file: OpenFile
         self._waiting: deque[Step] = deque()
         self._waiting_bytes = 0
+        self._before: tuple[int, int] | None = None  # what was counted at the border
         self._committer: ThreadPoolExecutor | None = None
         self._committing: Future[Written] | None = None
 
@@ -81,7 +82,11 @@ class Batches:
         step = self._waiting.popleft()
         self._waiting_bytes -= _size(step)
         if isinstance(step, Unreadable):
+            self._undo()
             self._report.unreadable.append((step.path, step.reason))
+        elif isinstance(step, Border):
+            self._commit()
+            self._before = self._report.files_read, self._report.bytes_read
         elif isinstance(step, Unchanged):
             if not step.found.is_as(step.known):
                 batch = self._open_batch()
@@ -98,6 +103,7 @@ class Batches:
                 is_rewritten=step.is_rewritten,
             )
         elif isinstance(step, Closed):
+            self._before = None
             self._open_batch().close_file(self._file)
         else:
             self._apply_part(step)
@@ -107,11 +113,29 @@ class Batches:
         batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
         self._report.bytes_read += part.size
         self._progress(self._report.bytes_read)
-        if batch.is_full and not part.is_open:
-            batch.prepare()
-            if self._committer is None:
-                self._committer = ThreadPoolExecutor(1, "commit")
-            self._committing = self._committer.submit(batch.finish)
+        if not part.is_open:
+            self._before = None
+            if batch.is_full:
+                self._commit()
+
+    def _commit(self) -> None:
+        """Let the thread commit what the batch holds; the next step begins another."""
+        if self._batch is None:
+            return
+        self._batch.prepare()
+        if self._committer is None:
+            self._committer = ThreadPoolExecutor(1, "commit")
+        self._committing = self._committer.submit(self._batch.finish)
+
+    def _undo(self) -> None:
+        """After a read that failed: is something half done since a border, it is undone."""
+        if self._before is None:
+            return
+        if self._batch is not None:
+            self._batch.rollback()
+            self._batch = None
+        self._report.files_read, self._report.bytes_read = self._before
+        self._before = None
 
     def _is_committing(self) -> bool:
         return self._committing is not None and not self._committing.done()

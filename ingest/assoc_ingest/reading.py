@@ -7,6 +7,8 @@ committed. For each file that the directory shows as changed, these are the step
   back with other content after it was gone (a new generation), or nothing but its stat changed;
 - an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
   with the records that its source made of it, and a `Closed` step at the end;
+- what must not be kept by halves (a file that is read anew, a line of several parts) begins with a
+  `Border`: should a read fail before it is whole, all that was done since is undone;
 - a document is one `Part`. One that does not parse keeps what was read before: half-written
   documents are normal, and the next sync sees them whole.
 
@@ -64,6 +66,14 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """A batch ends here. The next may have to be undone: it begins with what is kept whole or not.
+
+    That lasts until a part that is not open, or to the end of its file.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """The parts that follow belong to this file.
 
@@ -113,13 +123,13 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The file could not be read, for this reason."""
+    """The file could not be read, or not to its end, for this reason."""
 
     path: str
     reason: str
 
 
-Step = Opened | Part | Closed | Unchanged | Unreadable
+Step = Border | Opened | Part | Closed | Unchanged | Unreadable
 
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
@@ -191,14 +201,31 @@ def _read_log(
             yield Unchanged(known, work.found)
             return
     is_rewritten = known is not None and prefix is None
-    prefix = prefix or Prefix()
-    yield Opened(work, claim, known, prefix, generation, is_rewritten)
+    opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
+    yield from _log_parts(opened, descriptor, size, packer)
+
+
+def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
+    """Yield the steps for the lines behind the prefix.
+
+    The first stretch is read before a word is said: an error in it leaves nothing to be undone,
+    and most files have no other.
+    """
+    work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
     is_shared = work.forgotten and claim.session_key is None
+    is_opened = is_open = False
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
     ):
         prefix = prefix.extended(stretch.data)
+        was_open = is_open
+        is_open = stretch.is_cut or (opened.is_rewritten and prefix.offset < size)
+        if is_open and not was_open:
+            yield Border()
+        if not is_opened:
+            yield opened
+            is_opened = True
         data, lines = stretch.data, stretch.lines
         left_out: list[Record] = []
         if is_shared:
@@ -210,8 +237,9 @@ def _read_log(
         records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
-        is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
         yield Part(records, frames, prefix, len(stretch.data), is_open)
+    if not is_opened:
+        yield opened
     yield Closed()
 
 

@@ -12,6 +12,7 @@ file is odd, and when asked for.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zlib
@@ -179,8 +180,8 @@ def _long_line(descriptor: int, start: int, end: int) -> Iterator[Stretch]:
     length = end - start - 1
     while start < end:
         data = read_at(descriptor, min(CHUNK, end - start), start)
-        if not data:
-            return
+        if not data:  # half of it was said already, so its reader has to undo that
+            raise OSError(errno.EIO, "the file was cut while it was read")
         yield Stretch(start, data, (), length, is_cut=start + len(data) < end)
         start += len(data)
         length = 0
