@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from .outcome import Report
-from .reading import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
+from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from .store import FILE_BYTES, Batch, OpenFile, Written
 from .when import now
 

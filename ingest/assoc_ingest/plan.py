@@ -27,7 +27,7 @@ from .forgotten import Forgotten
 from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
-from .reading import Work
+from .steps import Work
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
 

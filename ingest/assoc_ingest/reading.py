@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from .archive import Compressor, Frame
-from .discover import Found, Root
+from .discover import Found
 from .forgotten import document_without, log_without, without_sample
 from .model import (
     LOG,
@@ -39,6 +39,7 @@ from .model import (
     Record,
     Source,
 )
+from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 
 FOREIGN = "foreign"
@@ -50,86 +51,6 @@ HEAD_BYTES = 256 * 1024
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LARGE = 64 * 1024  # bytes that are worth handing to a thread
 LONG_LINE = "line is longer than 64 MiB"
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A file to be read: where it lies, what its path claims, and what was read of it."""
-
-    root: Root
-    source_id: int
-    found: Found
-    claim: Claim
-    known: KnownFile | None
-    forgotten: frozenset[str] = frozenset()
-    """Keys of the conversations of which it may hold nothing, see `forgotten`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """A batch ends here. The next may have to be undone: it begins with what is kept whole or not.
-
-    That lasts until a part that is not open, or to the end of its file.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The parts that follow belong to this file.
-
-    `prefix` is where its reading continues; None keeps the checkpoint, for a broken document.
-    """
-
-    work: Work
-    claim: Claim
-    known: KnownFile | None
-    prefix: Prefix | None
-    generation: int
-    is_rewritten: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stretch of the opened file: its records, its bytes compressed, and the prefix it ends.
-
-    `frames` waits for the thread that compresses.
-    No batch may end after an open one: the file is being rewritten, or its line goes on.
-    """
-
-    records: list[Record]
-    frames: Callable[[], list[Frame]]
-    prefix: Prefix | None
-    size: int
-    is_open: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The opened file was read to its end.
-
-    Only now may its stat be taken for that of a file that was read: a sync that dies between two
-    batches of a large file would else leave it half read, and looking unchanged for ever.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The directory shows the file differently, but its content is as it was read."""
-
-    known: KnownFile
-    found: Found
-    is_document: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The file could not be read, or not to its end, for this reason."""
-
-    path: str
-    reason: str
-
-
-Step = Border | Opened | Part | Closed | Unchanged | Unreadable
 
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:

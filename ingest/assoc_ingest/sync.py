@@ -25,10 +25,11 @@ from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
-from .reading import Opened, Part, Step, read
+from .reading import read
 from .rebuild import is_due, rebuild_into
 from .roots import find_roots
 from .sources import SOURCES
+from .steps import Opened, Part, Step
 from .when import now
 
 WORTH_BUILDING = 32 * 1024 * 1024

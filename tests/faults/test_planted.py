@@ -30,7 +30,7 @@ from tests.writing import TRANSCRIPT, jsonl, user, write
 from assoc_ingest import archive, batches, reading, tail
 from assoc_ingest.derive import refresh
 from assoc_ingest.model import Checkpoint, Line
-from assoc_ingest.reading import Step
+from assoc_ingest.steps import Step
 from assoc_ingest.store import Batch, Written
 from assoc_ingest.sync import sync
 from assoc_ingest.tail import Prefix, Stretch, read_at
