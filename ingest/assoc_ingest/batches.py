@@ -25,10 +25,18 @@ class Batches:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, report: Report, progress: Callable[[int], None]
+        self,
+        connection: sqlite3.Connection,
+        report: Report,
+        *,
+        begin: Callable[[], None],
+        progress: Callable[[int], None],
     ) -> None:
+        """`begin` is called before the first thing that counts is stored, outside a batch."""
         self._connection = connection
         self._report = report
+        self._begin = begin
+        self._is_begun = False
         self._progress = progress
         self._batch: Batch | None = None
         self._file: OpenFile
@@ -70,6 +78,7 @@ class Batches:
         self._take_waiting()
         self._settle()
         if file_ids:
+            self._begin_once()
             self._open_batch().mark_gone(file_ids)
 
     def _take_waiting(self) -> None:
@@ -92,6 +101,7 @@ class Batches:
                 batch = self._open_batch()
                 batch.note_stat(step.known, step.found, is_document=step.is_document)
         elif isinstance(step, Opened):
+            self._begin_once()
             self._report.files_read += 1
             self._file = self._open_batch().open_file(
                 step.work.source_id,
@@ -117,6 +127,13 @@ class Batches:
             self._before = None
             if batch.is_full:
                 self._commit()
+
+    def _begin_once(self) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            self._commit()
+            self._settle()
+            self._begin()
 
     def _commit(self) -> None:
         """Let the thread commit what the batch holds; the next step begins another."""

@@ -23,6 +23,8 @@ class Report:
     rows: int = 0
     issues: int = 0
     error: str | None = None
+    is_running: bool = False
+    """The row `id` is there, and has no end."""
     is_continued: bool = False
     """The row `id` has the counts of passes before; those of this one are added."""
     files_seen: int = 0
