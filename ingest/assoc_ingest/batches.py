@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from .clock import Clock
 from .outcome import Report
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from .store import FILE_BYTES, Batch, OpenFile, Written
-from .when import now
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
 
@@ -28,6 +28,7 @@ class Batches:
         self,
         connection: sqlite3.Connection,
         report: Report,
+        clock: Clock,
         *,
         begin: Callable[[], None],
         progress: Callable[[int], None],
@@ -35,6 +36,7 @@ class Batches:
         """`begin` is called before the first thing that counts is stored, outside a batch."""
         self._connection = connection
         self._report = report
+        self._clock = clock
         self._begin = begin
         self._is_begun = False
         self._progress = progress
@@ -166,7 +168,7 @@ class Batches:
 
     def _open_batch(self) -> Batch:
         if self._batch is None:
-            self._batch = Batch(self._connection, now())
+            self._batch = Batch(self._connection, self._clock.now())
         return self._batch
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import archive, database, full_text, salvage
+from .clock import Clock
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
 from .forgotten import issues_of_other_bytes
@@ -34,7 +35,6 @@ from .sources import SOURCES
 from .store import KEYED_KINDS, Batch, known_file
 from .tail import Prefix
 from .touched import Touched
-from .when import now
 
 
 @dataclass(slots=True)
@@ -96,12 +96,13 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     started = time.monotonic()
     rebuilt = Rebuilt()
     _mend_indexes(connection)
+    clock = Clock(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     batch: Batch | None = None
     done = 0
     try:
         for source, source_id, known in _files(connection):
-            batch = batch or Batch(connection, now())
+            batch = batch or Batch(connection, clock.now())
             _derive(batch, source, source_id, known, rebuilt)
             done += known.checkpoint.offset
             if batch.is_full:

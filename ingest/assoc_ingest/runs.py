@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from .clock import Clock
 from .outcome import Report
-from .when import now
 
 CUT_OFF = "cut off: its process was killed, or the disk failed"
 """Error of a run that could not record its end."""
@@ -35,13 +35,15 @@ def record_start(connection: sqlite3.Connection, report: Report) -> None:
         connection.execute("update sync_runs set finished_at = null where id = ?", (report.id,))
 
 
-def record_end(connection: sqlite3.Connection, report: Report, *, is_over: bool = True) -> None:
+def record_end(
+    connection: sqlite3.Connection, report: Report, clock: Clock, *, is_over: bool = True
+) -> None:
     """Record what the run did, and its end if it `is_over`.
 
     Raises sqlite3.Error, but not for a run that ended with an error, which is the one to tell.
     """
     report.is_running = False
-    report.finished_at = now() if is_over else None
+    report.finished_at = clock.now() if is_over else None
     values = {column: getattr(report, column) for column in ("id", *_COLUMNS)}
     try:
         if report.id is None:

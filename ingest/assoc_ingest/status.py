@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import display, sql
+from .clock import Clock, of_clock_behind, said
 from .output import write, write_table
 from .terminal import Paint, safe, safe_json
 
@@ -28,6 +29,10 @@ class Status:
     """The last run has no end yet, and a process lives that holds the writer's lock."""
     failed_runs: list[_Row]
     """Of the last runs those that were cut off or ended with an error."""
+    clock_behind: str | None
+    """The newest time in the database, if the clock of this machine says an earlier one."""
+    clock_ahead: str | None
+    """The newest time in the database, if it is one that a clock said wrongly."""
     issues: list[_Row]
     pending: int
     """Conversations and files that are forgotten, but may have left traces in the file."""
@@ -36,6 +41,7 @@ class Status:
 def look(connection: sqlite3.Connection, database: Path) -> Status:
     """Return the state of the database."""
     runs = _rows(connection, "status_runs")
+    clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
@@ -46,6 +52,8 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
         runs[0] if runs else None,
         is_running,
         failed[1:] if is_running else failed,
+        clock.behind,
+        clock.ahead,
         _rows(connection, "issues_by_reason"),
         _pending(connection),
     )
@@ -100,6 +108,11 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         how = f"ended early: {safe(str(run['error']))}" if run["error"] else "was cut off"
         started = display.moment(str(run["started_at"]))
         write([paint(f"\nThe sync of {started} {how}\n", "red")])
+    if status.clock_behind:
+        write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
+    if status.clock_ahead:
+        ahead = said(status.clock_ahead)
+        write([paint(f"\nThe clock was ahead when a sync ran at {ahead}.\n", "red")])
     if status.pending:
         remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])

@@ -21,6 +21,7 @@ from pathlib import Path
 from . import directories
 from .batches import Batches
 from .building import building
+from .clock import Clock
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .outcome import Progress, Report
@@ -147,20 +148,24 @@ def sync_into(
     left is for the next sync; if it `goes_on`, with the same report, the run has no end yet. Raises
     NotFoundError and sqlite3.Error as `sync` does.
     """
+    clock = Clock(connection)
+    report.clock_behind = clock.behind
+    if report.id is None or report.is_continued:  # else it goes on with a run that has begun
+        report.started_at = clock.now()
     try:
         with _uncollected():
             if is_due(connection):
                 report.files_rebuilt = rebuild_into(connection).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
-                _carry_out(connection, plan, options, report, progress, is_stopped)
+                _carry_out(connection, plan, options, report, clock, progress, is_stopped)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
     finally:
         if not options.only_news or report.is_running or report.files_read or report.files_gone:
             is_left = goes_on and report.error is None and is_stopped is not None and is_stopped()
-            record_end(connection, report, is_over=not is_left)
+            record_end(connection, report, clock, is_over=not is_left)
     return plan
 
 
@@ -185,6 +190,7 @@ def _carry_out(
     plan: Plan,
     options: SyncOptions,
     report: Report,
+    clock: Clock,
     progress: Progress | None,
     is_stopped: Callable[[], bool] | None,
 ) -> None:
@@ -196,6 +202,7 @@ def _carry_out(
     with Batches(
         connection,
         report,
+        clock,
         begin=lambda: record_start(connection, report),
         progress=lambda done: progress(done, total),
     ) as batches:
