@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from . import ticks
 from .archive import Compressor, Frame
 from .discover import Found
 from .forgotten import document_without, log_without, without_sample
@@ -84,6 +85,7 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
         yield Closed()
         return
+    ticks.wait_out(ticks.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
     try:
         descriptor = open_regular(work.found.location)
     except FileNotFoundError:
