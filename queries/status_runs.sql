@@ -1,5 +1,5 @@
 -- Runs of sync
--- The newest :limit runs (default 20); one without an end was killed.
+-- The newest :limit runs (default 20); one without an end is running, or was cut off.
 select
     started_at,
     finished_at,

@@ -13,7 +13,7 @@ from tests.pieces import read_in_pieces
 
 from assoc_ingest import reading
 from assoc_ingest.batches import Batches
-from assoc_ingest.reading import Step, Work
+from assoc_ingest.steps import Step, Work
 from assoc_ingest.store import Batch, Written
 from assoc_ingest.sync import sync
 

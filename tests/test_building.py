@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pkgutil
 import shutil
+import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext, redirect_stderr
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from tests.cases import CASES, home_of
+from tests.child import Child
 from tests.dump import assert_same, check, connect, dump
 from tests.faults.changing import Home
 from tests.pieces import every_new_database_is_built, read_in_pieces
 
 from assoc_ingest import building as builder
+from assoc_ingest.__main__ import main
 from assoc_ingest.database import open_reader
 from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.store import Batch, Written
 from assoc_ingest.sync import sync
 from assoc_ingest.verify import verify
+
+posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +121,103 @@ def test_what_was_committed_before_an_interruption_is_kept(
     assert _names(database) == ["index.db", "index.db.lock"]
     sync(database, [home])
     check(database, home)
+    assert_same(dump(database), expected)
+
+
+INT, TERM = signal.SIGINT, signal.SIGTERM
+TOLD = "Keeping what was read; press Ctrl-C again to discard it."
+
+AT = {
+    "reading": ("assoc_ingest.store.Batch.prepare", 3),
+    "giving up": ("assoc_ingest.store.Batch.rollback", 1),
+    "checking": ("assoc_ingest.building._look_at_signals", 1),
+    "placing": ("assoc_ingest.building._put_in_place", 1),
+    "placed": ("assoc_ingest.building._link", 1),
+}
+"""Functions in which signals come, and at which call."""
+
+
+def sync_and_signal(
+    home: Path, database: Path, signals: list[tuple[str, signal.Signals]]
+) -> tuple[int, str, int]:
+    """Run the program; return its code, its words, and how many of the signals came."""
+
+    def run() -> tuple[int, str, int]:
+        words, sent = io.StringIO(), 0
+
+        def signalled(point: str) -> Any:
+            name, call = AT[point]
+            function, calls = pkgutil.resolve_name(name.replace("store.", "store:", 1)), 0
+
+            def send(*arguments: Any) -> Any:
+                nonlocal calls, sent
+                calls += 1
+                value = function(*arguments) if point == "reading" else None
+                if calls == call:
+                    for number in [number for at, number in signals if at == point]:
+                        sent += 1
+                        os.kill(os.getpid(), number)
+                return value if point == "reading" else function(*arguments)
+
+            return patch(name, send)
+
+        with redirect_stderr(words), ExitStack() as stack:
+            for point in {point for point, _ in signals}:
+                stack.enter_context(signalled(point))
+            stack.enter_context(patch("assoc_ingest.building._STEPS", 1))
+            signal.signal(INT, signal.default_int_handler)
+            code = main(["sync", str(home), "--db", str(database)])
+        return code, words.getvalue().strip(), sent
+
+    answer = Child(run).result()
+    assert isinstance(answer, tuple), answer
+    return answer
+
+
+@posix
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [
+        ([("reading", INT), ("giving up", INT)], 130),
+        ([("reading", INT), ("checking", INT)], 130),
+        ([("reading", INT), ("placing", INT)], 130),
+        ([("reading", INT), ("placed", INT)], 130),
+        ([("reading", TERM), ("checking", INT)], 143),
+        ([("reading", INT), ("checking", TERM)], 130),
+        ([("reading", TERM), ("checking", TERM), ("placing", TERM)], 143),
+        ([("placing", INT)], 130),
+        ([("placed", INT)], 130),
+        ([("placing", TERM)], 143),
+        ([("placed", TERM), ("placed", TERM)], 143),
+    ],
+)
+def test_a_second_signal_while_it_is_kept_waits(
+    signals: list[tuple[str, signal.Signals]],
+    code: int,
+    home: Path,
+    place: Path,
+    expected: dict,
+) -> None:
+    database = place / "index.db"
+    assert sync_and_signal(home, database, signals) == (code, TOLD, len(signals))
+    assert _names(database) == ["index.db", "index.db.lock"]
+    check(database)
+    is_whole = signals[0][0] != "reading"
+    assert len(dump(database)["messages"]) > 0
+    assert (len(dump(database)["messages"]) == len(expected["messages"])) == is_whole
+    sync(database, [home])
+    check(database, home)
+    assert_same(dump(database), expected)
+
+
+@posix
+@pytest.mark.parametrize("where", ["giving up", "checking", "placing"])
+def test_a_third_one_discards_it(where: str, home: Path, place: Path, expected: dict) -> None:
+    database = place / "index.db"
+    signals = [("reading", INT), (where, INT), (where, INT)]
+    assert sync_and_signal(home, database, signals) == (130, TOLD, 3)
+    assert _names(database) == ["index.db.lock"]
+    sync(database, [home])
     assert_same(dump(database), expected)
 
 

@@ -6,6 +6,7 @@ Everything around it is read as ever, however the file came to be.
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.writing import SESSION, TRANSCRIPT, assistant, jsonl, user, write, wr
 
 from assoc_ingest import archive, reading, tail
 from assoc_ingest.sync import sync
+from assoc_ingest.verify import verify
 
 META = f"projects/-srv-demo/{SESSION}/subagents/agent-a1b2c3d.meta.json"
 REASON = "line is longer than 64 MiB"
@@ -95,6 +97,77 @@ def test_it_may_be_written_in_parts(cut: int, fresh: Callable[[], Path], place: 
     write_bytes(home, TRANSCRIPT, whole)
     sync(database, [home])
     sync(other, [home])
+    assert_same(dump(database), dump(other))
+
+
+def whole(size: int, uuid: str) -> bytes:
+    """Return an object of so many bytes, without a line feed."""
+    line = jsonl(user("", uuid))[:-1]
+    return line.replace(b'"content":""', b'"content":"' + b"x" * (size - len(line)) + b'"')
+
+
+@pytest.mark.usefixtures("_short_limit")
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n" + AFTER], ids=["open", "ended", "followed"])
+@pytest.mark.parametrize("before", [b"", BEFORE], ids=["first", "second"])
+@pytest.mark.parametrize("sizes", [(12_000, 7_999), (12_000, 9_000), (9_000, 9_000, 9_000)])
+def test_objects_on_one_line_may_become_too_long_together(
+    sizes: tuple[int, ...], before: bytes, end: bytes, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Each was whole when it was read, and its line was not too long yet."""
+    home, database = place / "home", fresh()
+    file = write_bytes(home, TRANSCRIPT, before)
+    parts = [whole(size, f"w{number}") for number, size in enumerate(sizes)]
+    parts[-1] += end
+    for number, part in enumerate(parts):
+        with file.open("ab") as stream:
+            stream.write(part)
+        sync(database, [home])
+        check(database, home)
+        oracle = fresh()
+        sync(oracle, [home])
+        assert_same(dump(database), dump(oracle))
+        assert len(texts(database)) > number + bool(before), "one is no longer there"
+    assert issues(database) == []
+    assert verify(database).findings == []
+
+
+@pytest.mark.usefixtures("_short_limit")
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_appended_to_a_line_it_is_read_as_if_it_came_at_once(
+    seed: int, fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database, chance = place / "home", fresh(), random.Random(seed)
+    file = write_bytes(home, TRANSCRIPT, b"")
+    for number in range(18):
+        part = chance.choice([
+            *(whole(chance.randint(300, size), f"w{number}") for size in (9_000, 9_000, 21_000)),
+            b"\n", b"  ", b"\0" * 9, b"garbage", whole(400, f"w{number}")[:200],
+        ])  # fmt: skip
+        with file.open("ab") as stream:
+            stream.write(part)
+        sync(database, [home])
+        oracle = fresh()
+        sync(oracle, [home])
+        assert_same(dump(database), dump(oracle))
+        oracle.unlink()
+    check(database, home)
+    assert verify(database).findings == []
+    longest = max(map(len, file.read_bytes().split(b"\n")))
+    assert longest > 20_000
+
+
+@pytest.mark.usefixtures("_short_limit")
+def test_what_follows_a_line_of_just_the_limit_is_read_though_it_is_open(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, database, other = place / "home", fresh(), fresh()
+    longest, tail_ = whole(20_000, "u1") + b"\n", whole(3_000, "u2")
+    file = write_bytes(home, TRANSCRIPT, longest)
+    sync(database, [home])
+    file.write_bytes(longest + tail_)
+    sync(database, [home])
+    sync(other, [home])
+    assert len(texts(other)) == 2
     assert_same(dump(database), dump(other))
 
 

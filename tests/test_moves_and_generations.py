@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.dump import assert_same, check, connect, dump
@@ -26,6 +29,7 @@ from tests.writing import (
     write_bytes,
 )
 
+from assoc_ingest import discover, ticks
 from assoc_ingest.sync import SyncOptions, sync
 
 MOVED = f"projects/-srv-moved/{SESSION}.jsonl"
@@ -260,6 +264,49 @@ def test_a_byte_changed_in_place_is_seen_though_size_and_time_are_as_before(
     index.sync()
     assert [text for _, text in index.texts()] == ["hullo", "yes"]
     index.is_as_from_scratch()
+
+
+@pytest.mark.parametrize("step", [200_000_000, 1_000_000_000, 0], ids=["tick", "second", "real"])
+def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
+    step: int, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of a file moves in steps, and both times may lie in one."""
+    waits: list[float] = []
+    sleep, found, present = time.sleep, discover._found, ticks.present
+
+    def cut(moment: int) -> int:
+        return moment // step * step + (step < 10**9) if step else moment
+
+    def cut_found(*arguments: Any) -> discover.Found | None:
+        file = found(*arguments)
+        return file and replace(file, mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr(discover, "_found", cut_found)
+    monkeypatch.setattr(ticks, "present", lambda: cut(present()) if step < 10**9 else present())
+    monkeypatch.setattr(time, "sleep", wait)
+    for number in range(1 if step == 1_000_000_000 else 6):
+        for word in ("hello", "hullo"):
+            write(index.home, TRANSCRIPT, user(f"{word} {number:02d}", "u1"))
+            index.sync()
+            assert [text for _, text in index.texts()] == [f"{word} {number:02d}"]
+        before = len(waits)
+        assert index.sync() == 0
+        assert len(waits) == before, "nothing changed, and it waited"
+    assert waits or not step
+
+
+def test_a_time_of_another_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(seconds: float) -> None:
+        raise AssertionError(f"it waits for {seconds} s")
+
+    monkeypatch.setattr(time, "sleep", fail)
+    monkeypatch.setattr(ticks, "present", lambda: 1_768_903_200_123_456_789)
+    for ahead in (60_000_000, 3_000_000_000, 10**18, -1, -(10**18)):
+        ticks.wait_out(ticks.present() + ahead)
 
 
 def test_a_changed_middle_of_a_large_file_that_grew_is_found_by_a_full_sync(index: Index) -> None:

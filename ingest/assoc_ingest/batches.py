@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from .clock import Clock
 from .outcome import Report
-from .reading import Closed, Opened, Part, Step, Unchanged, Unreadable
+from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from .store import FILE_BYTES, Batch, OpenFile, Written
-from .when import now
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
 
@@ -25,15 +25,26 @@ class Batches:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, report: Report, progress: Callable[[int], None]
+        self,
+        connection: sqlite3.Connection,
+        report: Report,
+        clock: Clock,
+        *,
+        begin: Callable[[], None],
+        progress: Callable[[int], None],
     ) -> None:
+        """`begin` is called before the first thing that counts is stored, outside a batch."""
         self._connection = connection
         self._report = report
+        self._clock = clock
+        self._begin = begin
+        self._is_begun = False
         self._progress = progress
         self._batch: Batch | None = None
         self._file: OpenFile
         self._waiting: deque[Step] = deque()
         self._waiting_bytes = 0
+        self._before: tuple[int, int] | None = None  # what was counted at the border
         self._committer: ThreadPoolExecutor | None = None
         self._committing: Future[Written] | None = None
 
@@ -69,6 +80,7 @@ class Batches:
         self._take_waiting()
         self._settle()
         if file_ids:
+            self._begin_once()
             self._open_batch().mark_gone(file_ids)
 
     def _take_waiting(self) -> None:
@@ -81,12 +93,17 @@ class Batches:
         step = self._waiting.popleft()
         self._waiting_bytes -= _size(step)
         if isinstance(step, Unreadable):
+            self._undo()
             self._report.unreadable.append((step.path, step.reason))
+        elif isinstance(step, Border):
+            self._commit()
+            self._before = self._report.files_read, self._report.bytes_read
         elif isinstance(step, Unchanged):
             if not step.found.is_as(step.known):
                 batch = self._open_batch()
                 batch.note_stat(step.known, step.found, is_document=step.is_document)
         elif isinstance(step, Opened):
+            self._begin_once()
             self._report.files_read += 1
             self._file = self._open_batch().open_file(
                 step.work.source_id,
@@ -98,6 +115,7 @@ class Batches:
                 is_rewritten=step.is_rewritten,
             )
         elif isinstance(step, Closed):
+            self._before = None
             self._open_batch().close_file(self._file)
         else:
             self._apply_part(step)
@@ -107,11 +125,36 @@ class Batches:
         batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
         self._report.bytes_read += part.size
         self._progress(self._report.bytes_read)
-        if batch.is_full and not part.is_open:
-            batch.prepare()
-            if self._committer is None:
-                self._committer = ThreadPoolExecutor(1, "commit")
-            self._committing = self._committer.submit(batch.finish)
+        if not part.is_open:
+            self._before = None
+            if batch.is_full:
+                self._commit()
+
+    def _begin_once(self) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            self._commit()
+            self._settle()
+            self._begin()
+
+    def _commit(self) -> None:
+        """Let the thread commit what the batch holds; the next step begins another."""
+        if self._batch is None:
+            return
+        self._batch.prepare()
+        if self._committer is None:
+            self._committer = ThreadPoolExecutor(1, "commit")
+        self._committing = self._committer.submit(self._batch.finish)
+
+    def _undo(self) -> None:
+        """After a read that failed: is something half done since a border, it is undone."""
+        if self._before is None:
+            return
+        if self._batch is not None:
+            self._batch.rollback()
+            self._batch = None
+        self._report.files_read, self._report.bytes_read = self._before
+        self._before = None
 
     def _is_committing(self) -> bool:
         return self._committing is not None and not self._committing.done()
@@ -125,7 +168,7 @@ class Batches:
 
     def _open_batch(self) -> Batch:
         if self._batch is None:
-            self._batch = Batch(self._connection, now())
+            self._batch = Batch(self._connection, self._clock.now())
         return self._batch
 
 

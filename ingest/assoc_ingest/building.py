@@ -20,8 +20,10 @@ from pathlib import Path
 from .database import kept_private, open_writer
 from .errors import BusyError
 from .place import temporary_directory
+from .stopping import kept_at_the_end
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
+_STEPS = 10_000  # instructions of SQLite between two looks at signals
 _MEANWHILE = "Another process made {} meanwhile. Sync again."
 
 
@@ -32,7 +34,7 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
     Raises BusyError if another process writes, or has made the database meanwhile, and
     DatabaseError if something else is at `path`.
     """
-    with kept_private(path) as place:
+    with kept_private(path) as place, kept_at_the_end() as keeping:
         if place.exists():
             raise BusyError(_MEANWHILE.format(place))
         with temporary_directory(place) as directory:
@@ -40,8 +42,9 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
             with closing(open_writer(new, _UNJOURNALED)) as connection:
                 try:
                     yield connection
+                    keeping.end()
                 except BaseException:
-                    if _is_of_use(connection):
+                    if not keeping.is_given_up and _is_of_use(connection):
                         _put_in_place(connection, new, place)
                     raise
                 _put_in_place(connection, new, place)
@@ -52,11 +55,17 @@ def _is_of_use(connection: sqlite3.Connection) -> bool:
     try:
         if connection.in_transaction:
             connection.execute("rollback")
+        connection.set_progress_handler(_look_at_signals, _STEPS)
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         (files,) = connection.execute("select count(*) from files").fetchone()
     except sqlite3.Error:
         return False
     return bool(verdict == "ok" and files > 0)
+
+
+def _look_at_signals() -> None:
+    """Let Python answer signals in the midst of a check that takes seconds: it does between calls
+    of functions of its own."""
 
 
 def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None:

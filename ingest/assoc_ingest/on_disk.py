@@ -16,10 +16,11 @@ from . import display
 from .discover import Found, Root, Walk, walk
 from .forgotten import load
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
-from .reading import Work, is_odd
+from .reading import is_odd
 from .replay import claim_of
 from .returned import Originals
 from .sources import SOURCES
+from .steps import Work
 from .store import known_files
 from .tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
 from .verdict import SYNC, SYNC_FULL, Finding

@@ -23,8 +23,12 @@ class Report:
     rows: int = 0
     issues: int = 0
     error: str | None = None
+    is_running: bool = False
+    """The row `id` is there, and has no end."""
     is_continued: bool = False
     """The row `id` has the counts of passes before; those of this one are added."""
+    clock_behind: str | None = None
+    """The newest time in the database, if the clock of the machine says an earlier one."""
     files_seen: int = 0
     files_gone: int = 0
     files_rebuilt: int = 0

@@ -28,8 +28,8 @@ from .forgotten import Forgotten, owners
 from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
-from .reading import Work
 from .returned import Home, Returned, sort_out
+from .steps import Work
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .agent_files import bereaved
+from .ages import EVER, Kept, Limit, gone_files, kept_files, limit_of
+from .clock import Clock
 from .database import open_reader, writing
 from .rebuild import derive_in
 from .store import Batch
 from .touched import id_list
-from .when import now
 
-_ALWAYS = "9999"  # what is gone is gone before this
+_GONE = "(gone_at >= :since and gone_at < :before)"
 _KEPT_BY_KEY = ("tasks", "inbox_items")
 
 
@@ -34,6 +35,8 @@ class LostSession:
     bytes: int
     is_whole: bool
     """Nothing is left of it."""
+    gone_at: str
+    """Since when the last of these files is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,12 @@ class Removal:
     bytes: int
     tasks: int
     inbox_items: int
+    before: str | None
+    """What goes is gone since before this time, if one was asked for."""
+    kept: list[Kept]
+    """Files that stay because it is not certain since when they are gone."""
+    kept_entries: int
+    """Tasks and messages that stay for the same reason."""
 
     @property
     def is_nothing(self) -> bool:
@@ -54,73 +63,75 @@ class Removal:
 
 
 def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
-    """Remove files and rows that are gone, since before the time `before` if one is given.
+    """Remove files and rows that are gone, since before `before` if it is given: `90d`, or a date.
 
-    `before` is a stored time (UTC text). With `dry_run` nothing is changed, and no lock taken.
-    Returns what went, or would go. Raises DatabaseError if there is no database of ours,
+    With `dry_run` nothing is changed, and no lock taken. Returns what went, or would go. Raises
+    UsageError for a time that cannot be read, DatabaseError if there is no database of ours,
     BusyError if another process writes, and sqlite3.Error; then nothing is removed.
     """
     reader = open_reader(database)  # says so if there is none: writing would make one
     try:
+        limit = limit_of(reader, before)
         if dry_run:
-            return describe(reader, gone_files(reader, before), before)
+            return describe(reader, gone_files(reader, limit), limit)
     finally:
         reader.close()
     with writing(database) as connection:
-        ids = gone_files(connection, before)
-        removal = describe(connection, ids, before)
+        limit = limit_of(connection, before)
+        ids = gone_files(connection, limit)
+        removal = describe(connection, ids, limit)
         if not removal.is_nothing:
-            _remove(connection, ids, before)
+            _remove(connection, ids, limit)
         return removal
 
 
-def gone_files(connection: sqlite3.Connection, before: str | None) -> list[int]:
-    """Return the ids of the files that are gone since before this time, by path."""
-    rows = connection.execute(
-        "select id from files where gone_at < ? order by path, generation", (before or _ALWAYS,)
-    )
-    return [file_id for (file_id,) in rows]
-
-
-def describe(
-    connection: sqlite3.Connection, file_ids: Iterable[int], before: str | None
-) -> Removal:
-    """Say what goes with these files, and what vanished from other documents before that time."""
+def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Limit) -> Removal:
+    """Say what goes with these files, and what else is gone since before that limit."""
     ids = id_list(file_ids)
     rows = connection.execute(
         "select coalesce(s.session_key, f.session_key), max(s.title), count(*),"
         " sum((select count(*) from messages m where m.file_id = f.id)), sum(f.size),"
         " not exists (select 1 from files o where o.session_id = f.session_id"
-        f"  and o.id not in ({ids}))"
+        f"  and o.id not in ({ids})), max(f.gone_at)"
         f" from files f left join sessions s on s.id = f.session_id where f.id in ({ids})"
         " group by f.session_id, f.session_key order by max(s.ended_at), 1"
     ).fetchall()
     sessions = [
-        LostSession(key, title, files, messages, size, bool(is_whole))
-        for key, title, files, messages, size, is_whole in rows
+        LostSession(key, title, files, messages, size, bool(is_whole), gone_at)
+        for key, title, files, messages, size, is_whole, gone_at in rows
         if key is not None
     ]
-    return Removal(
-        sessions,
-        *(sum(row[place] for row in rows) for place in (2, 3, 4)),
-        *(
+
+    def count(where: str) -> list[int]:
+        return [
             connection.execute(
-                f"select count(*) from {table} where gone_at < ? or file_id in ({ids})",
-                (before or _ALWAYS,),
+                f"select count(*) from {table} where {where}", asdict(limit)
             ).fetchone()[0]
             for table in _KEPT_BY_KEY
-        ),
+        ]
+
+    tasks, items = count(f"{_GONE} or file_id in ({ids})")
+    return Removal(
+        sessions,
+        files=sum(row[2] for row in rows),
+        messages=sum(row[3] for row in rows),
+        bytes=sum(row[4] for row in rows),
+        tasks=tasks,
+        inbox_items=items,
+        before=None if limit is EVER else limit.before,
+        kept=kept_files(connection, limit),
+        kept_entries=sum(count(f"gone_at < :asked and not {_GONE}")),
     )
 
 
-def _remove(connection: sqlite3.Connection, file_ids: list[int], before: str | None) -> None:
-    batch = Batch(connection, now())
+def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -> None:
+    batch = Batch(connection, Clock(connection).now())
     try:
         bereft = bereaved(connection, file_ids)
         batch.remove(file_ids)
         derive_in(batch, bereft)
         for table in _KEPT_BY_KEY:
-            connection.execute(f"delete from {table} where gone_at < ?", (before or _ALWAYS,))
+            connection.execute(f"delete from {table} where {_GONE}", asdict(limit))
         batch.prepare()
         batch.finish()
     except BaseException:

@@ -7,6 +7,8 @@ committed. For each file that the directory shows as changed, these are the step
   back with other content after it was gone (a new generation), or nothing but its stat changed;
 - an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
   with the records that its source made of it, and a `Closed` step at the end;
+- what must not be kept by halves (a file that is read anew, a line of several parts) begins with a
+  `Border`: should a read fail before it is whole, all that was done since is undone;
 - a document is one `Part`. One that does not parse keeps what was read before: half-written
   documents are normal, and the next sync sees them whole.
 
@@ -21,8 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from . import ticks
 from .archive import Compressor, Frame
-from .discover import Found, Root
+from .discover import Found
 from .forgotten import document_without, log_without, without_sample
 from .model import (
     LOG,
@@ -37,6 +40,7 @@ from .model import (
     Record,
     Source,
 )
+from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 
 FOREIGN = "foreign"
@@ -48,78 +52,6 @@ HEAD_BYTES = 256 * 1024
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LARGE = 64 * 1024  # bytes that are worth handing to a thread
 LONG_LINE = "line is longer than 64 MiB"
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A file to be read: where it lies, what its path claims, and what was read of it."""
-
-    root: Root
-    source_id: int
-    found: Found
-    claim: Claim
-    known: KnownFile | None
-    forgotten: frozenset[str] = frozenset()
-    """Keys of the conversations of which it may hold nothing, see `forgotten`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The parts that follow belong to this file.
-
-    `prefix` is where its reading continues; None keeps the checkpoint, for a broken document.
-    """
-
-    work: Work
-    claim: Claim
-    known: KnownFile | None
-    prefix: Prefix | None
-    generation: int
-    is_rewritten: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stretch of the opened file: its records, its bytes compressed, and the prefix it ends.
-
-    `frames` waits for the thread that compresses.
-    No batch may end after an open one: the file is being rewritten, or its line goes on.
-    """
-
-    records: list[Record]
-    frames: Callable[[], list[Frame]]
-    prefix: Prefix | None
-    size: int
-    is_open: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The opened file was read to its end.
-
-    Only now may its stat be taken for that of a file that was read: a sync that dies between two
-    batches of a large file would else leave it half read, and looking unchanged for ever.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The directory shows the file differently, but its content is as it was read."""
-
-    known: KnownFile
-    found: Found
-    is_document: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The file could not be read, for this reason."""
-
-    path: str
-    reason: str
-
-
-Step = Opened | Part | Closed | Unchanged | Unreadable
 
 
 def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
@@ -153,6 +85,7 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
         yield Closed()
         return
+    ticks.wait_out(ticks.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
     try:
         descriptor = open_regular(work.found.location)
     except FileNotFoundError:
@@ -191,14 +124,31 @@ def _read_log(
             yield Unchanged(known, work.found)
             return
     is_rewritten = known is not None and prefix is None
-    prefix = prefix or Prefix()
-    yield Opened(work, claim, known, prefix, generation, is_rewritten)
+    opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
+    yield from _log_parts(opened, descriptor, size, packer)
+
+
+def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
+    """Yield the steps for the lines behind the prefix.
+
+    The first stretch is read before a word is said: an error in it leaves nothing to be undone,
+    and most files have no other.
+    """
+    work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
     is_shared = work.forgotten and claim.session_key is None
+    is_opened = is_open = False
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
     ):
         prefix = prefix.extended(stretch.data)
+        was_open = is_open
+        is_open = stretch.is_cut or (opened.is_rewritten and prefix.offset < size)
+        if is_open and not was_open:
+            yield Border()
+        if not is_opened:
+            yield opened
+            is_opened = True
         data, lines = stretch.data, stretch.lines
         left_out: list[Record] = []
         if is_shared:
@@ -210,8 +160,9 @@ def _read_log(
         records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
-        is_open = stretch.is_cut or (is_rewritten and prefix.offset < size)
         yield Part(records, frames, prefix, len(stretch.data), is_open)
+    if not is_opened:
+        yield opened
     yield Closed()
 
 

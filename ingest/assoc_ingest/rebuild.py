@@ -24,6 +24,7 @@ from pathlib import Path
 
 from . import archive, database, full_text, place, salvage
 from .agent_files import AgentFiles
+from .clock import Clock
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
 from .forgotten import issues_of_other_bytes
@@ -35,7 +36,6 @@ from .sources import SOURCES
 from .store import KEYED_KINDS, Batch, known_file
 from .tail import Prefix
 from .touched import Touched
-from .when import now
 
 
 @dataclass(slots=True)
@@ -97,13 +97,14 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     started = time.monotonic()
     rebuilt = Rebuilt()
     _mend_indexes(connection)
+    clock = Clock(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
     batch: Batch | None = None
     done = 0
     try:
         for source, source_id, known in _files(connection):
-            batch = batch or Batch(connection, now())
+            batch = batch or Batch(connection, clock.now())
             _derive(batch, source, source_id, known, rebuilt, agents)
             done += known.checkpoint.offset
             if batch.is_full:
@@ -131,7 +132,7 @@ def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> Non
     wanted = list(file_ids)
     if not wanted:
         return
-    batch = Batch(connection, now())
+    batch = Batch(connection, Clock(connection).now())
     try:
         derive_in(batch, wanted)
         _commit(batch, Rebuilt())

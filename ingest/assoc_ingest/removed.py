@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TITLE = 50  # columns
 _TRACES = "Traces of it may still be in the file. To remove them: assoc-ingest compact"
+_NAMED = 10  # files that are named one by one
 _WHY = {
     "lines": "with lines of it",
     "program": "the same in another program",
@@ -32,8 +33,10 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
         write([safe_json(asdict(removal)) + "\n"])
     else:
         write(_session(session) for session in removal.sessions)
+    before = f" since before {display.moment(removal.before)}" if removal.before else ""
+    _write_kept(removal)
     if removal.is_nothing:
-        say("Nothing is gone; nothing to remove.")
+        say(f"Nothing is {'surely ' * _is_unsure(removal)}gone{before}; nothing to remove.")
         return
     parts = [
         display.many(removal.files, "file"),
@@ -42,7 +45,8 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
     ]
     parts += [display.many(removal.tasks, "task")] if removal.tasks else []
     parts += [display.many(removal.inbox_items, "team message")] if removal.inbox_items else []
-    say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}.")
+    gone = f", gone{before}" if before else ""
+    say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}{gone}.")
     say(
         "To do it, the same without --dry-run."
         if dry_run
@@ -55,7 +59,28 @@ def _session(session: LostSession) -> str:
     files, size = display.many(session.files, "file"), display.size(session.bytes)
     messages = display.many(session.messages, "message row")
     part = "" if session.is_whole else ", in part"
-    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}\n"
+    gone = f", gone since {display.moment(session.gone_at)}" if session.gone_at else ""
+    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}{gone}\n"
+
+
+def _is_unsure(removal: Removal) -> bool:
+    return bool(removal.kept or removal.kept_entries)
+
+
+def _write_kept(removal: Removal) -> None:
+    """Name what stays because its date may be that of a clock that was wrong."""
+    for file in removal.kept[:_NAMED]:
+        since = f"since {display.moment(file.gone_at)}" if file.gone_at else "without a date"
+        why = "no sync bears it out" if file.is_date_possible else "which cannot be right"
+        say(f"Kept: {file.path} is gone {since}, {why}.")
+    if len(removal.kept) > _NAMED:
+        say(f"Kept: {display.many(len(removal.kept) - _NAMED, 'more file')} of which this is so.")
+    if removal.kept_entries:
+        say(f"Kept: {display.many(removal.kept_entries, 'task or message', 'tasks and messages')}.")
+    if any(file.is_date_possible for file in removal.kept):
+        say("A clock may have been wrong, or no sync ran for long. If not: --before with a date.")
+    elif _is_unsure(removal):
+        say("A clock was wrong. To remove it too: --gone without --before, all that is gone.")
 
 
 def write_compacted(done: Compaction, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ without a line feed. The bytes come in frames; they are cut at line ends again h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from . import tail
@@ -40,7 +40,8 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
         data = b"".join(pieces)
         yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)
         return
-    for start, end, lines, long_line in _stretches(_gathered(pieces)):
+    stretches = _stretches(_gathered(pieces), lambda tail: source.complete_prefix(claim, tail))
+    for start, end, lines, long_line in stretches:
         records = source.parse(claim, lines) if lines else []
         if long_line:
             records.append(Issue(LONG_LINE, 1, None, start, long_line))
@@ -66,7 +67,9 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(chunk)
 
 
-def _stretches(chunks: Iterable[bytes]) -> Iterator[tuple[int, int, list[Line], int]]:
+def _stretches(
+    chunks: Iterable[bytes], complete_prefix: Callable[[bytes], int]
+) -> Iterator[tuple[int, int, list[Line], int]]:
     """Yield (start, end, lines, length of a line too long to be decoded).
 
     Of a line that is too long no byte is kept while its end is looked for.
@@ -74,6 +77,9 @@ def _stretches(chunks: Iterable[bytes]) -> Iterator[tuple[int, int, list[Line], 
     start, buffer, passed = 0, b"", 0
     for chunk in chunks:
         buffer += chunk
+        while not passed and (taken := tail.whole_objects(buffer, complete_prefix)):
+            yield start, start + taken, tail.lines_of(start, buffer[:taken]), 0
+            start, buffer = start + taken, buffer[taken:]
         if passed or tail.begins_too_long(buffer):
             end = buffer.find(b"\n")
             if end < 0:

@@ -34,7 +34,7 @@ from .forgotten import (
     places_above,
 )
 from .model import LOG, UNREAD, Checkpoint, Claim
-from .reading import Work
+from .steps import Work
 from .store import KEYED_KINDS, Batch, known_file
 from .tail import CHUNK, Prefix, open_regular, read_at, resume
 from .when import now

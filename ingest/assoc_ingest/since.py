@@ -12,13 +12,20 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _ago = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE).fullmatch
 
 
+def ago(text: str) -> timedelta | None:
+    """Return the span of time that `text` names, None if it names none."""
+    match = _ago(text.strip())
+    return timedelta(**{_UNITS[match[2].lower()]: int(match[1])}) if match else None
+
+
 def since(text: str, now: datetime | None = None) -> str:
     """Return the stored form of the time that `text` names; a date is one of the local calendar."""
     now = now or datetime.now(UTC)
     moment = None
     try:
-        if match := _ago(text.strip()):
-            moment = now - timedelta(**{_UNITS[match[2].lower()]: int(match[1])})
+        span = ago(text)
+        if span is not None:
+            moment = now - span
         else:
             moment = datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):

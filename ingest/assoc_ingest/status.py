@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import display, sql
+from .clock import Clock, of_clock_behind, said
 from .output import write, write_table
 from .terminal import Paint, safe, safe_json
 
@@ -23,8 +25,14 @@ class Status:
     size: int
     sources: list[_Row]
     last_run: _Row | None
+    is_running: bool
+    """The last run has no end yet, and a process lives that holds the writer's lock."""
     failed_runs: list[_Row]
-    """Of the last runs those that were killed or ended with an error."""
+    """Of the last runs those that were cut off or ended with an error."""
+    clock_behind: str | None
+    """The newest time in the database, if the clock of this machine says an earlier one."""
+    clock_ahead: str | None
+    """The newest time in the database, if it is one that a clock said wrongly."""
     issues: list[_Row]
     pending: int
     """Conversations and files that are forgotten, but may have left traces in the file."""
@@ -33,14 +41,19 @@ class Status:
 def look(connection: sqlite3.Connection, database: Path) -> Status:
     """Return the state of the database."""
     runs = _rows(connection, "status_runs")
-    failed = [run for run in runs if run["finished_at"] is None or run["error"] is not None]
+    clock = Clock(connection)
+    is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
+    failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
     return Status(
         str(database),
         sum(path.stat().st_size for path in beside if path.exists()),
         _rows(connection, "status_sources"),
         runs[0] if runs else None,
-        failed,
+        is_running,
+        failed[1:] if is_running else failed,
+        clock.behind,
+        clock.ahead,
         _rows(connection, "issues_by_reason"),
         _pending(connection),
     )
@@ -49,6 +62,32 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
 def _pending(connection: sqlite3.Connection) -> int:
     (count,) = connection.execute("select count(*) from forgotten where is_pending = 1").fetchone()
     return int(count)
+
+
+def _is_cut_off(run: _Row) -> bool:
+    return run["finished_at"] is None and run["error"] is None
+
+
+def has_writer(database: Path) -> bool:
+    """Does another process live that took the writer's lock? Asked without taking it.
+
+    A number that another process has by now says so wrongly, until the next writer comes.
+    """
+    try:
+        holder = Path(f"{database.resolve()}.lock").read_text().strip()
+    except PermissionError:
+        return os.name == "nt"  # there a lock keeps readers out
+    except OSError:
+        return False
+    if os.name == "nt" or not holder.isdigit() or int(holder) == os.getpid():
+        return False
+    try:
+        os.kill(int(holder), 0)
+    except PermissionError:
+        return True  # of another user
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def write_status(connection: sqlite3.Connection, status: Status, *, as_json: bool) -> None:
@@ -61,13 +100,19 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
     if status.last_run is None:
         write(["No sync has run yet.\n"])
     else:
-        write([_of_run(status.last_run) + "\n"])
+        write([_of_run(status.last_run, is_running=status.is_running) + "\n"])
     if status.sources:
         write(["\n"])
         _table(connection, status.sources)
     for run in status.failed_runs[:_LISTED]:
-        how = safe(str(run["error"])) if run["error"] else "was killed"
-        write([paint(f"\nThe sync of {display.moment(str(run['started_at']))} {how}\n", "red")])
+        how = f"ended early: {safe(str(run['error']))}" if run["error"] else "was cut off"
+        started = display.moment(str(run["started_at"]))
+        write([paint(f"\nThe sync of {started} {how}\n", "red")])
+    if status.clock_behind:
+        write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
+    if status.clock_ahead:
+        ahead = said(status.clock_ahead)
+        write([paint(f"\nThe clock was ahead when a sync ran at {ahead}.\n", "red")])
     if status.pending:
         remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])
@@ -77,10 +122,10 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write(["\nEach of them: assoc-ingest list issues\n"])
 
 
-def _of_run(run: _Row) -> str:
+def _of_run(run: _Row, *, is_running: bool) -> str:
     text = f"Last sync {display.moment(str(run['started_at']))}"
     if run["finished_at"] is None:
-        return f"{text}, still running or killed"
+        return f"{text}, {'still running' if is_running else 'cut off'}"
     counts = [
         display.many(int(str(run[name])), word)
         for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))

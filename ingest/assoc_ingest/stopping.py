@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 
 INTERRUPTED = 130
 """Exit code of a command that SIGINT stopped."""
+
+_KEEPING = "Keeping what was read; press Ctrl-C again to discard it."
 
 
 class Stop(Event):
@@ -43,6 +46,63 @@ def stopped_by_signals() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class Keeping:
+    """How signals are answered while something is made, see `kept_at_the_end`."""
+
+    is_given_up = False
+    """Who waits does not want it any more."""
+
+    def __init__(self) -> None:
+        self._is_ending = False
+        self._late: int | None = None
+        self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def end(self) -> None:
+        """Say that it is done: from now on it is put where it belongs, which a signal waits for."""
+        self._is_ending = True
+
+    def _answer(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_ending:
+            self._is_ending = True
+            self._before[number](number, frame)
+        elif self._late is None:
+            self._late = number
+            with suppress(OSError, ValueError, RuntimeError):  # nobody may read it, or twice
+                print(_KEEPING, file=sys.stderr, flush=True)
+        elif number == signal.SIGINT:
+            self.is_given_up = True
+            raise KeyboardInterrupt
+
+    def _answer_late(self) -> None:
+        if self._late is not None:
+            self._before[self._late](self._late, None)
+
+
+@contextmanager
+def kept_at_the_end() -> Iterator[Keeping]:
+    """Let the first signal interrupt as ever, and what then has to be done be finished.
+
+    The next one is told to wait: whoever presses Ctrl-C twice means to be heard, not to lose what
+    took an hour. One more Ctrl-C gives it up. A signal that comes first when all is done (`end`)
+    is told to wait, too, and is answered behind it.
+    """
+    keeping = Keeping()
+    if current_thread() is not main_thread():  # somebody else answers signals
+        yield keeping
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handler = signal.getsignal(number)
+        if callable(handler):  # else it ends the process at once, or is ignored
+            keeping._before[number] = handler
+            signal.signal(number, keeping._answer)
+    try:
+        yield keeping
+    finally:
+        for taken, handler in keeping._before.items():
+            signal.signal(taken, handler)
+    keeping._answer_late()
 
 
 def stop_at_end_of_input(stop: Event) -> None:

@@ -318,7 +318,8 @@ class Batch:
         """Note that files are missing since now; their rows stay."""
         ids = list(file_ids)
         self.connection.executemany(
-            "update files set gone_at = ? where id = ?", [(self.now, id_) for id_ in ids]
+            "update files set gone_at = max(?, last_synced_at, first_seen_at) where id = ?",
+            [(self.now, id_) for id_ in ids],
         )
         for file_id in ids:
             keyed.mark_file_gone(self.connection, file_id, self.now)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from . import display
+from .clock import of_clock_behind
 from .output import say, write
 from .terminal import safe, safe_json
 
@@ -27,6 +28,8 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
     if report.files_rebuilt:
         files = display.many(report.files_rebuilt, "file")
         say(f"This version understands more: what was read of {files} was derived again.")
+    if report.clock_behind:
+        say(of_clock_behind(report.clock_behind))
     say(_summary(report, dry_run))
     for root in report.missing_roots:
         say(f"Not there; what was read of it stays: {root}")

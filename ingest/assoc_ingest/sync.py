@@ -22,16 +22,19 @@ from . import directories, git
 from .agent_files import to_read_again
 from .batches import Batches
 from .building import building
+from .clock import Clock
 from .database import open_reader, writing
 from .discover import Root, recognised
 from .errors import UsageError
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
-from .reading import Opened, Part, Step, read
+from .reading import read
 from .rebuild import derive_again, is_due, rebuild_into
 from .returned import note
 from .roots import find_roots
+from .runs import record_end, record_start
 from .sources import SOURCES
+from .steps import Opened, Part, Step
 from .when import now
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -105,7 +108,7 @@ def _build(
         return report.bytes_read >= AT_RISK
 
     with building(database) as connection:
-        sync_into(connection, given, options, report, progress, is_stopped=is_enough)
+        sync_into(connection, given, options, report, progress, is_stopped=is_enough, goes_on=True)
     return is_enough()
 
 
@@ -141,26 +144,33 @@ def sync_into(
     *,
     places: Places | None = None,
     is_stopped: Callable[[], bool] | None = None,
+    goes_on: bool = False,
 ) -> Plan:
     """Do it all on the writer's connection, and leave a row in `sync_runs` that says how it went.
 
     Fills in `report`, and returns the plan. With `places`, only those are looked at, and if their
     plan is doubtful nothing is done. When `is_stopped` says so, the batch is finished, and what is
-    left is for the next sync. Raises NotFoundError and sqlite3.Error as `sync` does.
+    left is for the next sync; if it `goes_on`, with the same report, the run has no end yet. Raises
+    NotFoundError and sqlite3.Error as `sync` does.
     """
+    clock = Clock(connection)
+    report.clock_behind = clock.behind
+    if report.id is None or report.is_continued:  # else it goes on with a run that has begun
+        report.started_at = clock.now()
     try:
         with _uncollected():
             if is_due(connection):
                 report.files_rebuilt = rebuild_into(connection).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
-                _carry_out(connection, plan, options, report, progress, is_stopped)
+                _carry_out(connection, plan, options, report, clock, progress, is_stopped)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
     finally:
-        if not options.only_news or report.files_read or report.files_gone:
-            _record_end(connection, report)
+        if not options.only_news or report.is_running or report.files_read or report.files_gone:
+            is_left = goes_on and report.error is None and is_stopped is not None and is_stopped()
+            record_end(connection, report, clock, is_over=not is_left)
     return plan
 
 
@@ -185,6 +195,7 @@ def _carry_out(
     plan: Plan,
     options: SyncOptions,
     report: Report,
+    clock: Clock,
     progress: Progress | None,
     is_stopped: Callable[[], bool] | None,
 ) -> None:
@@ -193,10 +204,14 @@ def _carry_out(
     moved = match_moved(plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
-    if report.id is None and (plan.work or gone) and not options.only_news:
-        _record_start(connection, report)
     total = report.bytes_read + plan.bytes
-    with Batches(connection, report, lambda done: progress(done, total)) as batches:
+    with Batches(
+        connection,
+        report,
+        clock,
+        begin=lambda: record_start(connection, report),
+        progress=lambda done: progress(done, total),
+    ) as batches:
         for step in _until(is_stopped, read(plan.work, thorough=options.full)):
             batches.take(step)
         batches.mark_gone(gone)
@@ -258,38 +273,3 @@ def _remember(
         ((seen, root) for root in report.missing_roots),
     )
     connection.execute("commit")
-
-
-def _record_start(connection: sqlite3.Connection, report: Report) -> None:
-    """Leave the row of a run that has something to do: should it be killed, the row tells."""
-    report.id = connection.execute(
-        "insert into sync_runs (started_at, files_read, bytes_read, rows, issues)"
-        " values (?, 0, 0, 0, 0)",
-        (report.started_at,),
-    ).lastrowid
-
-
-def _record_end(connection: sqlite3.Connection, report: Report) -> None:
-    report.finished_at = now()
-    columns = ("started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error")
-    values = {column: getattr(report, column) for column in columns}
-    if report.id is None:
-        statement = (
-            f"insert into sync_runs ({', '.join(columns)})"
-            f" values ({', '.join(f':{column}' for column in columns)}) returning id"
-        )
-    elif report.is_continued:
-        counts = ("files_read", "bytes_read", "rows", "issues")
-        added = ", ".join(f"{column} = {column} + :{column}" for column in counts)
-        statement = (
-            f"update sync_runs set finished_at = :finished_at, error = :error, {added}"
-            " where id = :id returning id"
-        )
-    else:
-        assignments = ", ".join(f"{column} = :{column}" for column in columns)
-        statement = f"update sync_runs set {assignments} where id = :id returning id"
-    try:
-        (report.id,) = connection.execute(statement, {**values, "id": report.id}).fetchone()
-    except sqlite3.Error:
-        if report.error is None:  # else the first error is the one to tell
-            raise

@@ -12,6 +12,7 @@ file is odd, and when asked for.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zlib
@@ -29,6 +30,7 @@ MAX_LINE = 64 * 1024 * 1024
 """A longer line is archived but not decoded: it would take a gigabyte of memory."""
 
 _MARK = 1024
+_LEADING = b" \t\r\n\x00\xef\xbb\xbf"  # what may stand before an object
 _ALWAYS_CHECKED = 1024 * 1024  # prefixes up to this size are compared whole at every visit
 
 
@@ -128,15 +130,19 @@ def stretches(
         data = read_at(descriptor, min(CHUNK, size - start - len(buffer)), start + len(buffer))
         buffer = buffer + data if buffer else data
         is_end = not data or start + len(buffer) >= size
-        taken = 0 if begins_too_long(buffer) else buffer.rfind(b"\n") + 1
-        if is_end and taken < len(buffer) <= MAX_LINE:
+        while taken := whole_objects(buffer, complete_prefix):
+            yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
+            start, buffer = start + taken, buffer[taken:]
+        is_too_long = begins_too_long(buffer)
+        taken = 0 if is_too_long else buffer.rfind(b"\n") + 1
+        if is_end and taken < len(buffer) and not is_too_long:
             taken += complete_prefix(buffer[taken:] if taken else buffer)
         if taken:
             whole = buffer if taken == len(buffer) else buffer[:taken]
             yield Stretch(start, whole, lines_of(start, whole))
             start += taken
             buffer = buffer[taken:]
-        elif len(buffer) > MAX_LINE:
+        elif is_too_long:
             end = _end_of_line(descriptor, start + MAX_LINE, size)
             if end is None:
                 return
@@ -145,6 +151,17 @@ def stretches(
             is_end = start >= size
         if is_end:
             return
+
+
+def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int:
+    """Return how much can be read of a line that is too long but begins with whole objects.
+
+    Whoever looked before the rest was written has read them. Only what is behind them is too long,
+    or is not.
+    """
+    if not begins_too_long(buffer) or not buffer.lstrip(_LEADING).startswith(b"{"):
+        return 0
+    return complete_prefix(buffer[:MAX_LINE])
 
 
 def begins_too_long(buffer: bytes) -> bool:
@@ -179,8 +196,8 @@ def _long_line(descriptor: int, start: int, end: int) -> Iterator[Stretch]:
     length = end - start - 1
     while start < end:
         data = read_at(descriptor, min(CHUNK, end - start), start)
-        if not data:
-            return
+        if not data:  # half of it was said already, so its reader has to undo that
+            raise OSError(errno.EIO, "the file was cut while it was read")
         yield Stretch(start, data, (), length, is_cut=start + len(data) < end)
         start += len(data)
         length = 0

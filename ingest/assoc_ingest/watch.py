@@ -27,6 +27,7 @@ from threading import Event
 from typing import NamedTuple
 
 from .changed import places_of
+from .clock import of_clock_behind
 from .database import LOG_LIMIT, writing
 from .discover import Root, identity, recognised
 from .errors import BusyError, NotFoundError
@@ -232,6 +233,8 @@ class _Watch:
 
     def _report(self, report: Report) -> None:
         """Tell of what was read; of what could not be, once."""
+        if report.clock_behind and not self._is_first:  # the report of the first pass tells
+            self._say_once(of_clock_behind(report.clock_behind))
         back = set(report.roots) - set(report.missing_roots)
         self._said.difference_update(map(_missing, back))
         if self._is_first or report.files_read or report.files_gone:

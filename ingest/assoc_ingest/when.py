@@ -79,8 +79,9 @@ def from_milliseconds(milliseconds: int) -> str | None:
 
 
 def now() -> str:
-    """Return the present moment as UTC text."""
-    return from_milliseconds(time.time_ns() // 1_000_000) or ""
+    """Return the present moment as UTC text, or the nearest that is one, if the clock is wrong."""
+    present = max(_FIRST, min(time.time_ns() // 1_000_000, _LAST - 1))
+    return from_milliseconds(present) or ""
 
 
 def milliseconds(text: str) -> int:

@@ -7,16 +7,19 @@ sync from scratch.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from threading import Event
+from unittest.mock import patch
 
 import pytest
 from tests.child import Child
-from tests.dump import check
+from tests.dump import check, connect
 from tests.faults.amounts import times
 from tests.faults.changing import (
     Fresh,
@@ -27,7 +30,13 @@ from tests.faults.changing import (
 )
 from tests.pieces import every_new_database_is_built, read_in_pieces
 
+from assoc_ingest.database import open_reader
+from assoc_ingest.runs import CUT_OFF
+from assoc_ingest.status import look
+from assoc_ingest.store import Batch, Written
 from assoc_ingest.sync import sync
+from assoc_ingest.wakeups import DeafError, Watcher
+from assoc_ingest.watch import WatchOptions, watch
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 
@@ -89,3 +98,87 @@ def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(
         check(database, home.root)
         assert not Path(f"{database}-unfinished").exists()
         database.unlink()
+
+
+# -- what is told of it --------------------------------------------------------------------------
+
+
+def told(database: Path) -> tuple[bool, list[object]]:
+    """Return what `status` says: does a run go on, and which did not end well."""
+    reader = open_reader(database)
+    status = look(reader, database)
+    reader.close()
+    return status.is_running, [run["error"] or "cut off" for run in status.failed_runs]
+
+
+def killed_behind(commits: int, run: Callable[[], object], database: Path) -> None:
+    """Let a run die behind so many commits that can be seen; before, it is told as going on."""
+    finish = Batch.finish
+
+    def finish_and_die(batch: Batch) -> Written:
+        nonlocal commits
+        written = finish(batch)
+        commits -= database.exists()
+        if commits == 0:
+            assert Child(lambda: told(database)).result() == (True, []), "it runs"
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    def die() -> object:
+        with read_in_pieces(chunk=1500, batch=2000), patch.object(Batch, "finish", finish_and_die):
+            return run()
+
+    child = Child(die)
+    assert child.is_done_within(60)
+    assert not child.kill() or commits, "it was killed by its own hand"
+
+
+def runs(database: Path) -> list[tuple[object, ...]]:
+    connection = connect(database)
+    rows = connection.execute("select finished_at is null, error from sync_runs order by id")
+    found = [tuple(row) for row in rows]
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("is_built", [False, True], ids=["in-place", "built"])
+def test_a_sync_that_was_killed_is_told_as_such(is_built: bool, place: Path) -> None:
+    """Also one that built the database and went on in its place."""
+    home, database = Home(place / "home", 4), place / "index.db"
+    with (
+        patch("assoc_ingest.sync.WORTH_BUILDING", 0 if is_built else 2**60),
+        patch("assoc_ingest.sync.AT_RISK", 6000),
+        patch("assoc_ingest.batches._BYTES_AHEAD", 0),
+    ):
+        killed_behind(2, lambda: sync(database, [home.root]), database)
+    assert runs(database) == [(1, None)]
+    assert told(database) == (False, ["cut off"])
+    sync(database, [home.root])
+    assert runs(database) == [(1, CUT_OFF), (0, None)]
+    assert told(database) == (False, [CUT_OFF])
+
+
+def test_a_watch_that_was_killed_in_a_later_pass_is_told_as_such(fresh: Fresh, place: Path) -> None:
+    """Its passes share a row, which had an end."""
+    home, database = Home(place / "home", 4), fresh()
+    sync(database, [home.root])
+    assert runs(database) == [(0, None)]
+
+    class Ticks(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            home.grow()
+            return False
+
+    def run() -> None:
+        watch(database, [home.root], WatchOptions(rescan=0.01), Ticks(), lambda news: None,
+              opened=deaf)  # fmt: skip
+
+    killed_behind(6, run, database)
+    assert runs(database) == [(0, None), (1, None)]
+    assert told(database) == (False, ["cut off"])
+    sync(database, [home.root])
+    assert runs(database) == [(0, None), (1, CUT_OFF), (0, None)]
+
+
+def deaf(*_: object) -> Watcher:
+    raise DeafError("nothing is told")

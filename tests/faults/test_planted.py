@@ -23,13 +23,14 @@ from tests.faults.changing import (
     assert_ends_as_from_scratch,
     assert_survives_a_kill_at_any_step,
 )
+from tests.faults.test_failing_reads import assert_any_read_may_fail
 from tests.pieces import read_in_pieces
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest import archive, batches, reading, tail
 from assoc_ingest.derive import refresh
 from assoc_ingest.model import Checkpoint, Line
-from assoc_ingest.reading import Step
+from assoc_ingest.steps import Step
 from assoc_ingest.store import Batch, Written
 from assoc_ingest.sync import sync
 from assoc_ingest.tail import Prefix, Stretch, read_at
@@ -236,6 +237,11 @@ def errors_passed_over() -> Any:
     return patch.object(Batch, "_flush", go_on)
 
 
+def halves_kept() -> Any:
+    """What was read of a rewritten file before a read failed is committed with the rest."""
+    return patch.object(batches.Batches, "_undo", lambda _: None)
+
+
 @contextmanager
 def _both(*patches: Any) -> Iterator[None]:
     with ExitStack() as stack:
@@ -256,6 +262,7 @@ def _both(*patches: Any) -> Iterator[None]:
         (last_come_first_served, follows_changes),
         (waiting_steps_dropped, follows_changes),
         (torn_line_consumed, follows_a_writer),
+        (halves_kept, assert_any_read_may_fail),
     ],
 )
 def test_a_planted_bug_is_caught(

@@ -21,6 +21,9 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
     A sync keeps all of it; this is the only way in which it goes. It cannot be undone. The file
     gets no smaller: `compact` does that.
 
+    An age counts along the syncs, of which one step is at most half of it. What only a clock that
+    was wrong, or one long pause, makes old enough is kept and named; a date removes it.
+
     \b
     Examples:
       assoc-ingest prune --gone --dry-run
@@ -29,12 +32,11 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
     from ..errors import UsageError
     from ..prune import prune_gone
     from ..removed import write_pruned
-    from ..since import since
 
     if not gone:
         raise UsageError(
             "Say what is to be removed: --gone, for what agents deleted. "
             "To see it first: assoc-ingest prune --gone --dry-run"
         )
-    removal = prune_gone(database, since(before) if before else None, dry_run=dry_run)
+    removal = prune_gone(database, before, dry_run=dry_run)
     write_pruned(removal, as_json=as_json, dry_run=dry_run)
