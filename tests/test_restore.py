@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.cases import CASES, home_of
 from tests.writing import (
     OTHER,
@@ -32,9 +30,9 @@ from tests.writing import (
 from assoc_ingest import archive
 from assoc_ingest.__main__ import main
 from assoc_ingest.database import open_reader
-from assoc_ingest.discover import original_parts, stored_path
 from assoc_ingest.restore import IDENTICAL, NOT_ARCHIVED, REFUSED, WRITTEN, Restored, restore
 from assoc_ingest.selection import select, select_all
+from assoc_ingest.storable import original_parts
 from assoc_ingest.sync import sync
 
 Fresh = Callable[[], Path]
@@ -430,14 +428,6 @@ def test_a_name_that_is_no_text_gets_its_bytes_back(database: Path, home: Path, 
     sync(database, [home])
     everything(database, to)
     assert name in os.listdir(os.fsencode(to / PROJECT))
-
-
-@given(st.lists(st.binary(min_size=1).filter(lambda b: not set(b) & set(b"/\0")), min_size=1))
-def test_a_stored_path_leads_back_to_the_bytes(parts: list[bytes]) -> None:
-    decoded = tuple(map(os.fsdecode, parts))
-    restored = original_parts(stored_path(decoded))
-    assert restored == decoded or b"\\x" in b"/".join(parts)
-    assert stored_path(restored) == stored_path(decoded)
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ PURE = {
     "tail": {"model"},
     "sql": {"errors"},
     "archive": {"errors", "model"},
-    "discover": {"errors", "model", "tail"},
+    "storable": set(),
+    "discover": {"errors", "model", "storable", "tail"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}

@@ -8,7 +8,6 @@ if it is ours, is read where it lies. Of hard links, the first path in byte orde
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,12 +16,18 @@ from typing import NamedTuple
 
 from .errors import UsageError
 from .model import KnownFile, Source
+from .storable import (
+    original_name,
+    original_parts,
+    stored_name,
+    stored_number,
+    stored_root,
+    stored_time,
+)
 from .tail import open_regular
 
 ASSOCIATE = "theassociate"
 """Directory below a home of Claude Code that is a root of its own."""
-
-_escape = re.compile(rb"\\x([89a-f][0-9a-f])")
 
 _MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
 
@@ -34,9 +39,21 @@ class Root:
     source: Source
     path: Path
 
+    @property
+    def name(self) -> str:
+        """The path as `sources.root` has it."""
+        return stored_root(self.path)
+
+    def location(self, parts: Iterable[str]) -> str:
+        """Return the path of what lies below the root under these stored names."""
+        return str(self.path.joinpath(*map(original_name, parts)))
+
 
 class Place(NamedTuple):
-    """A directory below a root whose files are looked at; if it is deep, with all below it."""
+    """A directory below a root whose files are looked at; if it is deep, with all below it.
+
+    `parts` are the names that lead there, as they are stored.
+    """
 
     parts: tuple[str, ...]
     is_deep: bool = True
@@ -48,10 +65,12 @@ WHOLE = (Place(()),)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A regular file below a root, as the directory shows it."""
+    """A regular file below a root, as the directory shows it and SQLite can hold it."""
 
     parts: tuple[str, ...]
+    """The names that lead to it from the root, as they are stored."""
     location: str
+    """Its path, as the system knows it."""
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -60,8 +79,8 @@ class Found:
 
     @property
     def path(self) -> str:
-        """The path relative to the root, as text that SQLite can hold."""
-        return stored_path(self.parts)
+        """The path relative to the root, as `files.path` has it."""
+        return "/".join(self.parts)
 
     def is_as(self, known: KnownFile) -> bool:
         """Does the directory show the file as it was when it was last read?"""
@@ -87,12 +106,6 @@ class Walk:
     """The directories that were listed, with their inodes."""
 
 
-def stored_path(parts: tuple[str, ...]) -> str:
-    """Join path components; bytes that are not UTF-8 are escaped like `\\xff`."""
-    path = "/".join(parts)
-    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
 def identity(path: Path) -> tuple[int, int] | None:
     """Return the device and the inode of what a path leads to, None if it leads to nothing."""
     try:
@@ -100,18 +113,6 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def original_parts(path: str) -> tuple[str, ...]:
-    """Return the path components that `stored_path` joined, as the system knows them.
-
-    Escaped bytes become bytes again. A name in which somebody wrote an escape out in letters
-    cannot be told from them, unless the bytes would be UTF-8 after all.
-    """
-    raw = _escape.sub(lambda found: bytes([int(found[1], 16)]), path.encode("utf-8", "replace"))
-    restored = os.fsdecode(raw)
-    is_same = raw.decode("utf-8", "backslashreplace") == path
-    return tuple((restored if is_same else path).split("/"))
 
 
 def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
@@ -122,7 +123,7 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
     """
     identities: set[tuple[int, int]] = set()
     pending: list[tuple[tuple[str, ...], str, bool]] = [
-        (place.parts, str(root.path.joinpath(*place.parts)), place.is_deep)
+        (place.parts, root.location(place.parts), place.is_deep)
         for place in sorted(apart(places), reverse=True)
         if _is_wanted(root, place)
     ]
@@ -130,22 +131,17 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
         parts, directory, is_deep = pending.pop()
         directories = []
         for entry in _entries(directory, seen):
-            here = (*parts, entry.name)
+            here = (*parts, stored_name(entry.name))
             if entry.is_symlink():
                 seen.symlinks += 1
             elif entry.is_dir(follow_symlinks=False):
                 if is_deep and root.source.descends(here):
                     directories.append((here, entry.path, True))
             elif entry.is_file(follow_symlinks=False):
-                found = _found(here, entry, seen)
-                if found is None:
+                status = _status(entry, seen)
+                if status is None or _is_second_name(status, identities, seen):
                     continue
-                identity = (found.device, found.inode)
-                if identity in identities:
-                    seen.hard_links += 1
-                    continue
-                identities.add(identity)
-                yield found
+                yield _found(here, entry.path, status)
         pending.extend(reversed(directories))
 
 
@@ -162,17 +158,16 @@ def apart(places: Collection[Place]) -> set[Place]:
 
 def _is_wanted(root: Root, place: Place) -> bool:
     """Would a walk of the whole root come to this place?"""
-    path = root.path
-    for length, name in enumerate(place.parts, 1):
-        path /= name
-        if not root.source.descends(place.parts[:length]) or not _is_directory(path):
+    for length in range(1, len(place.parts) + 1):
+        parts = place.parts[:length]
+        if not root.source.descends(parts) or not _is_directory(root.location(parts)):
             return False
     return True
 
 
-def _is_directory(path: Path) -> bool:
+def _is_directory(path: str) -> bool:
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
+        return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
         return False
 
@@ -195,24 +190,39 @@ def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         return []
 
 
-def _found(parts: tuple[str, ...], entry: os.DirEntry[str], seen: Walk) -> Found | None:
+def _status(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
     try:
-        status = entry.stat(follow_symlinks=False)
+        return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
     except OSError as error:
         if seen.unreadable is not None:
             seen.unreadable.append((entry.path, error.strerror or str(error)))
         return None
-    seen.linked += status.st_nlink > 1
+
+
+def _is_second_name(status: os.stat_result, identities: set[tuple[int, int]], seen: Walk) -> bool:
+    """Was the file met under another name? Where files have no numbers, none has several names."""
+    if status.st_nlink <= 1:
+        return False
+    seen.linked += 1
+    identity = (status.st_dev, status.st_ino)
+    if identity in identities:
+        seen.hard_links += 1
+        return True
+    identities.add(identity)
+    return False
+
+
+def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Found:
     return Found(
         parts,
-        entry.path,
+        location,
         status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_ino,
-        status.st_dev,
+        stored_time(status.st_mtime_ns),
+        stored_time(status.st_ctime_ns),
+        stored_number(status.st_ino),
+        stored_number(status.st_dev),
     )
 
 
@@ -274,15 +284,15 @@ class _Listing:
         pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
         for parts, directory in pending:
             for entry in _entries(directory, ignored):
-                here = (*parts, entry.name)
-                yield stored_path(here)
+                here = (*parts, stored_name(entry.name))
+                yield "/".join(here)
                 if entry.is_dir(follow_symlinks=False) and self._source.descends(here):
                     pending.append((here, entry.path))
 
     def content(self, path: str) -> bytes:
         """Return what the file holds, nothing if it cannot be read or is no file of a list."""
         try:
-            descriptor = open_regular(str(self._path / path))
+            descriptor = open_regular(str(self._path.joinpath(*original_parts(path))))
         except OSError:
             return b""
         with os.fdopen(descriptor, "rb") as file:

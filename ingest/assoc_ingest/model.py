@@ -581,7 +581,11 @@ class Listing(Protocol):
 
 
 class Source(Protocol):
-    """One on-disk format. Pure: no I/O, SQL, clock, logging or globals."""
+    """One on-disk format. Pure: no I/O, SQL, clock, logging or globals.
+
+    `parts` are the names that lead to a file or a directory from the root, as they are stored:
+    no two files have the same, and what is made of them can be stored, too.
+    """
 
     name: str
 

@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from . import display
 from .discover import Found, Root, Walk, walk
@@ -19,6 +18,7 @@ from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
 from .reading import is_odd
 from .replay import claim_of
 from .sources import SOURCES
+from .storable import original_root
 from .store import known_files
 from .tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
 from .verdict import SYNC, SYNC_FULL, Finding
@@ -63,7 +63,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
     for source_id, kind, place in roots:
         if kind not in SOURCES:
             continue
-        path = Path(place)
+        path = original_root(place)
         if path.is_dir():
             known = {file.path: file for file in known_files(connection, source_id)}
             _compare_root(Root(SOURCES[kind], path), known, forgotten, broken, seen, advance)
@@ -85,7 +85,7 @@ def _compare_root(
         file = known.pop(found.path, None)
         if file is None:
             claim = root.source.claim(found.parts)
-            if claim is not None and not forgotten.covers(str(root.path), found.path, claim):
+            if claim is not None and not forgotten.covers(root.name, found.path, claim):
                 seen.changed.append(found.location)
         elif file.gone_at is not None:
             seen.changed.append(found.location)
@@ -94,7 +94,7 @@ def _compare_root(
             advance(min(found.size, file.size))
     hidden = [f"{place}/" for place, _ in listing.unreadable or ()]
     for file in known.values():
-        place = f"{root.path}/{file.path}"
+        place = root.location(file.path.split("/"))
         if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable or ()]
@@ -132,7 +132,7 @@ def _compare_file(
         os.close(descriptor)
     seen.compared += 1
     if problem is not None:
-        seen.findings.append(Finding("file", problem, SYNC_FULL, str(root.path), found.path))
+        seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, found.path))
     elif not found.is_as(known):
         seen.changed.append(found.location)
 

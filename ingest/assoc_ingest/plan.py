@@ -70,7 +70,7 @@ def make_plan(
     ids = source_ids(connection)
     linked = 0
     for root in plan.roots:
-        source_id = ids.get((root.source.name, str(root.path)))
+        source_id = ids.get((root.source.name, root.name))
         limits = WHOLE if places is None else apart(places[root])
         known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
@@ -126,18 +126,18 @@ def _plan_root(
             report.files_seen += 1
             continue
         claim = root.source.claim(found.parts)
-        if claim is None or plan.forgotten.covers(str(root.path), path, claim):
+        if claim is None or plan.forgotten.covers(root.name, path, claim):
             continue
         report.files_seen += 1
-        forgotten = plan.forgotten.keys_in(str(root.path))
+        forgotten = plan.forgotten.keys_in(root.name)
         plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
     if is_bare and places == WHOLE and known and _is_empty(root):
-        report.missing_roots.append(str(root.path))
+        report.missing_roots.append(root.name)
         return seen
     hidden = [f"{place}/" for place, _ in report.unreadable[first_unreadable:]]
     for file in known.values():
-        place = f"{root.path}/{file.path}"
+        place = root.location(file.path.split("/"))
         if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
             plan.gone.append((root, file))
     return seen

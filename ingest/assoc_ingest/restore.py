@@ -21,12 +21,13 @@ from pathlib import Path
 from secrets import token_hex
 
 from . import archive
-from .discover import default_roots, identity, original_parts
+from .discover import default_roots, identity
 from .errors import ArchiveError, UsageError
 from .model import LOG, PRIVATE, UNREAD
 from .replay import claim_of
 from .selection import Selected
 from .sources import SOURCES
+from .storable import original_parts, original_root, original_time
 from .tail import CHUNK, open_regular
 
 WRITTEN = "written"
@@ -100,7 +101,7 @@ def restore(
 
 
 def _known_roots(connection: sqlite3.Connection) -> list[Path]:
-    roots = [Path(root) for (root,) in connection.execute("select root from sources")]
+    roots = [original_root(root) for (root,) in connection.execute("select root from sources")]
     return roots + [path.resolve() for path in default_roots(os.environ, ()) if path.is_dir()]
 
 
@@ -263,8 +264,9 @@ def _fill(path: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
         flags |= getattr(os, name, 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.writelines(pieces)
-    if mtime_ns:
-        os.utime(path, ns=(mtime_ns, mtime_ns))
+    if (time := original_time(mtime_ns)) is not None:
+        with suppress(OSError, OverflowError):  # a time that this system or its disk cannot set
+            os.utime(path, ns=(time, time))
 
 
 def _copy(source: Path, target: Path, mtime_ns: int) -> None:

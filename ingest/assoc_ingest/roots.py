@@ -12,6 +12,7 @@ from .discover import ASSOCIATE, Root, default_roots, recognised
 from .errors import NotFoundError, UsageError
 from .outcome import Report
 from .sources import SOURCES
+from .storable import original_root, stored_root
 
 
 def find_roots(
@@ -29,14 +30,14 @@ def find_roots(
         if root.path.is_dir():
             roots[root.source.name, root.path] = root
         else:  # it was there when the user named it
-            report.missing_roots.append(str(root.path))
+            report.missing_roots.append(root.name)
     if not given:
         looked = default_roots(os.environ, _project_paths(connection))
         for root in _shaped(looked, only):
             roots.setdefault((root.source.name, root.path), root)
         for kind, path in _remembered(connection, only):
             if not path.is_dir():
-                report.missing_roots.append(str(path))
+                report.missing_roots.append(stored_root(path))
             elif kind in SOURCES:
                 roots.setdefault((kind, path), Root(SOURCES[kind], path))
         if not roots and not report.missing_roots:
@@ -45,7 +46,7 @@ def find_roots(
                 f"No home of a coding agent found (looked at {places}). "
                 "Name one: assoc-ingest sync PATH"
             )
-    report.roots = [str(root.path) for root in roots.values()]
+    report.roots = [root.name for root in roots.values()]
     return list(roots.values())
 
 
@@ -79,4 +80,4 @@ def _remembered(
         return
     for kind, root in connection.execute("select kind, root from sources order by id"):
         if only in (None, kind):
-            yield kind, Path(root)
+            yield kind, original_root(root)

@@ -221,7 +221,7 @@ def _look_around(
     if options.only_news and (report.files_read or report.files_gone):
         connection.executemany(
             "update sources set last_synced_at = ? where kind = ? and root = ?",
-            ((report.started_at, root.source.name, str(root.path)) for root in plan.roots),
+            ((report.started_at, root.source.name, root.name) for root in plan.roots),
         )
 
 
@@ -232,14 +232,14 @@ def _remember(
     seen = report.started_at
     if only_news:
         there = set(connection.execute("select kind, root from sources where gone_at is null"))
-        is_known = all((root.source.name, str(root.path)) in there for root in roots)
+        is_known = all((root.source.name, root.name) in there for root in roots)
         if is_known and not {root for _, root in there} & set(report.missing_roots):
             return
     connection.execute("begin immediate")
     connection.executemany(
         "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"
         " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
-        ((root.source.name, str(root.path), seen) for root in roots),
+        ((root.source.name, root.name, seen) for root in roots),
     )
     connection.executemany(
         "update sources set gone_at = coalesce(gone_at, ?) where root = ?",

@@ -60,11 +60,11 @@ from ..model import (
     TaskDependency,
 )
 from .claude_paths import folded
-from .fields import MAX_TEXT, json_text, mapping, name_text, string
+from .fields import MAX_TEXT, json_text, mapping, string
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
-_summary = re.compile(r"(.+)-summary-(\d+)\.md").fullmatch
+_summary = re.compile(r"(.+)-summary-(\d+)\.md", re.DOTALL).fullmatch
 _session = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").search
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 _LONG_VALUE = 4096  # characters of a value that a payload too large for its column keeps
@@ -107,7 +107,7 @@ class Associate:
                 kind = "summary"
             case ("notes", name) | ("projects", _, "notes", name) if name.endswith(".json"):
                 kind = "note"
-        return Claim(self.name, kind, parts=tuple(map(name_text, parts))) if kind else None
+        return Claim(self.name, kind, parts=parts) if kind else None
 
     def shape(self, claim: Claim) -> str:
         """Events are appended, everything else is rewritten whole."""

@@ -54,7 +54,7 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import mapping, name_text, slashed
+from .fields import mapping, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -112,9 +112,9 @@ class CCInsights:
         return Claim(
             self.name,
             kind,
-            session_key=name_text(chat) if chat else None,
-            project_key=name_text(project).casefold(),
-            project_directory=name_text(project),
+            session_key=chat or None,
+            project_key=project.casefold(),
+            project_directory=project,
         )
 
     def shape(self, claim: Claim) -> str:

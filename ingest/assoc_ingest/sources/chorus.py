@@ -43,7 +43,7 @@ from ..model import (
 )
 from .chorus_messages import Messages
 from .claude_paths import folded
-from .fields import mapping, name_text, slashed
+from .fields import mapping, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -84,9 +84,9 @@ class Chorus:
         return Claim(
             self.name,
             kind,
-            session_key=name_text(conversation) if conversation else None,
-            project_key=name_text(workspace).casefold(),
-            project_directory=name_text(workspace),
+            session_key=conversation or None,
+            project_key=workspace.casefold(),
+            project_directory=workspace,
         )
 
     def shape(self, claim: Claim) -> str:

@@ -45,7 +45,7 @@ from .claude_paths import in_project, uuid
 from .claude_stores import STORES
 from .claude_tools import BY_META
 from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader
-from .fields import integer, mapping, name_text, sample, string
+from .fields import integer, mapping, sample, string
 from .jsonl import JSONObject, complete_prefix, pieces
 
 _uuid = re.compile(uuid)
@@ -101,7 +101,6 @@ class Claude:
         """Judge a path by its place in the layout."""
         if claude_stores.is_left_alone(parts[-1]):
             return None
-        parts = tuple(map(name_text, parts))
         match parts:
             case ("projects", directory, name) if name.endswith(".jsonl"):
                 return self._in_project(directory, name)
