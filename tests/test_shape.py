@@ -28,7 +28,8 @@ PURE = {
     "sql": {"errors"},
     "archive": {"errors", "model"},
     "storable": set(),
-    "discover": {"errors", "model", "storable", "tail"},
+    "presence": set(),
+    "discover": {"errors", "model", "presence", "storable", "tail"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}

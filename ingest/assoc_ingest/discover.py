@@ -8,7 +8,6 @@ if it is ours, is read where it lies. Of hard links, the first path in byte orde
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from .errors import UsageError
 from .model import KnownFile, Source
+from .presence import is_real_directory
 from .storable import (
     original_name,
     original_parts,
@@ -106,15 +106,6 @@ class Walk:
     """The directories that were listed, with their inodes."""
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and the inode of what a path leads to, None if it leads to nothing."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
@@ -160,16 +151,9 @@ def _is_wanted(root: Root, place: Place) -> bool:
     """Would a walk of the whole root come to this place?"""
     for length in range(1, len(place.parts) + 1):
         parts = place.parts[:length]
-        if not root.source.descends(parts) or not _is_directory(root.location(parts)):
+        if not root.source.descends(parts) or not is_real_directory(root.location(parts)):
             return False
     return True
-
-
-def _is_directory(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:

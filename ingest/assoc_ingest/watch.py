@@ -26,10 +26,11 @@ from threading import Event
 
 from .changed import places_of
 from .database import LOG_LIMIT, writing
-from .discover import Root, identity, recognised
+from .discover import Root, recognised
 from .errors import BusyError, NotFoundError
 from .outcome import Progress, Report
 from .plan import Places, Plan
+from .presence import identity
 from .roots import root_paths
 from .sources import SOURCES
 from .sync import SyncOptions, sync_into
