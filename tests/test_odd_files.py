@@ -20,7 +20,7 @@ from tests.child import as_nobody
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, jsonl, user, write, write_bytes
 
-from assoc_ingest import discover
+from assoc_ingest import scanning
 from assoc_ingest.__main__ import main
 from assoc_ingest.database import open_reader
 from assoc_ingest.rebuild import rebuild
@@ -225,13 +225,13 @@ def test_files_that_all_have_the_same_odd_number_are_read_once_each(
     number: int, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home, f"{PROJECT}/{OTHER}.jsonl", user("beside it", "u2"))
-    listed = discover._entries
+    listed = scanning.entries
 
-    def entries(directory: str, seen: discover.Walk) -> list[Any]:
+    def entries(directory: str, seen: scanning.Walk) -> list[Any]:
         numbers = dict.fromkeys(("st_ino", "st_dev", "st_mtime_ns", "st_ctime_ns"), number)
         return [Numbered(entry, numbers) for entry in listed(directory, seen)]
 
-    monkeypatch.setattr(discover, "_entries", entries)
+    monkeypatch.setattr(scanning, "entries", entries)
     database = fresh()
     assert sync(database, [home]).files_read == 2
     assert sync(database, [home]).files_read == 0

@@ -434,7 +434,7 @@ def test_no_number_of_a_database_leads_elsewhere(
 
 
 @pytest.mark.parametrize("column", ["files.path", "sources.kind", "sources.root"])
-def test_text_that_is_none_is_told_in_one_sentence(
+def test_text_that_is_not_utf8_is_told_in_one_sentence(
     column: str, database: Path, to: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table, name = column.split(".")

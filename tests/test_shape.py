@@ -29,7 +29,8 @@ PURE = {
     "archive": {"errors", "model"},
     "storable": set(),
     "presence": set(),
-    "discover": {"errors", "model", "presence", "storable", "tail"},
+    "scanning": set(),
+    "discover": {"errors", "model", "presence", "scanning", "storable", "tail"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}

@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import UsageError
+from . import scanning
+from .errors import UnreadableError, UsageError
 from .model import KnownFile, Source
-from .presence import is_real_directory
+from .presence import (
+    here,
+    home,
+    is_directory,
+    is_real_directory,
+    is_there,
+    obstacle,
+    resolved,
+)
+from .scanning import DIRECTORY, FILE, LINK, Walk
 from .storable import (
     original_name,
     original_parts,
@@ -93,19 +103,6 @@ class Found:
         )
 
 
-@dataclass(slots=True)
-class Walk:
-    """What a walk met beside the files that it yields."""
-
-    symlinks: int = 0
-    hard_links: int = 0
-    linked: int = 0
-    """Files that have several names, here or elsewhere."""
-    unreadable: list[tuple[str, str]] | None = None
-    directories: dict[str, int] | None = None
-    """The directories that were listed, with their inodes."""
-
-
 def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
@@ -121,18 +118,19 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
     while pending:
         parts, directory, is_deep = pending.pop()
         directories = []
-        for entry in _entries(directory, seen):
-            here = (*parts, stored_name(entry.name))
-            if entry.is_symlink():
+        for entry in scanning.entries(directory, seen):
+            names = (*parts, stored_name(entry.name))
+            kind = scanning.kind(entry, seen)
+            if kind == LINK:
                 seen.symlinks += 1
-            elif entry.is_dir(follow_symlinks=False):
-                if is_deep and root.source.descends(here):
-                    directories.append((here, entry.path, True))
-            elif entry.is_file(follow_symlinks=False):
-                status = _status(entry, seen)
-                if status is None or _is_second_name(status, identities, seen):
+            elif kind == DIRECTORY:
+                if is_deep and root.source.descends(names):
+                    directories.append((names, entry.path, True))
+            elif kind == FILE:
+                status = scanning.status(entry, seen)
+                if status is None or scanning.is_second_name(status, identities, seen):
                     continue
-                yield _found(here, entry.path, status)
+                yield _found(names, entry.path, status)
         pending.extend(reversed(directories))
 
 
@@ -156,48 +154,6 @@ def _is_wanted(root: Root, place: Place) -> bool:
     return True
 
 
-def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
-    try:
-        if seen.directories is not None:
-            seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
-        with os.scandir(directory) as entries:
-            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    except FileNotFoundError:
-        if seen.directories is not None:
-            seen.directories.pop(directory, None)
-        return []  # it vanished since its parent was listed
-    except OSError as error:
-        if seen.directories is not None:
-            seen.directories.pop(directory, None)
-        if seen.unreadable is not None:
-            seen.unreadable.append((directory, error.strerror or str(error)))
-        return []
-
-
-def _status(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if seen.unreadable is not None:
-            seen.unreadable.append((entry.path, error.strerror or str(error)))
-        return None
-
-
-def _is_second_name(status: os.stat_result, identities: set[tuple[int, int]], seen: Walk) -> bool:
-    """Was the file met under another name? Where files have no numbers, none has several names."""
-    if status.st_nlink <= 1:
-        return False
-    seen.linked += 1
-    identity = (status.st_dev, status.st_ino)
-    if identity in identities:
-        seen.hard_links += 1
-        return True
-    identities.add(identity)
-    return False
-
-
 def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Found:
     return Found(
         parts,
@@ -218,35 +174,52 @@ def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> li
     current directory, and every directory in `projects`.
     """
     configured = environment.get("CLAUDE_CONFIG_DIR", "")
-    named = [Path(part.strip()).expanduser() for part in configured.split(",") if part.strip()]
-    home = Path.home()
-    claude = named or [home / ".claude", home / ".config" / "claude"]
-    associate = [root / ASSOCIATE for root in (*claude, home / ".claude")]
-    places = [Path.cwd(), *(Path(project) for project in projects)]
+    named = [_expanded(part.strip()) for part in configured.split(",") if part.strip()]
+    homes = [place] if (place := home()) is not None else []
+    claude = named or [place / name for place in homes for name in (".claude", ".config/claude")]
+    below = [*claude, *(place / ".claude" for place in homes)]
+    associate = [root / ASSOCIATE for root in below]
+    chats = [place / ".ccinsights" for place in homes]
+    places = [*filter(None, [here()]), *(Path(project) for project in projects)]
     local = [place / name for place in places for name in (".chorus", ".cortex")]
-    return list(dict.fromkeys([*claude, *associate, home / ".ccinsights", *local]))
+    return list(dict.fromkeys([*claude, *associate, *chats, *local]))
+
+
+def _expanded(name: str) -> Path:
+    """Return a directory with `~` replaced; the home of nobody stays as it is, and is not there."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
     """Return `path` as a root of the sources that know its shape.
 
-    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape.
+    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape, and
+    UnreadableError if nobody can tell.
     """
-    if not path.exists():
+    if (found := obstacle(path)) is not None:
+        raise UnreadableError(path, *found)
+    if not is_there(path):
         raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
-    if not path.is_dir():
+    if not is_directory(path):
         raise UsageError(
             f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
         )
-    resolved = path.resolve()
+    top = resolved(path)
+    seen = Walk(unreadable=[])
     known = [
         Root(source, place)
-        for place in (resolved, resolved / ASSOCIATE)  # it lives in Claude Code's home
+        for place in (top, top / ASSOCIATE)  # it lives in Claude Code's home
         for source in sources.values()
         if only in (None, source.name)
-        and (place == resolved or source.name == "associate")
-        and source.recognises(_Listing(place, source))
+        and (place == top or source.name == "associate")
+        and source.recognises(_Listing(place, source, seen))
     ]
+    if seen.unreadable and not known:
+        unread, reason = seen.unreadable[0]
+        raise UnreadableError(path, Path(unread), reason)
     if not known:
         kinds = only or ", ".join(sources)
         raise UsageError(
@@ -259,19 +232,19 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
 class _Listing:
     """The relative paths of entries in the directories that a source wants, breadth first."""
 
-    def __init__(self, path: Path, source: Source) -> None:
+    def __init__(self, path: Path, source: Source, seen: Walk) -> None:
         self._path = path
         self._source = source
+        self._seen = seen
 
     def __iter__(self) -> Iterator[str]:
-        ignored = Walk()
         pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
         for parts, directory in pending:
-            for entry in _entries(directory, ignored):
-                here = (*parts, stored_name(entry.name))
-                yield "/".join(here)
-                if entry.is_dir(follow_symlinks=False) and self._source.descends(here):
-                    pending.append((here, entry.path))
+            for entry in scanning.entries(directory, self._seen):
+                names = (*parts, stored_name(entry.name))
+                yield "/".join(names)
+                if self._source.descends(names) and scanning.kind(entry, self._seen) == DIRECTORY:
+                    pending.append((names, entry.path))
 
     def content(self, path: str) -> bytes:
         """Return what the file holds, nothing if it cannot be read or is no file of a list."""

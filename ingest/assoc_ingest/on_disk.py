@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from . import display
-from .discover import Found, Root, Walk, walk
+from .discover import Found, Root, walk
 from .forgotten import Forgotten, load
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
+from .presence import hindrance, is_directory
 from .reading import is_odd
 from .replay import claim_of
+from .scanning import Walk
 from .sources import SOURCES
 from .storable import original_root
 from .store import known_files
@@ -64,11 +66,13 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
         if kind not in SOURCES:
             continue
         path = original_root(place)
-        if path.is_dir():
+        if is_directory(path):
             known = {file.path: file for file in known_files(connection, source_id)}
             _compare_root(Root(SOURCES[kind], path), known, forgotten, broken, seen, advance)
-        else:
+        elif hindrance(path) is None:
             seen.missing_roots.append(place)
+        else:
+            seen.unreadable.append(place)
     return seen
 
 
@@ -92,10 +96,9 @@ def _compare_root(
         else:
             _compare_file(root, found, file, seen, is_broken=file.id in broken)
             advance(min(found.size, file.size))
-    hidden = [f"{place}/" for place, _ in listing.unreadable or ()]
     for file in known.values():
         place = root.location(file.path.split("/"))
-        if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
+        if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable or ()]
 

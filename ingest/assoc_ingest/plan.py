@@ -19,7 +19,6 @@ from .discover import (
     WHOLE,
     Place,
     Root,
-    Walk,
     apart,
     walk,
 )
@@ -28,6 +27,7 @@ from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .reading import Work
+from .scanning import Walk
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
 
@@ -115,8 +115,7 @@ def _plan_root(
     full: bool,
     places: Collection[Place],
 ) -> Walk:
-    seen = Walk(unreadable=report.unreadable, directories=plan.directories)
-    first_unreadable = len(report.unreadable)
+    seen = Walk(unreadable=[], directories=plan.directories)
     is_bare = True
     for found in walk(root, seen, places):
         is_bare = False
@@ -132,13 +131,12 @@ def _plan_root(
         forgotten = plan.forgotten.keys_in(root.name)
         plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
+    report.unreadable += seen.unreadable or ()
     if is_bare and places == WHOLE and known and _is_empty(root):
         report.missing_roots.append(root.name)
         return seen
-    hidden = [f"{place}/" for place, _ in report.unreadable[first_unreadable:]]
     for file in known.values():
-        place = root.location(file.path.split("/"))
-        if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
+        if file.gone_at is None and not seen.hides(root.location(file.path.split("/"))):
             plan.gone.append((root, file))
     return seen
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
@@ -55,31 +56,61 @@ def resolved(path: str | Path) -> Path:
         return Path(path)
 
 
+def home() -> Path | None:
+    """Return the user's home directory, None if nothing says which it is."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def here() -> Path | None:
+    """Return the current directory, None if it was removed or nobody may know it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def hindrance(path: str | Path) -> str | None:
     """Return why nobody can tell what is at a path, None if that is known: also that it is nothing.
 
-    That something is there does not mean that it can be read, see `unlisted`.
+    A directory that is there may still be one that cannot be listed, see `unlisted`.
     """
-    try:
-        os.stat(path)  # noqa: PTH116
-    except ValueError:
-        return None
-    except OSError as error:
-        return None if error.errno in _NOT_THERE else _reason(error)
-    return None
+    return _why(os.stat, path)
 
 
 def unlisted(path: str | Path) -> str | None:
-    """Return why what is in a directory cannot be listed, None if it can or nothing is there."""
+    """Return why a directory cannot be listed, None if it can, or if nothing is there."""
+    return _why(_list, path)
+
+
+def obstacle(path: Path) -> tuple[Path, str] | None:
+    """Return the place because of which nobody can tell what is at a path, and why, if so.
+
+    That is a directory that may not be entered, or a disk that does not answer.
+    """
+    found = None
+    for place in (path, *path.parents):
+        why = hindrance(place)
+        if why is None:
+            break
+        found = place, why
+    if found is not None and found[1] == os.strerror(errno.EACCES):
+        return found[0].parent, found[1]
+    return found
+
+
+def _list(path: str | Path) -> None:
+    with os.scandir(path) as entries:
+        next(entries, None)
+
+
+def _why(ask: Callable[[str | Path], object], path: str | Path) -> str | None:
     try:
-        with os.scandir(path) as entries:
-            next(entries, None)
-    except ValueError:
+        ask(path)
+    except ValueError:  # a NUL, or a letter that no name has: nothing is called so
         return None
     except OSError as error:
-        return None if error.errno in _NOT_THERE else _reason(error)
+        return None if error.errno in _NOT_THERE else error.strerror or str(error)
     return None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from . import display, sql
 from .output import write, write_table
+from .presence import unlisted
+from .storable import original_root
 from .terminal import Paint, safe, safe_json
 
 _Row = dict[str, object]
@@ -26,6 +28,8 @@ class Status:
     failed_runs: list[_Row]
     """Of the last runs those that were killed or ended with an error."""
     issues: list[_Row]
+    unreadable: list[_Row]
+    """The roots that cannot be read at present, and why."""
     pending: int
     """Conversations and files that are forgotten, but may have left traces in the file."""
 
@@ -35,15 +39,23 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
     runs = _rows(connection, "status_runs")
     failed = [run for run in runs if run["finished_at"] is None or run["error"] is not None]
     beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
+    sources = _rows(connection, "status_sources")
     return Status(
         str(database),
         sum(path.stat().st_size for path in beside if path.exists()),
-        _rows(connection, "status_sources"),
+        sources,
         runs[0] if runs else None,
         failed,
         _rows(connection, "issues_by_reason"),
+        _unreadable(sources),
         _pending(connection),
     )
+
+
+def _unreadable(sources: list[_Row]) -> list[_Row]:
+    roots = dict.fromkeys(str(source["root"]) for source in sources)
+    reasons = ((root, unlisted(original_root(root))) for root in roots)
+    return [{"root": root, "reason": reason} for root, reason in reasons if reason is not None]
 
 
 def _pending(connection: sqlite3.Connection) -> int:
@@ -68,6 +80,8 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
     for run in status.failed_runs[:_LISTED]:
         how = safe(str(run["error"])) if run["error"] else "was killed"
         write([paint(f"\nThe sync of {display.moment(str(run['started_at']))} {how}\n", "red")])
+    for row in status.unreadable:
+        write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
     if status.pending:
         remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .presence import is_there, resolved
 from .verdict import Finding
 
 _SYNCED = re.compile(
@@ -28,11 +29,11 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def look_around(database: Path) -> Iterator[Finding]:
     """Yield warnings about the place of a database and the SQLite that reads it."""
-    resolved = database.resolve()
+    place = resolved(database)
     if os.name == "posix":
-        yield from _modes(resolved)
-    yield from _in_places_that_spread(resolved)
-    kind = file_system(resolved)
+        yield from _modes(place)
+    yield from _in_places_that_spread(place)
+    kind = file_system(place)
     if kind is not None and (kind in _NETWORK or kind.startswith("fuse.")):
         yield Finding(
             "file system",
@@ -76,13 +77,13 @@ def _modes(database: Path) -> Iterator[Finding]:
 
 def _in_places_that_spread(database: Path) -> Iterator[Finding]:
     for place in database.parents:
-        if (place / ".git").exists():
+        if is_there(place / ".git"):
             yield Finding(
                 "git",
                 f"The database lies in the work tree of {place}: a commit could publish it.",
                 "Move it elsewhere (--db FILE), or name it in .gitignore.",
             )
-        if _SYNCED.match(place.name) or any((place / name).exists() for name in _SYNC_MARKERS):
+        if _SYNCED.match(place.name) or any(is_there(place / name) for name in _SYNC_MARKERS):
             yield Finding(
                 "synced folder",
                 f"The database lies in {place}, which looks like a synced folder: a copy that is"

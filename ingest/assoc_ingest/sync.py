@@ -22,13 +22,12 @@ from . import directories
 from .batches import Batches
 from .building import building
 from .database import open_reader, writing
-from .discover import Root, recognised
+from .discover import Root
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import Opened, Part, Step, read
 from .rebuild import is_due, rebuild_into
-from .roots import find_roots
-from .sources import SOURCES
+from .roots import Given, find_roots, given_roots
 from .when import now
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -69,7 +68,7 @@ def sync(
     started = time.monotonic()
     options = options or SyncOptions()
     report = Report(started_at=now())
-    given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
+    given = given_roots(paths, options.source)
     if options.dry_run:
         _dry_run(database, given, options, report)
     else:
@@ -82,7 +81,7 @@ def sync(
 
 def _build(
     database: Path,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     progress: Progress | None,
@@ -116,7 +115,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _dry_run(database: Path, given: list[Root], options: SyncOptions, report: Report) -> None:
+def _dry_run(database: Path, given: Sequence[Given], options: SyncOptions, report: Report) -> None:
     connection = open_reader(database) if database.exists() else None
     roots = find_roots(connection, given, options.source, report)
     plan = make_plan(connection, roots, report, full=options.full)
@@ -129,7 +128,7 @@ def _dry_run(database: Path, given: list[Root], options: SyncOptions, report: Re
 
 def sync_into(
     connection: sqlite3.Connection,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     progress: Progress | None = None,
@@ -161,7 +160,7 @@ def sync_into(
 
 def _plan(
     connection: sqlite3.Connection,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     places: Places | None,

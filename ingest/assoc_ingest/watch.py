@@ -26,13 +26,12 @@ from threading import Event
 
 from .changed import places_of
 from .database import LOG_LIMIT, writing
-from .discover import Root, recognised
+from .discover import Root
 from .errors import BusyError, NotFoundError
 from .outcome import Progress, Report
 from .plan import Places, Plan
 from .presence import identity
-from .roots import root_paths
-from .sources import SOURCES
+from .roots import Given, given_roots, root_paths
 from .sync import SyncOptions, sync_into
 from .wakeups import OpenWatcher, SystemWatcher, Wakeups
 from .when import now
@@ -85,7 +84,7 @@ def watch(
     DatabaseError or sqlite3.Error if the database is not ours, damaged, or cannot be used from the
     beginning; later, what may pass is told and tried again.
     """
-    given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
+    given = given_roots(paths, options.source)
     _Watch(database, given, options, stop, tell, progress, opened).run()
 
 
@@ -95,7 +94,7 @@ class _Watch:
     def __init__(
         self,
         database: Path,
-        given: list[Root],
+        given: Sequence[Given],
         options: WatchOptions,
         stop: Event,
         tell: Tell,
@@ -224,20 +223,25 @@ class _Watch:
         self._said.difference_update(map(_missing, back))
         if self._is_first or report.files_read or report.files_gone:
             self._written = True
-            self._said.update(f"Could not read {path}: {why}" for path, why in report.unreadable)
-            self._said.update(map(_missing, report.missing_roots))
+            report.unreadable = [pair for pair in report.unreadable if self._is_new(_unread(*pair))]
+            report.missing_roots = [r for r in report.missing_roots if self._is_new(_missing(r))]
             self._tell(report)
             self._is_first, self._progress = False, None
             return
-        for path, reason in report.unreadable:
-            self._say_once(f"Could not read {path}: {reason}")
+        for pair in report.unreadable:
+            self._say_once(_unread(*pair))
         for root in report.missing_roots:
             self._say_once(_missing(root))
 
     def _say_once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
+        if self._is_new(sentence):
             self._tell(sentence)
+
+    def _is_new(self, sentence: str) -> bool:
+        """Is it the first time that this is said?"""
+        is_new = sentence not in self._said
+        self._said.add(sentence)
+        return is_new
 
     # -- pauses ----------------------------------------------------------------------------------
 
@@ -269,6 +273,10 @@ class _Watch:
     def _has_moved(self) -> bool:
         """Is one of the places of roots another directory than it was?"""
         return any(identity(path) != before for path, before in self._places.items())
+
+
+def _unread(path: str, reason: str) -> str:
+    return f"Could not read {path}: {reason}"
 
 
 def _missing(root: str) -> str:
