@@ -22,10 +22,15 @@ from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, jsonl, user, writ
 
 from assoc_ingest import scanning
 from assoc_ingest.__main__ import main
+from assoc_ingest.changed import places_of
 from assoc_ingest.database import open_reader
+from assoc_ingest.discover import recognised
+from assoc_ingest.outcome import Report
+from assoc_ingest.plan import make_plan
 from assoc_ingest.rebuild import rebuild
 from assoc_ingest.restore import WRITTEN, Restored, restore
 from assoc_ingest.selection import select_all
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.storable import (
     NO_TIME,
     original_name,
@@ -408,6 +413,39 @@ def test_a_file_of_an_odd_name_moves_grows_vanishes_and_returns(home: Path, fres
     assert sync(database, [home]).rows == len(ODD)
     check(database)
     assert verify(database).findings == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_a_change_below_an_odd_name_is_found_where_it_happened(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    paths = [f"projects/-srv{name}/{SESSION}/subagents/agent-{name}.jsonl" for name in ODD[:9]]
+    for path in paths:
+        write(home, path, user("hi", "u1"))
+    sync(database, [home])
+    connection = connect(database)
+    for number, path in enumerate(paths):
+        write(home, path, user("hi", "u1"), user("more", f"m{number}"))
+        roots = recognised(home, SOURCES)
+        places = places_of([str(home / path)], roots)
+        plan = make_plan(connection, places, Report(""), full=False, places=places)
+        assert ["/".join(original_parts(work.found.path)) for work in plan.work] == [path]
+        assert (len(plan.gone), plan.work[0].known is not None) == (0, True)
+        sync(database, [home])
+    connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_a_file_of_an_odd_name_is_forgotten_and_no_other(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    for name in ODD:
+        write(home, f"{PROJECT}/memory/{name}.md", b"# A note")
+    assert sync(database, [home]).files_read == len(ODD) + 1
+    for name in ODD[:5]:
+        before = rows(database, "select count(*) from files")[0][0]
+        stored = stored_name(f"{PROJECT}/memory/{name}.md")
+        assert main(["forget", stored, "-d", str(database)]) == 0, stored
+        assert rows(database, "select count(*) from files") == [(before - 1,)]
+        assert sync(database, [home]).files_read == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")

@@ -30,7 +30,8 @@ PURE = {
     "storable": set(),
     "presence": set(),
     "scanning": set(),
-    "discover": {"errors", "model", "presence", "scanning", "storable", "tail"},
+    "listing": {"model", "presence", "scanning", "storable", "tail"},
+    "discover": {"errors", "listing", "model", "presence", "scanning", "storable"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from . import scanning
 from .errors import UnreadableError, UsageError
+from .listing import Listing
 from .model import KnownFile, Source
 from .presence import (
     here,
@@ -28,18 +29,14 @@ from .presence import (
 from .scanning import DIRECTORY, FILE, LINK, Walk
 from .storable import (
     original_name,
-    original_parts,
     stored_name,
     stored_number,
     stored_root,
     stored_time,
 )
-from .tail import open_regular
 
 ASSOCIATE = "theassociate"
 """Directory below a home of Claude Code that is a root of its own."""
-
-_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +45,8 @@ class Root:
 
     source: Source
     path: Path
+    beside: tuple[Source, ...] = field(default=(), compare=False)
+    """Other sources that know the directory as theirs."""
 
     @property
     def name(self) -> str:
@@ -57,6 +56,10 @@ class Root:
     def location(self, parts: Iterable[str]) -> str:
         """Return the path of what lies below the root under these stored names."""
         return str(self.path.joinpath(*map(original_name, parts)))
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Is it nothing that anybody may open, because of one of the systems that live here?"""
+        return any(source.withholds(parts) for source in (self.source, *self.beside))
 
 
 class Place(NamedTuple):
@@ -118,8 +121,7 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
     while pending:
         parts, directory, is_deep = pending.pop()
         directories = []
-        for entry in scanning.entries(directory, seen):
-            names = (*parts, stored_name(entry.name))
+        for entry, names in _permitted(root, parts, directory, identities, seen):
             kind = scanning.kind(entry, seen)
             if kind == LINK:
                 seen.symlinks += 1
@@ -132,6 +134,25 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
                     continue
                 yield _found(names, entry.path, status)
         pending.extend(reversed(directories))
+
+
+def _permitted(
+    root: Root,
+    parts: tuple[str, ...],
+    directory: str,
+    identities: set[tuple[int, int]],
+    seen: Walk,
+) -> list[tuple[os.DirEntry[str], tuple[str, ...]]]:
+    """Return the entries of a directory but those that nobody may open, under no name of theirs."""
+    named = [
+        (entry, (*parts, stored_name(entry.name))) for entry in scanning.entries(directory, seen)
+    ]
+    permitted = [(entry, names) for entry, names in named if not root.withholds(names)]
+    if len(permitted) < len(named):
+        for entry, names in named:
+            if root.withholds(names) and (status := scanning.status(entry, Walk())) is not None:
+                scanning.is_second_name(status, identities, Walk())
+    return permitted
 
 
 def apart(places: Collection[Place]) -> set[Place]:
@@ -149,7 +170,9 @@ def _is_wanted(root: Root, place: Place) -> bool:
     """Would a walk of the whole root come to this place?"""
     for length in range(1, len(place.parts) + 1):
         parts = place.parts[:length]
-        if not root.source.descends(parts) or not is_real_directory(root.location(parts)):
+        if root.withholds(parts) or not root.source.descends(parts):
+            return False
+        if not is_real_directory(root.location(parts)):
             return False
     return True
 
@@ -209,14 +232,11 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         )
     top = resolved(path)
     seen = Walk(unreadable=[])
-    known = [
-        Root(source, place)
-        for place in (top, top / ASSOCIATE)  # it lives in Claude Code's home
-        for source in sources.values()
-        if only in (None, source.name)
-        and (place == top or source.name == "associate")
-        and source.recognises(_Listing(place, source, seen))
-    ]
+    knowing = _knowing(top, sources, seen)
+    roots = [Root(source, top, _without(source, knowing)) for source in knowing]
+    below = {name: source for name, source in sources.items() if name == "associate"}
+    roots += [Root(source, top / ASSOCIATE) for source in _knowing(top / ASSOCIATE, below, seen)]
+    known = [root for root in roots if only in (None, root.source.name)]
     if seen.unreadable and not known:
         unread, reason = seen.unreadable[0]
         raise UnreadableError(path, Path(unread), reason)
@@ -229,28 +249,16 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     return known
 
 
-class _Listing:
-    """The relative paths of entries in the directories that a source wants, breadth first."""
+def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:
+    """Return a directory as the root of a source, whatever it looks like now."""
+    return Root(source, path, _without(source, _knowing(path, sources, Walk())))
 
-    def __init__(self, path: Path, source: Source, seen: Walk) -> None:
-        self._path = path
-        self._source = source
-        self._seen = seen
 
-    def __iter__(self) -> Iterator[str]:
-        pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
-        for parts, directory in pending:
-            for entry in scanning.entries(directory, self._seen):
-                names = (*parts, stored_name(entry.name))
-                yield "/".join(names)
-                if self._source.descends(names) and scanning.kind(entry, self._seen) == DIRECTORY:
-                    pending.append((names, entry.path))
+def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> list[Source]:
+    """Return the sources that know a directory as theirs."""
+    every = sources.values()
+    return [source for source in every if source.recognises(Listing(place, source, every, seen))]
 
-    def content(self, path: str) -> bytes:
-        """Return what the file holds, nothing if it cannot be read or is no file of a list."""
-        try:
-            descriptor = open_regular(str(self._path.joinpath(*original_parts(path))))
-        except OSError:
-            return b""
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(_MAX_LIST)
+
+def _without(source: Source, sources: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(other for other in sources if other is not source)

@@ -596,6 +596,14 @@ class Source(Protocol):
         """
         ...
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Does this file or directory hold secrets, and nothing of which we want more than that?
+
+        In a home of ours nobody opens it then, for whatever source; and of a directory of which
+        it is not yet known whose it is, nobody opens what any source withholds.
+        """
+        ...
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Can a file of ours lie below the directory `parts` (relative to the root)?"""
         ...

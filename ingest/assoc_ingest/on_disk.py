@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from . import display
-from .discover import Found, Root, walk
+from .discover import Found, Root, root_at, walk
 from .forgotten import Forgotten, load
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, KnownFile
 from .presence import hindrance, is_directory
@@ -68,7 +68,8 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
         path = original_root(place)
         if is_directory(path):
             known = {file.path: file for file in known_files(connection, source_id)}
-            _compare_root(Root(SOURCES[kind], path), known, forgotten, broken, seen, advance)
+            root = root_at(SOURCES[kind], path, SOURCES)
+            _compare_root(root, known, forgotten, broken, seen, advance)
         elif hindrance(path) is None:
             seen.missing_roots.append(place)
         else:

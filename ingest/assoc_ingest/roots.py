@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .discover import ASSOCIATE, Root, default_roots, recognised
+from .discover import ASSOCIATE, Root, default_roots, recognised, root_at
 from .errors import NotFoundError, UnreadableError, UsageError
 from .outcome import Report
 from .presence import hindrance, is_directory, obstacle, resolved
@@ -90,8 +90,8 @@ def _known(connection: sqlite3.Connection | None, only: str | None, report: Repo
     unread: list[tuple[Path, str]] = []
     roots: _Roots = {(root.source.name, root.path): root for root in _shaped(looked, only, unread)}
     for kind, path in remembered:
-        if _is_here(path, report) and kind in SOURCES:
-            roots.setdefault((kind, path), Root(SOURCES[kind], path))
+        if _is_here(path, report) and kind in SOURCES and (kind, path) not in roots:
+            roots[kind, path] = root_at(SOURCES[kind], path, SOURCES)
     known = {path for _, path in remembered}
     unread = [(path, why) for path, why in unread if not any(map(path.is_relative_to, known))]
     if not roots and not remembered:

@@ -84,6 +84,10 @@ class Associate:
                 return False  # a home of Claude Code may be large, and this tells enough
         return False
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """No file of ours holds a secret."""
+        return False
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""
         match parts:

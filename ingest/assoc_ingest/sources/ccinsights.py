@@ -84,6 +84,10 @@ class CCInsights:
                     return True
         return False
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """The configuration holds environments of agents."""
+        return len(parts) == 1 and parts[0].casefold() == "config.json"
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""
         match parts:

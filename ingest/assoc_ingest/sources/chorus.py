@@ -8,7 +8,8 @@
 
 **config.json** holds an API key beside what we want of it, so it is read by an allow-list and its
 bytes are never kept: `workspaces[]` with `id`, `name`, `path` and `gitBranch`. Ids of workspaces
-and conversations come from the paths, so nothing depends on it.
+and conversations come from the paths, so nothing depends on it. Other programs have a file of this
+name that must not be opened: only conversations show that the directory is of this one.
 
 **conversations.json** is rewritten on every message, in place: one that is empty or cut off is
 read again later. `sessionId` is the session of Claude Code that does the work; `worktreePath`,
@@ -28,8 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import orjson
-
 from ..model import (
     DOCUMENT,
     LOG,
@@ -43,7 +42,7 @@ from ..model import (
 )
 from .chorus_messages import Messages
 from .claude_paths import folded
-from .fields import mapping, slashed
+from .fields import slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -56,13 +55,16 @@ class Chorus:
     name = "chorus"
 
     def recognises(self, listing: Listing) -> bool:
-        """A home has a list of workspaces, or conversations. Other programs use `.chorus` too."""
+        """A home has conversations. Other programs use `.chorus`, and have a `config.json`, too."""
         for path in listing:
             match path.split("/"):
-                case ["config.json"] if _has_workspaces(listing.content(path)):
-                    return True
-                case ["sessions", _, _, "conversations.json"]:
-                    return True
+                case ["sessions", _, _, name]:
+                    if name == "conversations.json" or name.endswith(_MESSAGES):
+                        return True
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """What lies beside our keys is wanted: the file that has both is read by an allow-list."""
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
@@ -110,13 +112,6 @@ class Chorus:
         for value in reader.document(lines):
             reader.records.extend(read(reader, value))
         return reader.finish()
-
-
-def _has_workspaces(data: bytes) -> bool:
-    try:
-        return isinstance(mapping(orjson.loads(data)).get("workspaces"), list)
-    except orjson.JSONDecodeError:
-        return False
 
 
 # -- lists ---------------------------------------------------------------------------------------

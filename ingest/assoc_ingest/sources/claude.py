@@ -14,7 +14,10 @@ The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `claud
 `<enc>` is the working directory with every character but letters and digits as a hyphen, so it
 cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
 `<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
-is opened: it holds credentials, caches and whole copies of itself.
+is opened: it holds credentials, caches and whole copies of itself. For no other source either is
+opened, in the root, `.credentials.json`, `.claude.json`, `config.json`, `.mcp.json`, `*auth*.json`
+and any settings but `settings.json`, nor what lies in `session-env/`, `shell-snapshots/`, `debug/`,
+`security/`, `telemetry/` and `daemon*`.
 
 The lines of transcripts are described in `claude_transcript`.
 """
@@ -51,6 +54,14 @@ from .jsonl import JSONObject, complete_prefix, pieces
 _uuid = re.compile(uuid)
 _agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
 _agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
+_private_file = re.compile(
+    r"\.credentials.*|\.claude\.json.*|\.mcp\.json|config\.json|.*auth.*\.json"
+    r"|settings(?!\.json$).*\.json.*|settings\.json.+",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
+_private_directory = re.compile(
+    r"session-env|shell-snapshots|debug|security|daemon.*|telemetry", re.IGNORECASE | re.DOTALL
+).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
 _HEAD_LINES = 20
@@ -83,6 +94,12 @@ class Claude:
                     if _uuid.fullmatch(name.removesuffix(".jsonl")) or _agent_file(name):
                         return True
         return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Credentials and settings in the root, and what the program notes for itself."""
+        if _private_directory(parts[0]):
+            return True
+        return len(parts) == 1 and _private_file(parts[0]) is not None
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""

@@ -36,6 +36,10 @@ class Cortex:
         """A home has a transcript of an agent."""
         return any(self.claim(tuple(path.split("/"))) for path in listing)
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """No file of ours holds a secret."""
+        return False
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """An agent's name may have any number of parts."""
         return parts[0] == "transcripts"
