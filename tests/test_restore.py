@@ -475,6 +475,20 @@ def test_no_link_is_followed(database: Path, to: Path, tmp_path: Path) -> None:
     assert files_in(outside) == {}
 
 
+def test_no_link_in_place_of_a_roots_directory_is_followed(
+    home: Path, database: Path, to: Path, tmp_path: Path
+) -> None:
+    write(home.parent / "second", TRANSCRIPT, user("elsewhere", "u1"))
+    sync(database, [home.parent / "second"])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    to.mkdir()
+    (to / "claude-1").symlink_to(outside)
+    statuses = {file.root: file.status for file in everything(database, to)}
+    assert statuses == {str(home): REFUSED, str(home.parent / "second"): WRITTEN}
+    assert files_in(outside) == {}
+
+
 @pytest.mark.parametrize("below", ["", "rescued", "projects/-srv-demo/rescued"])
 def test_nothing_is_written_where_an_agent_writes(
     home: Path, database: Path, below: str, capsys: pytest.CaptureFixture[str]

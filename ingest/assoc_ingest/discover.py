@@ -59,7 +59,9 @@ class Root:
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Is it nothing that anybody may open, because of one of the systems that live here?"""
-        return any(source.withholds(parts) for source in (self.source, *self.beside))
+        if self.source.withholds(parts):
+            return True
+        return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
 
 
 class Place(NamedTuple):

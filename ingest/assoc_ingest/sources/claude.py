@@ -97,9 +97,9 @@ class Claude:
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials and settings in the root, and what the program notes for itself."""
-        if _private_directory(parts[0]):
+        if len(parts) == 1 and _private_file(parts[0]):
             return True
-        return len(parts) == 1 and _private_file(parts[0]) is not None
+        return parts[0] != "projects" and _private_directory(parts[0]) is not None
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""
