@@ -26,6 +26,8 @@ from assoc_ingest import archive
 from assoc_ingest.forgotten import LEFT_OUT
 from assoc_ingest.model import DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.storable import original_parts
+from assoc_ingest.writers import ODD_TIME
 
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]
@@ -306,8 +308,14 @@ def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
     return SOURCES[kind].shape(claim) if claim else None
 
 
+_HAS_ODD_TIME = "select 1 from issues where file_id = ? and reason = ?"
+
+
 def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
-    """Rows and issues cover stretches that never overlap; what is left are objects or blanks."""
+    """Rows and issues cover stretches that never overlap; what is left are objects or blanks.
+
+    That the time of a file is odd is said of no stretch of it.
+    """
     place = file["path"]
     stretches = set()
     tables = {"messages", "tool_calls", "usage", "links", "line_extras", "issues"}
@@ -318,6 +326,8 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
                 f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
             )
         }
+    if connection.execute(_HAS_ODD_TIME, (file["id"], ODD_TIME)).fetchone():
+        stretches.remove((0, 0))
     assert pieces_of(data, stretches, place) == file["line_count"], place
 
 
@@ -370,7 +380,7 @@ def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -
     ).fetchall()
     for row in rows:
         if row["root"] in roots:
-            data = bytearray((Path(row["root"]) / row["path"]).read_bytes())
+            data = bytearray(Path(row["root"], *original_parts(row["path"])).read_bytes())
             for start, length in _left_out(connection, row):
                 data[start : start + length] = b" " * length
             kept = b"".join(archive.read(connection, row["id"]))

@@ -12,8 +12,9 @@ from tests.child import as_nobody
 from tests.dump import check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
 
-from assoc_ingest.discover import Root, Walk, default_roots, recognised, walk
+from assoc_ingest.discover import Root, default_roots, recognised, walk
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.scanning import Walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync import sync
 
@@ -150,8 +151,8 @@ def test_what_cannot_be_read_is_named_and_nothing_is_gone(
         unreadable = as_nobody(lambda: sync(database, [home]).unreadable)
     finally:
         forbidden.chmod(0o700)
-    if place_of == "projects":  # then it has no shape
-        assert "does not look like a home" in unreadable
+    if place_of == "projects":  # then nobody can tell what it is
+        assert f"cannot be read: Permission denied ({forbidden})" in unreadable
     else:
         assert [Path(path) for path, _ in unreadable] == [forbidden]
         assert unreadable[0][1] == "Permission denied"

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.cases import CASES, home_of
 from tests.writing import (
     OTHER,
@@ -32,9 +30,17 @@ from tests.writing import (
 from assoc_ingest import archive
 from assoc_ingest.__main__ import main
 from assoc_ingest.database import open_reader
-from assoc_ingest.discover import original_parts, stored_path
-from assoc_ingest.restore import IDENTICAL, NOT_ARCHIVED, REFUSED, WRITTEN, Restored, restore
+from assoc_ingest.restore import (
+    IDENTICAL,
+    NOT_ARCHIVED,
+    REFUSED,
+    WRITTEN,
+    Restored,
+    is_name,
+    restore,
+)
 from assoc_ingest.selection import select, select_all
+from assoc_ingest.storable import original_parts
 from assoc_ingest.sync import sync
 
 Fresh = Callable[[], Path]
@@ -372,6 +378,92 @@ def test_a_path_that_leads_elsewhere_is_refused(database: Path, to: Path, path: 
     assert len(files_in(to)) == 3
 
 
+HOSTILE_KINDS = (
+    "../../escaped", "{}/escaped", "a/../../escaped", "a/escaped", "a\0escaped", "x" * 300,
+    "..", ".", "", "projects", "claude\nescaped", "a\\escaped",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HOSTILE_KINDS)
+@pytest.mark.parametrize("dry_run", [False, True], ids=["wet", "dry"])
+def test_the_name_of_a_system_leads_nowhere_else(
+    kind: str, dry_run: bool, home: Path, database: Path, tmp_path: Path
+) -> None:
+    """Two homes with the same path get a directory each, which is named after their system."""
+    write(home.parent / "second", TRANSCRIPT, user("elsewhere", "u1"))
+    sync(database, [home.parent / "second"])
+    change(database, "update sources set kind = ? where id = 2", kind.format(tmp_path))
+    to = tmp_path / "above" / "and above" / "rescued"
+    to.parent.mkdir(parents=True)
+    before = set(tmp_path.rglob("*"))
+    done = everything(database, to, dry_run=dry_run)
+    assert len(done) == 5
+    for file in done:
+        assert file.status in (WRITTEN, REFUSED)
+        if file.status == WRITTEN:
+            assert Path(file.target or "").relative_to(to).parts[1:] == Path(file.path).parts
+    assert {path for path in set(tmp_path.rglob("*")) - before if to not in path.parents} <= {to}
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["", ".", "..", "/", "relative", "a\0b", "x" * 5000, "//", "~"],
+    ids=lambda root: root[:9],
+)
+def test_no_root_that_a_database_names_ends_a_restore_as_a_bug(
+    root: str, database: Path, to: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(database, "update sources set root = ?", root)
+    code = main(["restore", "-d", str(database), "--to", str(to), "--all"])
+    words = capsys.readouterr().err
+    assert code == (2 if root in ("/", "//") else 0), words
+    assert "bug" not in words
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63)])
+def test_no_number_of_a_database_leads_elsewhere(
+    number: int, home: Path, database: Path, to: Path
+) -> None:
+    write(home.parent / "second", TRANSCRIPT, user("elsewhere", "u1"))
+    sync(database, [home.parent / "second"])
+    change(database, "update sources set id = ? where id = 2", number)
+    change(database, "update files set source_id = ? where source_id = 2", number)
+    change(database, "update files set mtime_ns = ?", number)
+    assert {file.status for file in everything(database, to)} == {WRITTEN}
+    assert files_in(to / f"claude-{number}") == files_in(home.parent / "second")
+
+
+@pytest.mark.parametrize("column", ["files.path", "sources.kind", "sources.root"])
+def test_text_that_is_not_utf8_is_told_in_one_sentence(
+    column: str, database: Path, to: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, name = column.split(".")
+    change(database, f"update {table} set {name} = cast(x'ff2f61' as text) where id = 1")
+    assert main(["restore", "-d", str(database), "--to", str(to), "--all"]) == 4
+    words = capsys.readouterr().err
+    assert words.count("\n") == 1
+    assert "another program changed it. Name another: --db FILE" in words
+
+
+@pytest.mark.parametrize("is_windows", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_harmless"),
+    [
+        ("a.jsonl", (True, True)), ("a b.md", (True, True)), ("..a", (True, True)),
+        ("C:", (True, False)), ("C:\\Windows", (True, False)), ("..\\..\\x", (True, False)),
+        ("a:stream", (True, False)), ("NUL", (True, False)), ("con.jsonl", (True, False)),
+        ("COM1", (True, False)), ("a.", (True, False)), ("a ", (True, False)),
+        ("...", (True, False)), ("a/b", (False, False)), ("/", (False, False)),
+        ("..", (False, False)), (".", (False, False)), ("", (False, False)),
+        ("a\0", (False, False)), ("a*", (True, False)), ("a\n", (True, False)),
+    ],
+)  # fmt: skip
+def test_what_is_a_name_depends_on_the_system(
+    name: str, is_harmless: tuple[bool, bool], is_windows: bool
+) -> None:
+    assert is_name(name, is_windows=is_windows) == is_harmless[is_windows]
+
+
 def test_no_link_is_followed(database: Path, to: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -380,6 +472,20 @@ def test_no_link_is_followed(database: Path, to: Path, tmp_path: Path) -> None:
     (to / "todos").mkdir()
     (to / f"todos/{SESSION}-agent-{SESSION}.json").symlink_to(outside / "file")
     assert {file.status for file in everything(database, to)} == {REFUSED}
+    assert files_in(outside) == {}
+
+
+def test_no_link_in_place_of_a_roots_directory_is_followed(
+    home: Path, database: Path, to: Path, tmp_path: Path
+) -> None:
+    write(home.parent / "second", TRANSCRIPT, user("elsewhere", "u1"))
+    sync(database, [home.parent / "second"])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    to.mkdir()
+    (to / "claude-1").symlink_to(outside)
+    statuses = {file.root: file.status for file in everything(database, to)}
+    assert statuses == {str(home): REFUSED, str(home.parent / "second"): WRITTEN}
     assert files_in(outside) == {}
 
 
@@ -430,14 +536,6 @@ def test_a_name_that_is_no_text_gets_its_bytes_back(database: Path, home: Path, 
     sync(database, [home])
     everything(database, to)
     assert name in os.listdir(os.fsencode(to / PROJECT))
-
-
-@given(st.lists(st.binary(min_size=1).filter(lambda b: not set(b) & set(b"/\0")), min_size=1))
-def test_a_stored_path_leads_back_to_the_bytes(parts: list[bytes]) -> None:
-    decoded = tuple(map(os.fsdecode, parts))
-    restored = original_parts(stored_path(decoded))
-    assert restored == decoded or b"\\x" in b"/".join(parts)
-    assert stored_path(restored) == stored_path(decoded)
 
 
 # -- the command -----------------------------------------------------------------------------------

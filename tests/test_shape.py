@@ -27,7 +27,11 @@ PURE = {
     "tail": {"model"},
     "sql": {"errors"},
     "archive": {"errors", "model"},
-    "discover": {"errors", "model", "tail"},
+    "storable": set(),
+    "presence": set(),
+    "scanning": set(),
+    "listing": {"model", "presence", "scanning", "storable", "tail"},
+    "discover": {"errors", "listing", "model", "presence", "scanning", "storable"},
     "sources": {"model", "when", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}

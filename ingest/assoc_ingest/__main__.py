@@ -119,6 +119,11 @@ def _known(error: Exception) -> AssocIngestError | None:
         return BusyError("Another process keeps the database busy. Try again when it is done.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
+    if "decode to UTF-8" in str(error):  # of the module, which has no code for it
+        return DatabaseError(
+            f"The database has text that assoc-ingest never writes ({error}): another program "
+            "changed it. Name another: --db FILE"
+        )
     if code in (
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .discover import Place, Root
 from .plan import Places
+from .storable import stored_name
 
 
 def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
@@ -24,7 +25,7 @@ def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
         above = str(root.path)
         for path in changed:
             if path == above or path.startswith(above + os.sep):
-                parts = Path(path).relative_to(root.path).parts
+                parts = tuple(map(stored_name, Path(path).relative_to(root.path).parts))
                 if places := _places(root, parts, path):
                     found.setdefault(root, set()).update(places)
     return found

@@ -18,7 +18,7 @@ from . import answers, model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
-from .writers import CONTEXT, INSERTS, tool_call_row, write_tool_calls
+from .writers import CONTEXT, INSERTS, ODD_TIME, tool_call_row, write_tool_calls
 
 _TABLES = {kind: sql.split()[2] for kind, sql in INSERTS.items() if kind is not model.Message} | {
     model.Task: "tasks"
@@ -233,7 +233,7 @@ class Comparison:
         if kind is model.Issue:
             # Of a document, the others are of a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
-            return f"{is_read} and reason <> '{LEFT_OUT}'"
+            return f"{is_read} and reason not in ('{LEFT_OUT}', '{ODD_TIME}')"
         if kind is model.Task or (kind is model.InboxItem and not self._is_log):
             # They outlive the document; while it is missing nothing is to be compared.
             return "gone_at is null" if self._known.gone_at is None else None

@@ -6,10 +6,10 @@ to see whether it is there.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 
 from . import git
+from .presence import is_directory, is_file
 from .when import now
 
 
@@ -20,8 +20,8 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
         "select id, path, on_disk, is_worktree from projects where path is not null"
     )
     for project_id, path, *before in rows:
-        is_there = path.startswith("/") and os.path.isdir(path)  # noqa: PTH112
-        is_worktree = int(os.path.isfile(f"{path}/.git")) if is_there else None  # noqa: PTH113
+        is_there = path.startswith("/") and is_directory(path)
+        is_worktree = int(is_file(f"{path}/.git")) if is_there else None
         if before != [int(is_there), is_worktree]:
             changes.append((int(is_there), is_worktree, project_id))
     if changes:

@@ -8,23 +8,35 @@ if it is ours, is read where it lies. Of hard links, the first path in byte orde
 from __future__ import annotations
 
 import os
-import re
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import UsageError
+from . import scanning
+from .errors import UnreadableError, UsageError
+from .listing import Listing
 from .model import KnownFile, Source
-from .tail import open_regular
+from .presence import (
+    here,
+    home,
+    is_directory,
+    is_real_directory,
+    is_there,
+    obstacle,
+    resolved,
+)
+from .scanning import DIRECTORY, FILE, LINK, Walk
+from .storable import (
+    original_name,
+    stored_name,
+    stored_number,
+    stored_root,
+    stored_time,
+)
 
 ASSOCIATE = "theassociate"
 """Directory below a home of Claude Code that is a root of its own."""
-
-_escape = re.compile(rb"\\x([89a-f][0-9a-f])")
-
-_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +45,30 @@ class Root:
 
     source: Source
     path: Path
+    beside: tuple[Source, ...] = field(default=(), compare=False)
+    """Other sources that know the directory as theirs."""
+
+    @property
+    def name(self) -> str:
+        """The path as `sources.root` has it."""
+        return stored_root(self.path)
+
+    def location(self, parts: Iterable[str]) -> str:
+        """Return the path of what lies below the root under these stored names."""
+        return str(self.path.joinpath(*map(original_name, parts)))
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Is it nothing that anybody may open, because of one of the systems that live here?"""
+        if self.source.withholds(parts):
+            return True
+        return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
 
 
 class Place(NamedTuple):
-    """A directory below a root whose files are looked at; if it is deep, with all below it."""
+    """A directory below a root whose files are looked at; if it is deep, with all below it.
+
+    `parts` are the names that lead there, as they are stored.
+    """
 
     parts: tuple[str, ...]
     is_deep: bool = True
@@ -48,10 +80,12 @@ WHOLE = (Place(()),)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A regular file below a root, as the directory shows it."""
+    """A regular file below a root, as the directory shows it and SQLite can hold it."""
 
     parts: tuple[str, ...]
+    """The names that lead to it from the root, as they are stored."""
     location: str
+    """Its path, as the system knows it."""
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -60,8 +94,8 @@ class Found:
 
     @property
     def path(self) -> str:
-        """The path relative to the root, as text that SQLite can hold."""
-        return stored_path(self.parts)
+        """The path relative to the root, as `files.path` has it."""
+        return "/".join(self.parts)
 
     def is_as(self, known: KnownFile) -> bool:
         """Does the directory show the file as it was when it was last read?"""
@@ -74,46 +108,6 @@ class Found:
         )
 
 
-@dataclass(slots=True)
-class Walk:
-    """What a walk met beside the files that it yields."""
-
-    symlinks: int = 0
-    hard_links: int = 0
-    linked: int = 0
-    """Files that have several names, here or elsewhere."""
-    unreadable: list[tuple[str, str]] | None = None
-    directories: dict[str, int] | None = None
-    """The directories that were listed, with their inodes."""
-
-
-def stored_path(parts: tuple[str, ...]) -> str:
-    """Join path components; bytes that are not UTF-8 are escaped like `\\xff`."""
-    path = "/".join(parts)
-    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and the inode of what a path leads to, None if it leads to nothing."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def original_parts(path: str) -> tuple[str, ...]:
-    """Return the path components that `stored_path` joined, as the system knows them.
-
-    Escaped bytes become bytes again. A name in which somebody wrote an escape out in letters
-    cannot be told from them, unless the bytes would be UTF-8 after all.
-    """
-    raw = _escape.sub(lambda found: bytes([int(found[1], 16)]), path.encode("utf-8", "replace"))
-    restored = os.fsdecode(raw)
-    is_same = raw.decode("utf-8", "backslashreplace") == path
-    return tuple((restored if is_same else path).split("/"))
-
-
 def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
@@ -122,31 +116,45 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
     """
     identities: set[tuple[int, int]] = set()
     pending: list[tuple[tuple[str, ...], str, bool]] = [
-        (place.parts, str(root.path.joinpath(*place.parts)), place.is_deep)
+        (place.parts, root.location(place.parts), place.is_deep)
         for place in sorted(apart(places), reverse=True)
         if _is_wanted(root, place)
     ]
     while pending:
         parts, directory, is_deep = pending.pop()
         directories = []
-        for entry in _entries(directory, seen):
-            here = (*parts, entry.name)
-            if entry.is_symlink():
+        for entry, names in _permitted(root, parts, directory, identities, seen):
+            kind = scanning.kind(entry, seen)
+            if kind == LINK:
                 seen.symlinks += 1
-            elif entry.is_dir(follow_symlinks=False):
-                if is_deep and root.source.descends(here):
-                    directories.append((here, entry.path, True))
-            elif entry.is_file(follow_symlinks=False):
-                found = _found(here, entry, seen)
-                if found is None:
+            elif kind == DIRECTORY:
+                if is_deep and root.source.descends(names):
+                    directories.append((names, entry.path, True))
+            elif kind == FILE:
+                status = scanning.status(entry, seen)
+                if status is None or scanning.is_second_name(status, identities, seen):
                     continue
-                identity = (found.device, found.inode)
-                if identity in identities:
-                    seen.hard_links += 1
-                    continue
-                identities.add(identity)
-                yield found
+                yield _found(names, entry.path, status)
         pending.extend(reversed(directories))
+
+
+def _permitted(
+    root: Root,
+    parts: tuple[str, ...],
+    directory: str,
+    identities: set[tuple[int, int]],
+    seen: Walk,
+) -> list[tuple[os.DirEntry[str], tuple[str, ...]]]:
+    """Return the entries of a directory but those that nobody may open, under no name of theirs."""
+    named = [
+        (entry, (*parts, stored_name(entry.name))) for entry in scanning.entries(directory, seen)
+    ]
+    permitted = [(entry, names) for entry, names in named if not root.withholds(names)]
+    if len(permitted) < len(named):
+        for entry, names in named:
+            if root.withholds(names) and (status := scanning.status(entry, Walk())) is not None:
+                scanning.is_second_name(status, identities, Walk())
+    return permitted
 
 
 def apart(places: Collection[Place]) -> set[Place]:
@@ -162,57 +170,24 @@ def apart(places: Collection[Place]) -> set[Place]:
 
 def _is_wanted(root: Root, place: Place) -> bool:
     """Would a walk of the whole root come to this place?"""
-    path = root.path
-    for length, name in enumerate(place.parts, 1):
-        path /= name
-        if not root.source.descends(place.parts[:length]) or not _is_directory(path):
+    for length in range(1, len(place.parts) + 1):
+        parts = place.parts[:length]
+        if root.withholds(parts) or not root.source.descends(parts):
+            return False
+        if not is_real_directory(root.location(parts)):
             return False
     return True
 
 
-def _is_directory(path: Path) -> bool:
-    try:
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def _entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
-    try:
-        if seen.directories is not None:
-            seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
-        with os.scandir(directory) as entries:
-            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    except FileNotFoundError:
-        if seen.directories is not None:
-            seen.directories.pop(directory, None)
-        return []  # it vanished since its parent was listed
-    except OSError as error:
-        if seen.directories is not None:
-            seen.directories.pop(directory, None)
-        if seen.unreadable is not None:
-            seen.unreadable.append((directory, error.strerror or str(error)))
-        return []
-
-
-def _found(parts: tuple[str, ...], entry: os.DirEntry[str], seen: Walk) -> Found | None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if seen.unreadable is not None:
-            seen.unreadable.append((entry.path, error.strerror or str(error)))
-        return None
-    seen.linked += status.st_nlink > 1
+def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Found:
     return Found(
         parts,
-        entry.path,
+        location,
         status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_ino,
-        status.st_dev,
+        stored_time(status.st_mtime_ns),
+        stored_time(status.st_ctime_ns),
+        stored_number(status.st_ino),
+        stored_number(status.st_dev),
     )
 
 
@@ -224,35 +199,49 @@ def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> li
     current directory, and every directory in `projects`.
     """
     configured = environment.get("CLAUDE_CONFIG_DIR", "")
-    named = [Path(part.strip()).expanduser() for part in configured.split(",") if part.strip()]
-    home = Path.home()
-    claude = named or [home / ".claude", home / ".config" / "claude"]
-    associate = [root / ASSOCIATE for root in (*claude, home / ".claude")]
-    places = [Path.cwd(), *(Path(project) for project in projects)]
+    named = [_expanded(part.strip()) for part in configured.split(",") if part.strip()]
+    homes = [place] if (place := home()) is not None else []
+    claude = named or [place / name for place in homes for name in (".claude", ".config/claude")]
+    below = [*claude, *(place / ".claude" for place in homes)]
+    associate = [root / ASSOCIATE for root in below]
+    chats = [place / ".ccinsights" for place in homes]
+    places = [*filter(None, [here()]), *(Path(project) for project in projects)]
     local = [place / name for place in places for name in (".chorus", ".cortex")]
-    return list(dict.fromkeys([*claude, *associate, home / ".ccinsights", *local]))
+    return list(dict.fromkeys([*claude, *associate, *chats, *local]))
+
+
+def _expanded(name: str) -> Path:
+    """Return a directory with `~` replaced; the home of nobody stays as it is, and is not there."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
     """Return `path` as a root of the sources that know its shape.
 
-    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape.
+    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape, and
+    UnreadableError if nobody can tell.
     """
-    if not path.exists():
+    if (found := obstacle(path)) is not None:
+        raise UnreadableError(path, *found)
+    if not is_there(path):
         raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
-    if not path.is_dir():
+    if not is_directory(path):
         raise UsageError(
             f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
         )
-    resolved = path.resolve()
-    known = [
-        Root(source, place)
-        for place in (resolved, resolved / ASSOCIATE)  # it lives in Claude Code's home
-        for source in sources.values()
-        if only in (None, source.name)
-        and (place == resolved or source.name == "associate")
-        and source.recognises(_Listing(place, source))
-    ]
+    top = resolved(path)
+    seen = Walk(unreadable=[])
+    knowing = _knowing(top, sources, seen)
+    roots = [Root(source, top, _without(source, knowing)) for source in knowing]
+    below = {name: source for name, source in sources.items() if name == "associate"}
+    roots += [Root(source, top / ASSOCIATE) for source in _knowing(top / ASSOCIATE, below, seen)]
+    known = [root for root in roots if only in (None, root.source.name)]
+    if seen.unreadable and not known:
+        unread, reason = seen.unreadable[0]
+        raise UnreadableError(path, Path(unread), reason)
     if not known:
         kinds = only or ", ".join(sources)
         raise UsageError(
@@ -262,28 +251,16 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     return known
 
 
-class _Listing:
-    """The relative paths of entries in the directories that a source wants, breadth first."""
+def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:
+    """Return a directory as the root of a source, whatever it looks like now."""
+    return Root(source, path, _without(source, _knowing(path, sources, Walk())))
 
-    def __init__(self, path: Path, source: Source) -> None:
-        self._path = path
-        self._source = source
 
-    def __iter__(self) -> Iterator[str]:
-        ignored = Walk()
-        pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
-        for parts, directory in pending:
-            for entry in _entries(directory, ignored):
-                here = (*parts, entry.name)
-                yield stored_path(here)
-                if entry.is_dir(follow_symlinks=False) and self._source.descends(here):
-                    pending.append((here, entry.path))
+def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> list[Source]:
+    """Return the sources that know a directory as theirs."""
+    every = sources.values()
+    return [source for source in every if source.recognises(Listing(place, source, every, seen))]
 
-    def content(self, path: str) -> bytes:
-        """Return what the file holds, nothing if it cannot be read or is no file of a list."""
-        try:
-            descriptor = open_regular(str(self._path / path))
-        except OSError:
-            return b""
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(_MAX_LIST)
+
+def _without(source: Source, sources: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(other for other in sources if other is not source)

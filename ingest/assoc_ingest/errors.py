@@ -8,6 +8,8 @@ to do next. `exit_code` is the status of the process:
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class AssocIngestError(Exception):
     """Base of all errors that end a command with one clear sentence and no traceback."""
@@ -25,6 +27,18 @@ class UsageError(AssocIngestError):
     """An argument cannot be used: a path of no known shape, an ambiguous prefix."""
 
     exit_code = 2
+
+
+class UnreadableError(UsageError):
+    """A directory that should be a home cannot be read: its rights, or its disk."""
+
+    def __init__(self, path: Path, place: Path, reason: str) -> None:
+        where = "" if place == path else f" ({place})"
+        super().__init__(
+            f"{path} cannot be read: {reason}{where}. Make it readable, or name another directory."
+        )
+        self.place = place
+        self.reason = reason
 
 
 class BusyError(AssocIngestError):

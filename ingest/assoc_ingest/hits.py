@@ -7,12 +7,12 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 from . import display, marks
 from .marks import CLOSE, OPEN
 from .named import short_key
 from .output import write
+from .presence import home
 from .search import Hit
 from .terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
 
@@ -107,5 +107,7 @@ def who_of(hit: Hit) -> str:
 
 
 def _below_home(path: str) -> str:
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
+    above = home()
+    if above is None or not path.startswith(f"{above}/"):
+        return path
+    return f"~{path[len(str(above)) :]}"

@@ -666,7 +666,11 @@ class Listing(Protocol):
 
 
 class Source(Protocol):
-    """One on-disk format. Pure: no I/O, SQL, clock, logging or globals."""
+    """One on-disk format. Pure: no I/O, SQL, clock, logging or globals.
+
+    `parts` are the names that lead to a file or a directory from the root, as they are stored:
+    no two files have the same, and what is made of them can be stored, too.
+    """
 
     name: str
 
@@ -674,6 +678,14 @@ class Source(Protocol):
         """Is a directory with these entries a root of this source?
 
         The listing reads the disk as it goes: stop at the first entry that decides.
+        """
+        ...
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Does this file or directory hold secrets, and nothing of which we want more than that?
+
+        In a home of ours nobody opens it then, for whatever source; and of a directory of which
+        it is not yet known whose it is, nobody opens what any source withholds.
         """
         ...
 

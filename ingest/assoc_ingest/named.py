@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from itertools import takewhile
-from pathlib import Path
 
 from . import sql
 from .errors import NotFoundError, UsageError
+from .presence import here
 from .terminal import cut, one_line
 from .terms import bindable
 
@@ -41,7 +41,10 @@ def short_key(connection: sqlite3.Connection, key: str) -> str:
 def find_project(connection: sqlite3.Connection, project: str) -> str:
     """Return the text that names `project` in a query; `.` is the current directory."""
     if project == ".":
-        project = Path.cwd().as_posix()
+        directory = here()
+        if directory is None:
+            raise UsageError("The current directory was removed. Name a project: --project NAME")
+        project = directory.as_posix()
     project = bindable(project.replace(os.sep, "/").rstrip("/")) or project
     found = sql.ask(connection, "projects_by_name", project=project)
     if found.fetchone() is None:

@@ -10,17 +10,19 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from . import display
-from .discover import Found, Root, Walk, walk
+from .discover import Found, Root, root_at, walk
 from .forgotten import load
 from .model import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
+from .presence import hindrance, is_directory
 from .reading import is_odd
 from .replay import claim_of
 from .returned import Originals
+from .scanning import Walk
 from .sources import SOURCES
 from .steps import Work
+from .storable import original_root
 from .store import known_files
 from .tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
 from .verdict import SYNC, SYNC_FULL, Finding
@@ -65,12 +67,15 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
     for source_id, kind, place in roots:
         if kind not in SOURCES:
             continue
-        path = Path(place)
-        if path.is_dir():
+        path = original_root(place)
+        if is_directory(path):
             known = {file.path: file for file in known_files(connection, source_id)}
-            _compare_root(Root(SOURCES[kind], path), known, is_forgotten, broken, seen, advance)
-        else:
+            root = root_at(SOURCES[kind], path, SOURCES)
+            _compare_root(root, known, is_forgotten, broken, seen, advance)
+        elif hindrance(path) is None:
             seen.missing_roots.append(place)
+        else:
+            seen.unreadable.append(place)
     return seen
 
 
@@ -94,10 +99,9 @@ def _compare_root(
         else:
             _compare_file(root, found, file, seen, is_broken=file.id in broken)
             advance(min(found.size, file.size))
-    hidden = [f"{place}/" for place, _ in listing.unreadable or ()]
     for file in known.values():
-        place = f"{root.path}/{file.path}"
-        if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
+        place = root.location(file.path.split("/"))
+        if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable or ()]
 
@@ -108,7 +112,7 @@ def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim]
     originals = Originals(forgotten.stones)
 
     def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
-        if forgotten.covers(str(root.path), found.path, claim):
+        if forgotten.covers(root.name, found.path, claim):
             return True
         return originals.of(Work(root, 0, found, claim, None)) is not None
 
@@ -147,7 +151,7 @@ def _compare_file(
         os.close(descriptor)
     seen.compared += 1
     if problem is not None:
-        seen.findings.append(Finding("file", problem, SYNC_FULL, str(root.path), found.path))
+        seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, found.path))
     elif not found.is_as(known):
         seen.changed.append(found.location)
 

@@ -20,7 +20,6 @@ from .discover import (
     WHOLE,
     Place,
     Root,
-    Walk,
     apart,
     walk,
 )
@@ -29,6 +28,7 @@ from .forgotten import load as load_forgotten
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .returned import Home, Returned, sort_out
+from .scanning import Walk
 from .steps import Work
 from .store import KEYED_KINDS, known_files
 from .tail import open_regular, resume
@@ -75,7 +75,7 @@ def make_plan(
     ids = source_ids(connection)
     linked = 0
     for root in plan.roots:
-        source_id = ids.get((root.source.name, str(root.path)))
+        source_id = ids.get((root.source.name, root.name))
         limits = WHOLE if places is None else apart(places[root])
         known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
@@ -140,8 +140,7 @@ def _plan_root(
     full: bool,
     places: Collection[Place],
 ) -> Walk:
-    seen = Walk(unreadable=report.unreadable, directories=plan.directories)
-    first_unreadable = len(report.unreadable)
+    seen = Walk(unreadable=[], directories=plan.directories)
     is_bare = True
     for found in walk(root, seen, places):
         is_bare = False
@@ -153,20 +152,19 @@ def _plan_root(
         claim = root.source.claim(found.parts)
         if claim is None:
             continue
-        if plan.forgotten.covers(str(root.path), path, claim):
-            plan.homes.update((str(root.path), key) for key in owners(claim, found.parts))
+        if plan.forgotten.covers(root.name, path, claim):
+            plan.homes.update((root.name, key) for key in owners(claim, found.parts))
             continue
         report.files_seen += 1
-        forgotten = plan.forgotten.keys_in(str(root.path))
+        forgotten = plan.forgotten.keys_in(root.name)
         plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
+    report.unreadable += seen.unreadable or ()
     if is_bare and places == WHOLE and known and _is_empty(root):
-        report.missing_roots.append(str(root.path))
+        report.missing_roots.append(root.name)
         return seen
-    hidden = [f"{place}/" for place, _ in report.unreadable[first_unreadable:]]
     for file in known.values():
-        place = f"{root.path}/{file.path}"
-        if file.gone_at is None and not any(place.startswith(prefix) for prefix in hidden):
+        if file.gone_at is None and not seen.hides(root.location(file.path.split("/"))):
             plan.gone.append((root, file))
     return seen
 

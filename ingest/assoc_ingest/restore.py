@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 import stat
 import zlib
@@ -21,12 +22,14 @@ from pathlib import Path
 from secrets import token_hex
 
 from . import archive
-from .discover import default_roots, identity, original_parts
+from .discover import default_roots
 from .errors import ArchiveError, UsageError
 from .model import LOG, PRIVATE, UNREAD
+from .presence import identity, is_directory, is_there, resolved
 from .replay import claim_of
 from .selection import Selected
 from .sources import SOURCES
+from .storable import original_parts, original_root, original_time
 from .tail import CHUNK, open_regular
 
 WRITTEN = "written"
@@ -35,6 +38,11 @@ REFUSED = "refused"
 NOT_ARCHIVED = "not archived"
 
 _TEMPORARY = ".assoc-ingest-"
+_no_name_on_windows = re.compile(
+    r'.*[\x00-\x1f<>:"/\\|?*].*|.*[. ]'
+    r"|(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\xb9\xb2\xb3]) *(?:\..*)?",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
 _OF_THE_DISK = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)  # no file after it would do
 
 
@@ -81,7 +89,7 @@ def restore(
                 yield Restored(file.known.path, file.root, None, NOT_ARCHIVED, missing, 0)
                 continue
             prefix = (f"{file.kind}-{file.source_id}",) if collide else ()
-            parts = (*prefix, *_harmless(file.known.path))
+            parts = _harmless((*prefix, *original_parts(file.known.path)))
             target = place.joinpath(*parts)
             if any(target.is_relative_to(root) for root in roots):
                 raise _RefusedError("an agent writes to that directory")
@@ -100,19 +108,21 @@ def restore(
 
 
 def _known_roots(connection: sqlite3.Connection) -> list[Path]:
-    roots = [Path(root) for (root,) in connection.execute("select root from sources")]
-    return roots + [path.resolve() for path in default_roots(os.environ, ()) if path.is_dir()]
+    roots = [original_root(root) for (root,) in connection.execute("select root from sources")]
+    defaults = default_roots(os.environ, ())
+    return roots + [resolved(path) for path in defaults if is_directory(path)]
 
 
 def _checked(directory: Path, roots: Iterable[Path]) -> Path:
     """Return the directory, links resolved. Raises UsageError if nothing may be written there."""
-    place = directory.resolve()
-    if place.exists() and not place.is_dir():
+    place = resolved(directory)
+    if is_there(place) and not is_directory(place):
         raise UsageError(f"{directory} is a file. Name a directory: --to DIR")
     above = {identity(path) for path in (place, *place.parents)}
     for root in roots:
         # By identity too: the same directory can have two names where case does not count.
-        if place.is_relative_to(root) or (root.exists() and identity(root) in above):
+        known = identity(root)
+        if place.is_relative_to(root) or (known is not None and known in above):
             raise UsageError(
                 f"{directory} lies in {root}, which an agent writes to, and where assoc-ingest"
                 " never writes. Name another directory: --to DIR"
@@ -137,14 +147,21 @@ def _do_collide(selected: Iterable[Selected]) -> bool:
     return len(set(paths)) < len(paths)
 
 
-def _harmless(path: str) -> tuple[str, ...]:
-    """Return the components of a stored path. Raises _RefusedError if one could lead elsewhere."""
-    parts = original_parts(path)
-    for part in parts:
-        is_name = part not in ("", os.curdir, os.pardir) and "\0" not in part
-        if not is_name or Path(part).name != part:
-            raise _RefusedError("its path leads out of the directory")
+def _harmless(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the components of a path. Raises _RefusedError if one could lead elsewhere."""
+    if not all(is_name(part, is_windows=os.name == "nt") for part in parts):
+        raise _RefusedError("its path leads out of the directory")
     return parts
+
+
+def is_name(part: str, *, is_windows: bool) -> bool:
+    """Can a file or a directory be called so, and is it then in the directory where it is put?
+
+    On Windows a name may also lead to another drive, to a device, or to a part of another file.
+    """
+    if part in ("", ".", "..") or "/" in part or "\0" in part:
+        return False
+    return not is_windows or _no_name_on_windows(part) is None
 
 
 # -- one file ------------------------------------------------------------------------------------
@@ -191,6 +208,8 @@ def _restore_file(
     """Write one file, or find it there already; return the status."""
     parent = _parent(place, parts[:-1], dry_run=dry_run)
     target = place.joinpath(*parts)
+    if not resolved(parent).is_relative_to(place):
+        raise _RefusedError("its path leads out of the directory")
     if os.path.lexists(target):
         if not _is_identical(connection, file, target):
             raise _RefusedError("something else is there")
@@ -263,8 +282,9 @@ def _fill(path: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
         flags |= getattr(os, name, 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.writelines(pieces)
-    if mtime_ns:
-        os.utime(path, ns=(mtime_ns, mtime_ns))
+    if (time := original_time(mtime_ns)) is not None:
+        with suppress(OSError, OverflowError):  # a time that this system or its disk cannot set
+            os.utime(path, ns=(time, time))
 
 
 def _copy(source: Path, target: Path, mtime_ns: int) -> None:

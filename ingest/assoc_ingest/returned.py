@@ -175,7 +175,7 @@ def sort_out(
             returned.copies[item.known.id] = original
     by_root: dict[str, list[Work]] = {}
     for item in work:
-        by_root.setdefault(str(item.root.path), []).append(item)
+        by_root.setdefault(item.root.name, []).append(item)
     for root, items in by_root.items():
         if not _was_read(connection, root):
             keys = {key for place, key in homes if place == root}
@@ -184,9 +184,9 @@ def sort_out(
         return kept, returned
     forgotten = Forgotten.of([*forgotten.stones, *returned.stones])
     return [
-        replace(item, forgotten=forgotten.keys_in(str(item.root.path)))
+        replace(item, forgotten=forgotten.keys_in(item.root.name))
         for item in kept
-        if not forgotten.covers(str(item.root.path), item.found.path, item.claim)
+        if not forgotten.covers(item.root.name, item.found.path, item.claim)
     ], returned
 
 
@@ -195,7 +195,7 @@ def _learned(item: Work, original: Stone) -> Iterator[Stone]:
 
     A document at another path is looked at anew whenever it changes: it may become another one.
     """
-    root = str(item.root.path)
+    root = item.root.name
     if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
         yield Stone(original.session_key, item.found.path, root)
     if key := key_in_root(original, item.claim):

@@ -1,22 +1,50 @@
-"""Which roots there are: those that the user names, or the defaults and all ever named."""
+"""Which roots there are: those that the user names, or the defaults and all ever named.
+
+Roots fail one by one. One that is not there is told, and so is one of which nobody can tell whether
+it is; what was read of them stays as it is, and the others are read.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .discover import ASSOCIATE, Root, default_roots, recognised
-from .errors import NotFoundError, UsageError
+from .discover import ASSOCIATE, Root, default_roots, recognised, root_at
+from .errors import NotFoundError, UnreadableError, UsageError
 from .outcome import Report
+from .presence import hindrance, is_directory, obstacle, resolved
 from .sources import SOURCES
+from .storable import original_root, stored_root
+
+Given = Root | Path
+"""What the user names: a root, or a path that could not be read yet, to be tried again."""
+
+_Roots = dict[tuple[str, Path], Root]
+
+
+def given_roots(paths: Sequence[Path], only: str | None) -> list[Given]:
+    """Return what the user means by these paths.
+
+    Raises UsageError for one that is no root, and if none of them can be read.
+    """
+    given: list[Given] = []
+    failure: UnreadableError | None = None
+    for path in paths:
+        try:
+            given += recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            given.append(path)
+            failure = error
+    if failure is not None and not any(isinstance(item, Root) for item in given):
+        raise failure
+    return given
 
 
 def find_roots(
     connection: sqlite3.Connection | None,
-    given: list[Root],
+    given: Sequence[Given],
     only: str | None,
     report: Report,
 ) -> list[Root]:
@@ -24,37 +52,79 @@ def find_roots(
 
     Raises NotFoundError, which says where was looked, if there is none.
     """
-    roots = {}
-    for root in given:
-        if root.path.is_dir():
-            roots[root.source.name, root.path] = root
-        else:  # it was there when the user named it
-            report.missing_roots.append(str(root.path))
-    if not given:
-        looked = default_roots(os.environ, _project_paths(connection))
-        for root in _shaped(looked, only):
-            roots.setdefault((root.source.name, root.path), root)
-        for kind, path in _remembered(connection, only):
-            if not path.is_dir():
-                report.missing_roots.append(str(path))
-            elif kind in SOURCES:
-                roots.setdefault((kind, path), Root(SOURCES[kind], path))
-        if not roots and not report.missing_roots:
-            places = ", ".join(str(path) for path in looked if path.name != ASSOCIATE)
-            raise NotFoundError(
-                f"No home of a coding agent found (looked at {places}). "
-                "Name one: assoc-ingest sync PATH"
-            )
-    report.roots = [str(root.path) for root in roots.values()]
+    roots = _named(given, only, report) if given else _known(connection, only, report)
+    report.roots = [root.name for root in roots.values()]
     return list(roots.values())
 
 
-def root_paths(connection: sqlite3.Connection, given: list[Root], only: str | None) -> list[Path]:
+def root_paths(
+    connection: sqlite3.Connection, given: Sequence[Given], only: str | None
+) -> list[Path]:
     """Return the paths at which `find_roots` looks, whether or not anything is there."""
     if given:
-        return [root.path for root in given]
+        return [item.path if isinstance(item, Root) else item for item in given]
     remembered = [path for _, path in _remembered(connection, only)]
     return [*default_roots(os.environ, _project_paths(connection)), *remembered]
+
+
+def _named(given: Sequence[Given], only: str | None, report: Report) -> _Roots:
+    roots: _Roots = {}
+    for item in given:
+        path = item.path if isinstance(item, Root) else item
+        if not _is_here(path, report):
+            continue
+        try:
+            found = [item] if isinstance(item, Root) else recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            _tell(report, path, error.reason)
+        except UsageError:  # it is another directory than it was
+            report.missing_roots.append(stored_root(path))
+        else:
+            roots.update(((root.source.name, root.path), root) for root in found)
+    return roots
+
+
+def _known(connection: sqlite3.Connection | None, only: str | None, report: Report) -> _Roots:
+    looked = default_roots(os.environ, _project_paths(connection))
+    remembered = list(_remembered(connection, only))
+    unread: list[tuple[Path, str]] = []
+    roots: _Roots = {(root.source.name, root.path): root for root in _shaped(looked, only, unread)}
+    for kind, path in remembered:
+        if _is_here(path, report) and kind in SOURCES and (kind, path) not in roots:
+            roots[kind, path] = root_at(SOURCES[kind], path, SOURCES)
+    known = {path for _, path in remembered}
+    unread = [(path, why) for path, why in unread if not any(map(path.is_relative_to, known))]
+    if not roots and not remembered:
+        raise NotFoundError(_nothing_found(looked, unread))
+    for path, why in unread:
+        _tell(report, path, why)
+    return roots
+
+
+def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
+    places = ", ".join(str(path) for path in looked if path.name != ASSOCIATE)
+    because = "".join(f" Could not read {path}: {why}." for path, why in dict.fromkeys(unread))
+    return (
+        f"No home of a coding agent found (looked at {places}).{because} "
+        "Name one: assoc-ingest sync PATH"
+    )
+
+
+def _is_here(path: Path, report: Report) -> bool:
+    """Is the directory of a root there? If not, the report gets to say so, or why nobody knows."""
+    if is_directory(path):
+        return True
+    why = hindrance(path)
+    if why is None:
+        report.missing_roots.append(stored_root(path))
+    else:
+        _tell(report, path, why)
+    return False
+
+
+def _tell(report: Report, path: Path, why: str) -> None:
+    if (str(path), why) not in report.unreadable:
+        report.unreadable.append((str(path), why))
 
 
 def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
@@ -65,11 +135,19 @@ def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
     return [path for (path,) in rows]
 
 
-def _shaped(paths: list[Path], only: str | None) -> Iterator[Root]:
+def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]]) -> Iterator[Root]:
+    """Yield the roots among places where one may be; `unread` takes what nobody can look at."""
     for path in paths:
-        if path.is_dir():
-            with suppress(UsageError):  # it is there but holds nothing of ours
-                yield from recognised(path, SOURCES, only)
+        if not is_directory(path):
+            if (found := obstacle(path)) is not None:
+                unread.append(found)
+            continue
+        try:
+            yield from recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            unread.append((resolved(error.place), error.reason))
+        except UsageError:
+            pass  # it is there but holds nothing of ours
 
 
 def _remembered(
@@ -79,4 +157,4 @@ def _remembered(
         return
     for kind, root in connection.execute("select kind, root from sources order by id"):
         if only in (None, kind):
-            yield kind, Path(root)
+            yield kind, original_root(root)

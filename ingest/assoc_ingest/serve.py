@@ -29,9 +29,9 @@ from typing import Any
 
 from . import sql
 from .database import open_reader, writing
-from .discover import identity
 from .errors import BusyError, DatabaseError, UsageError
 from .output import say
+from .presence import identity
 from .stopping import INTERRUPTED
 from .web import SEARCH, guard
 

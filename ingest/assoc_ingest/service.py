@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .errors import NotFoundError, UsageError
+from .presence import home
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"
 KINDS = (SYSTEMD, LAUNCHD)
@@ -93,11 +94,15 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
 
 def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
     """Return where the user's services of this kind lie."""
-    if kind == LAUNCHD:
-        return Path.home() / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
     configured = environment.get("XDG_CONFIG_HOME", "")
-    above = Path(configured) if configured.startswith("/") else Path.home() / ".config"
-    return above / "systemd" / "user" / _UNIT
+    if kind == SYSTEMD and configured.startswith("/"):
+        return Path(configured) / "systemd" / "user" / _UNIT
+    above = home()
+    if above is None:
+        raise UsageError("No home directory is known, where a service would lie: set HOME.")
+    if kind == LAUNCHD:
+        return above / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
+    return above / ".config" / "systemd" / "user" / _UNIT
 
 
 def install(kind: str, database: Path, environment: Mapping[str, str], *, force: bool) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from . import display, sql
 from .clock import Clock, of_clock_behind, said
 from .output import write, write_table
+from .presence import unlisted
+from .storable import original_root
 from .terminal import Paint, safe, safe_json
 
 _Row = dict[str, object]
@@ -34,6 +36,8 @@ class Status:
     clock_ahead: str | None
     """The newest time in the database, if it is one that a clock said wrongly."""
     issues: list[_Row]
+    unreadable: list[_Row]
+    """The roots that cannot be read at present, and why."""
     pending: int
     """Conversations and files that are forgotten, but may have left traces in the file."""
 
@@ -45,18 +49,26 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
+    sources = _rows(connection, "status_sources")
     return Status(
         str(database),
         sum(path.stat().st_size for path in beside if path.exists()),
-        _rows(connection, "status_sources"),
+        sources,
         runs[0] if runs else None,
         is_running,
         failed[1:] if is_running else failed,
         clock.behind,
         clock.ahead,
         _rows(connection, "issues_by_reason"),
+        _unreadable(sources),
         _pending(connection),
     )
+
+
+def _unreadable(sources: list[_Row]) -> list[_Row]:
+    roots = dict.fromkeys(str(source["root"]) for source in sources)
+    reasons = ((root, unlisted(original_root(root))) for root in roots)
+    return [{"root": root, "reason": reason} for root, reason in reasons if reason is not None]
 
 
 def _pending(connection: sqlite3.Connection) -> int:
@@ -113,6 +125,8 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
     if status.clock_ahead:
         ahead = said(status.clock_ahead)
         write([paint(f"\nThe clock was ahead when a sync ran at {ahead}.\n", "red")])
+    for row in status.unreadable:
+        write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
     if status.pending:
         remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])

@@ -23,15 +23,25 @@ from typing import Any, TypeVar
 from . import agents, answers, archive, keyed, model
 from .archive import Frame
 from .derive import refresh
-from .discover import Found, Place, stored_path
+from .discover import Found, Place
 from .errors import BusyError
 from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_files
+from .storable import NO_TIME
 from .tail import Prefix
 from .touched import Touched
 from .when import from_milliseconds
-from .writers import CONTEXT, COUNTS, INSERTS, WRITE_CHECKPOINT, tool_call_row, write_tool_calls
+from .writers import (
+    CONTEXT,
+    COUNTS,
+    FORGIVE_ODD_TIME,
+    INSERTS,
+    NOTE_ODD_TIME,
+    WRITE_CHECKPOINT,
+    tool_call_row,
+    write_tool_calls,
+)
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -179,12 +189,13 @@ class Batch:
         if is_document:
             self._forgive(known.id)
             self._touched.files.add(known.id)
+        self._note_times({known.id: found})
         self.connection.execute(
             f"update files set {COUNTS}, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?,"
             " device = ?, mtime = ? where id = ?",
             (
                 found.size, found.mtime_ns, found.ctime_ns, found.inode, found.device,
-                from_milliseconds(found.mtime_ns // 1_000_000), known.id,
+                _modified_at(found), known.id,
             ),
         )  # fmt: skip
 
@@ -398,7 +409,7 @@ class Batch:
                 "update sources set cleanup_period_days = ? where id = ?",
                 (*retention, file.source_id),
             )
-        modified_at = from_milliseconds(file.found.mtime_ns // 1_000_000)
+        modified_at = _modified_at(file.found)
         for kind in (model.Plan, model.Document):
             if rows := by_type.get(kind):
                 by_type[kind] = [
@@ -550,8 +561,17 @@ class Batch:
                 (first, min(first + _INDEXED_AT_ONCE, self._next_id)),
             )
 
+    def _note_times(self, files: Mapping[int, Found]) -> None:
+        """Leave an issue at each of these files whose time is left out, and at no other."""
+        timed = {id_: found for id_, found in files.items() if found.mtime_ns != NO_TIME}
+        odd = {id_ for id_, found in timed.items() if _modified_at(found) is None}
+        self.connection.executemany(FORGIVE_ODD_TIME, ((id_,) for id_ in timed.keys() - odd))
+        noted = self.connection.executemany(NOTE_ODD_TIME, ((id_,) for id_ in sorted(odd)))
+        self.written.issues += max(0, noted.rowcount)
+
     def _write_checkpoints(self) -> None:
         files = self._files.values()
+        self._note_times({file.id: file.found for file in files})
         self.connection.executemany(
             WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
         )
@@ -573,13 +593,18 @@ class Batch:
             "tail_hash": mark.tail_hash if mark else None,
             "prefix_crc": mark.prefix_crc if mark else None,
             "now": self.now,
-            "mtime": from_milliseconds(found.mtime_ns // 1_000_000),
-            # Zero is the time of no file: one that was read in part looks changed to the next sync.
-            "mtime_ns": found.mtime_ns if file.is_read else 0,
+            "mtime": _modified_at(found),
+            # One that was read in part looks changed to the next sync.
+            "mtime_ns": found.mtime_ns if file.is_read else NO_TIME,
             "ctime_ns": found.ctime_ns,
             "inode": found.inode,
             "device": found.device,
         }
+
+
+def _modified_at(found: Found) -> str | None:
+    """Return the time of a file as text, None if it is no time that anybody means."""
+    return from_milliseconds(found.mtime_ns // 1_000_000)
 
 
 def _of(kind: type[_R], by_type: dict[type, list[Any]]) -> list[_R]:
@@ -598,7 +623,7 @@ def known_files(
     """Yield every generation of every path of a source, or of a place in it; the newest last."""
     where, start = "source_id = :source", ""
     if place is not None and place.parts:
-        start = f"{stored_path(place.parts)}/"
+        start = f"{'/'.join(place.parts)}/"
         where += " and path > :start and path < :end"  # '0' is the letter behind '/'
     if place is not None and not place.is_deep:
         where += " and instr(substr(path, length(:start) + 1), '/') = 0"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .place import has_second_name, unfinished
+from .presence import is_there, resolved
 from .verdict import Finding
 
 _SYNCED = re.compile(
@@ -29,7 +30,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def look_around(database: Path) -> Iterator[Finding]:
     """Yield warnings about the place of a database and the SQLite that reads it."""
-    path = database.resolve()
+    path = resolved(database)
     if os.name == "posix":
         yield from _modes(path)
     if has_second_name(path):
@@ -90,13 +91,13 @@ def _modes(database: Path) -> Iterator[Finding]:
 
 def _in_places_that_spread(database: Path) -> Iterator[Finding]:
     for place in database.parents:
-        if (place / ".git").exists():
+        if is_there(place / ".git"):
             yield Finding(
                 "git",
                 f"The database lies in the work tree of {place}: a commit could publish it.",
                 "Move it elsewhere (--db FILE), or name it in .gitignore.",
             )
-        if _SYNCED.match(place.name) or any((place / name).exists() for name in _SYNC_MARKERS):
+        if _SYNCED.match(place.name) or any(is_there(place / name) for name in _SYNC_MARKERS):
             yield Finding(
                 "synced folder",
                 f"The database lies in {place}, which looks like a synced folder: a copy that is"

@@ -24,16 +24,15 @@ from .batches import Batches
 from .building import building
 from .clock import Clock
 from .database import open_reader, writing
-from .discover import Root, recognised
+from .discover import Root
 from .errors import UsageError
 from .outcome import Progress, Report
 from .plan import Places, Plan, make_plan, match_moved
 from .reading import read
 from .rebuild import derive_again, is_due, rebuild_into
 from .returned import note
-from .roots import find_roots
+from .roots import Given, find_roots, given_roots
 from .runs import record_end, record_start
-from .sources import SOURCES
 from .steps import Opened, Part, Step
 from .when import now
 
@@ -77,7 +76,7 @@ def sync(
     if options.git and not git.is_installed():
         raise UsageError("There is no git on this machine to ask. Install it, or leave out --git.")
     report = Report(started_at=now())
-    given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
+    given = given_roots(paths, options.source)
     if options.dry_run:
         _dry_run(database, given, options, report)
     else:
@@ -90,7 +89,7 @@ def sync(
 
 def _build(
     database: Path,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     progress: Progress | None,
@@ -124,7 +123,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _dry_run(database: Path, given: list[Root], options: SyncOptions, report: Report) -> None:
+def _dry_run(database: Path, given: Sequence[Given], options: SyncOptions, report: Report) -> None:
     connection = open_reader(database) if database.exists() else None
     roots = find_roots(connection, given, options.source, report)
     plan = make_plan(connection, roots, report, full=options.full)
@@ -137,7 +136,7 @@ def _dry_run(database: Path, given: list[Root], options: SyncOptions, report: Re
 
 def sync_into(
     connection: sqlite3.Connection,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     progress: Progress | None = None,
@@ -176,7 +175,7 @@ def sync_into(
 
 def _plan(
     connection: sqlite3.Connection,
-    given: list[Root],
+    given: Sequence[Given],
     options: SyncOptions,
     report: Report,
     places: Places | None,
@@ -248,7 +247,7 @@ def _look_around(
     if options.only_news and (report.files_read or report.files_gone):
         connection.executemany(
             "update sources set last_synced_at = ? where kind = ? and root = ?",
-            ((report.started_at, root.source.name, str(root.path)) for root in plan.roots),
+            ((report.started_at, root.source.name, root.name) for root in plan.roots),
         )
 
 
@@ -259,14 +258,14 @@ def _remember(
     seen = report.started_at
     if only_news:
         there = set(connection.execute("select kind, root from sources where gone_at is null"))
-        is_known = all((root.source.name, str(root.path)) in there for root in roots)
+        is_known = all((root.source.name, root.name) in there for root in roots)
         if is_known and not {root for _, root in there} & set(report.missing_roots):
             return
     connection.execute("begin immediate")
     connection.executemany(
         "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"
         " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
-        ((root.source.name, str(root.path), seen) for root in roots),
+        ((root.source.name, root.name, seen) for root in roots),
     )
     connection.executemany(
         "update sources set gone_at = coalesce(gone_at, ?) where root = ?",

@@ -29,13 +29,13 @@ from typing import NamedTuple
 from .changed import places_of
 from .clock import of_clock_behind
 from .database import LOG_LIMIT, writing
-from .discover import Root, identity, recognised
+from .discover import Root
 from .errors import BusyError, NotFoundError
 from .outcome import Progress, Report
 from .place import lock_of, resolved
 from .plan import Places, Plan
-from .roots import root_paths
-from .sources import SOURCES
+from .presence import identity
+from .roots import Given, given_roots, root_paths
 from .sync import SyncOptions, sync_into
 from .wakeups import OpenWatcher, SystemWatcher, Wakeups
 from .when import now
@@ -95,7 +95,7 @@ def watch(
     DatabaseError or sqlite3.Error if the database is not ours, damaged, or cannot be used from the
     beginning; later, what may pass is told and tried again.
     """
-    given = [root for path in paths for root in recognised(path, SOURCES, options.source)]
+    given = given_roots(paths, options.source)
     _Watch(resolved(database), given, options, stop, tell, progress, opened).run()
 
 
@@ -105,7 +105,7 @@ class _Watch:
     def __init__(
         self,
         database: Path,
-        given: list[Root],
+        given: Sequence[Given],
         options: WatchOptions,
         stop: Event,
         tell: Tell,
@@ -239,20 +239,25 @@ class _Watch:
         self._said.difference_update(map(_missing, back))
         if self._is_first or report.files_read or report.files_gone:
             self._written = True
-            self._said.update(f"Could not read {path}: {why}" for path, why in report.unreadable)
-            self._said.update(map(_missing, report.missing_roots))
+            report.unreadable = [pair for pair in report.unreadable if self._is_new(_unread(*pair))]
+            report.missing_roots = [r for r in report.missing_roots if self._is_new(_missing(r))]
             self._tell(report)
             self._is_first, self._progress = False, None
             return
-        for path, reason in report.unreadable:
-            self._say_once(f"Could not read {path}: {reason}")
+        for pair in report.unreadable:
+            self._say_once(_unread(*pair))
         for root in report.missing_roots:
             self._say_once(_missing(root))
 
     def _say_once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
+        if self._is_new(sentence):
             self._tell(sentence)
+
+    def _is_new(self, sentence: str) -> bool:
+        """Is it the first time that this is said?"""
+        is_new = sentence not in self._said
+        self._said.add(sentence)
+        return is_new
 
     # -- pauses ----------------------------------------------------------------------------------
 
@@ -292,6 +297,10 @@ def _lost(before: _Held, now: _Held) -> str:
     if now.database != before.database:
         return "The database was replaced. The watch goes on with the new one."
     return "The lock of the database was removed. It is taken again."
+
+
+def _unread(path: str, reason: str) -> str:
+    return f"Could not read {path}: {reason}"
 
 
 def _missing(root: str) -> str:

@@ -279,6 +279,17 @@ Tasks and inbox items outlive what their document says now: `keyed` keeps them, 
 of an application.
 """
 
+ODD_TIME = "the time of the file lies outside the years 2000 to 2100"
+"""Reason of the issue of a file whose modification time is left out."""
+
+NOTE_ODD_TIME = f"""
+insert into issues (reason, quarantined, file_id, byte_offset, byte_length)
+select '{ODD_TIME}', 0, ?1, 0, 0
+where not exists (select 1 from issues where file_id = ?1 and reason = '{ODD_TIME}')
+"""
+
+FORGIVE_ODD_TIME = f"delete from issues where file_id = ? and reason = '{ODD_TIME}'"
+
 LINE_COUNT = """
     (select coalesce(sum(count), 0) from line_types where file_id = files.id)
     + (select count(*) from issues where file_id = files.id and quarantined = 1)"""

@@ -47,9 +47,10 @@ def listing(
       assoc-ingest list sessions --project shop
       assoc-ingest list tasks --all --json
     """
+    from ..presence import is_directory, resolved
     from ..questions import write_list
 
     connection = reading(database)
-    if cwd is not None and Path(cwd).is_dir():
-        cwd = str(Path(cwd).resolve())
+    if cwd is not None and is_directory(cwd):
+        cwd = str(resolved(cwd))
     write_list(connection, what, form, project=project, cwd=cwd, everything=everything, limit=limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -22,7 +24,39 @@ def default_database() -> Path:
     """Return where the database lies if nobody says otherwise: the platform's data directory."""
     from platformdirs import user_data_path
 
-    return user_data_path("assoc-ingest", appauthor=False) / "assoc.db"
+    from ..errors import UsageError
+
+    try:
+        directory = user_data_path("assoc-ingest", appauthor=False)
+    except RuntimeError:
+        directory = None
+    if directory is None or not directory.is_absolute():  # relative to wherever one happens to be
+        raise UsageError(
+            "Your data directory is not known: set HOME, or say where the database lies: --db FILE"
+        )
+    return directory / "assoc.db"
+
+
+class _DatabaseFile(click.Path):
+    """A file that is there, or could be."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path. That no file can be called so is wrong usage, and no failure later."""
+        super().convert(value, param, ctx)
+        path = Path(value)
+        try:
+            path.absolute().stat()
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+                self.fail(f"{os.strerror(error.errno)}. Name another: --db FILE", param, ctx)
+            if error.filename is None:  # the current directory was removed
+                self.fail(f"There is no directory for {path}. Name another: --db FILE", param, ctx)
+        return path
 
 
 def reading(database: Path) -> sqlite3.Connection:
@@ -40,7 +74,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
         "-d",
         "--db",
         "database",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=_DatabaseFile(path_type=Path, dir_okay=False),
         envvar="ASSOC_INGEST_DB",
         default=default_database,
         callback=_follow_links,

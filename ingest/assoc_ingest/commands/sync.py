@@ -11,7 +11,9 @@ from .progress import progress_in_bytes
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.argument(
+    "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
+)
 @click.option("--source", help="Only roots of this kind: claude, associate, chorus ...")
 @click.option("--full", is_flag=True, help="Compare every byte that was read before.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.argument(
+    "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
+)
 @click.option("--source", help="Only roots of this kind: claude, associate, chorus ...")
 @click.option(
     "--rescan",

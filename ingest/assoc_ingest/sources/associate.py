@@ -61,11 +61,11 @@ from ..model import (
     TaskDependency,
 )
 from .claude_paths import folded
-from .fields import bounded_json, json_text, left_over, mapping, name_text, string
+from .fields import bounded_json, json_text, left_over, mapping, string
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
-_summary = re.compile(r"(.+)-summary-(\d+)\.md").fullmatch
+_summary = re.compile(r"(.+)-summary-(\d+)\.md", re.DOTALL).fullmatch
 _session = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").search
 _NOTE_COLUMNS = ("title", "content", "projectPath", "modified")
 _CHANGE = {"status", "at"}
@@ -88,6 +88,10 @@ class Associate:
                 return True
             if path.count("/") > 1:
                 return False  # a home of Claude Code may be large, and this tells enough
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """No file of ours holds a secret."""
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
@@ -113,7 +117,7 @@ class Associate:
                 kind = "summary"
             case ("notes", name) | ("projects", _, "notes", name) if name.endswith(".json"):
                 kind = "note"
-        return Claim(self.name, kind, parts=tuple(map(name_text, parts))) if kind else None
+        return Claim(self.name, kind, parts=parts) if kind else None
 
     def shape(self, claim: Claim) -> str:
         """Events are appended, everything else is rewritten whole."""

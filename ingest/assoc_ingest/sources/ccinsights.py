@@ -56,7 +56,7 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import left_over, mapping, name_text, slashed
+from .fields import left_over, mapping, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -94,6 +94,10 @@ class CCInsights:
                     return True
         return False
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """The configuration holds environments of agents."""
+        return len(parts) == 1 and parts[0].casefold() == "config.json"
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""
         match parts:
@@ -122,9 +126,9 @@ class CCInsights:
         return Claim(
             self.name,
             kind,
-            session_key=name_text(chat) if chat else None,
-            project_key=name_text(project).casefold(),
-            project_directory=name_text(project),
+            session_key=chat or None,
+            project_key=project.casefold(),
+            project_directory=project,
         )
 
     def shape(self, claim: Claim) -> str:

@@ -10,7 +10,8 @@
 bytes are never kept: `workspaces[]` with `id`, `name`, `path`, `gitBranch`, their `agents[]`, and
 the rest that `_WORKSPACE`, `_DEFAULTS` and `_SETTINGS` name. An agent is described by a file, but
 for the general one of each workspace (`isGeneral`). Ids of workspaces, agents and conversations
-come from the paths as well, so nothing depends on this file but names.
+come from the paths as well, so nothing depends on this file but names. Other programs have a file
+of this name that must not be opened: only conversations show that the directory is of this one.
 
 ```json
 {"workspaces":[{"id":"w1","name":"Demo","path":"/srv/demo","isExpanded":true,"gitBranch":"main",
@@ -36,8 +37,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-import orjson
-
 from ..model import (
     DOCUMENT,
     LOG,
@@ -52,7 +51,7 @@ from ..model import (
 )
 from .chorus_messages import Messages
 from .claude_paths import folded
-from .fields import left_over, mapping, name_text, slashed
+from .fields import left_over, mapping, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -75,13 +74,16 @@ class Chorus:
     name = "chorus"
 
     def recognises(self, listing: Listing) -> bool:
-        """A home has a list of workspaces, or conversations. Other programs use `.chorus` too."""
+        """A home has conversations. Other programs use `.chorus`, and have a `config.json`, too."""
         for path in listing:
             match path.split("/"):
-                case ["config.json"] if _has_workspaces(listing.content(path)):
-                    return True
-                case ["sessions", _, _, "conversations.json"]:
-                    return True
+                case ["sessions", _, _, name]:
+                    if name == "conversations.json" or name.endswith(_MESSAGES):
+                        return True
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """What lies beside our keys is wanted: the file that has both is read by an allow-list."""
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
@@ -107,10 +109,10 @@ class Chorus:
         return Claim(
             self.name,
             kind,
-            session_key=name_text(conversation) if conversation else None,
-            project_key=name_text(workspace).casefold(),
-            project_directory=name_text(workspace),
-            named_agent=name_text(agent),
+            session_key=conversation or None,
+            project_key=workspace.casefold(),
+            project_directory=workspace,
+            named_agent=agent,
         )
 
     def shape(self, claim: Claim) -> str:
@@ -134,13 +136,6 @@ class Chorus:
         for value in reader.document(lines):
             reader.records.extend(read(reader, value))
         return reader.finish()
-
-
-def _has_workspaces(data: bytes) -> bool:
-    try:
-        return isinstance(mapping(orjson.loads(data)).get("workspaces"), list)
-    except orjson.JSONDecodeError:
-        return False
 
 
 # -- lists ---------------------------------------------------------------------------------------

@@ -14,7 +14,10 @@ The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `claud
 `<enc>` is the working directory with every character but letters and digits as a hyphen, so it
 cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
 `<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
-is opened: it holds credentials, caches and whole copies of itself.
+is opened: it holds credentials, caches and whole copies of itself. For no other source either is
+opened, in the root, `.credentials.json`, `.claude.json`, `config.json`, `.mcp.json`, `*auth*.json`
+and any settings but `settings.json`, nor what lies in `session-env/`, `shell-snapshots/`, `debug/`,
+`security/`, `telemetry/` and `daemon*`.
 
 The lines of transcripts are described in `claude_transcript`.
 """
@@ -45,13 +48,21 @@ from .claude_paths import in_project, uuid
 from .claude_stores import STORES
 from .claude_tools import BY_META
 from .claude_transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
-from .fields import integer, mapping, name_text, sample, string
+from .fields import integer, mapping, sample, string
 from .jsonl import JSONObject, complete_prefix, pieces
 
 _uuid = re.compile(uuid)
 _ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
 _agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
 _agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
+_private_file = re.compile(
+    r"\.credentials.*|\.claude\.json.*|\.mcp\.json|config\.json|.*auth.*\.json"
+    r"|settings(?!\.json$).*\.json.*|settings\.json.+",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
+_private_directory = re.compile(
+    r"session-env|shell-snapshots|debug|security|daemon.*|telemetry", re.IGNORECASE | re.DOTALL
+).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
 
@@ -84,6 +95,12 @@ class Claude:
                         return True
         return False
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Credentials and settings in the root, and what the program notes for itself."""
+        if len(parts) == 1 and _private_file(parts[0]):
+            return True
+        return parts[0] != "projects" and _private_directory(parts[0]) is not None
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Walk the layout and nothing else."""
         match parts:
@@ -101,7 +118,6 @@ class Claude:
         """Judge a path by its place in the layout."""
         if claude_stores.is_left_alone(parts[-1]):
             return None
-        parts = tuple(map(name_text, parts))
         match parts:
             case ("projects", directory, name) if name.endswith(".jsonl"):
                 return self._in_project(directory, name)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..model import Claim, Document, Issue, Line, LineType, Plan, PlanLine, Record
-from .fields import MAX_TEXT, name_text, sample
+from .fields import MAX_TEXT, sample
 
 UNTITLED = "(untitled)"
 
@@ -41,7 +41,7 @@ def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     (line,) = lines
     text, records = text_of(line)
     text = text[:MAX_TEXT]
-    name = name_text(claim.parts[-1]).removesuffix(".md")
+    name = claim.parts[-1].removesuffix(".md")
     return [*records, Plan(_title(text) or UNTITLED, text, name), *_classified(text)]
 
 
@@ -50,8 +50,8 @@ def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     (line,) = lines
     text, records = text_of(line)
     text = text[:MAX_TEXT]
-    path = name_text("/".join(claim.parts))
-    name = name_text(claim.parts[-1]).removesuffix(".md")
+    path = "/".join(claim.parts)
+    name = claim.parts[-1].removesuffix(".md")
     return [*records, Document("memory", _title(text) or name, text, path)]
 
 

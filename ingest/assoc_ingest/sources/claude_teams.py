@@ -41,7 +41,7 @@ import orjson
 
 from ..model import Claim, InboxItem, Line, Record, Team, TeamMember
 from .claude_paths import folded
-from .fields import MAX_TEXT, json_text, left_over, mapping, name_text, string
+from .fields import MAX_TEXT, json_text, left_over, mapping, string
 from .jsonl import JSONObject
 from .reader import Reader
 
@@ -76,7 +76,7 @@ def team(claim: Claim, lines: Iterable[Line]) -> list[Record]:
         lead = reader.text(value, "leadSessionId")
         reader.records.append(
             Team(
-                reader.text(value, "name") or name_text(claim.parts[1]),
+                reader.text(value, "name") or claim.parts[1],
                 reader.text(value, "description"),
                 reader.time(value, "createdAt"),
                 reader.text(value, "leadAgentId"),
@@ -110,7 +110,7 @@ def _member(reader: Reader, value: JSONObject) -> TeamMember:
 def inbox(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read the messages to an agent; equal ones are numbered."""
     reader = Reader(claim)
-    recipient = name_text(claim.parts[-1]).removesuffix(".json")
+    recipient = claim.parts[-1].removesuffix(".json")
     seen: Counter[tuple[str | None, str | None, str]] = Counter()
     for _, value in reader.array(lines):
         said = value.get("text")

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 
 from ..model import LOG, Claim, Line, Listing, Record
 from .chat_reader import ChatReader
-from .fields import name_text
 from .jsonl import JSONObject, complete_prefix
 
 _KINDS = {"user": "prompt", "assistant": "text"}
@@ -37,6 +36,10 @@ class Cortex:
         """A home has a transcript of an agent."""
         return any(self.claim(tuple(path.split("/"))) for path in listing)
 
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """No file of ours holds a secret."""
+        return False
+
     def descends(self, parts: tuple[str, ...]) -> bool:
         """An agent's name may have any number of parts."""
         return parts[0] == "transcripts"
@@ -45,7 +48,7 @@ class Cortex:
         """Judge a path by its place in the layout."""
         match parts:
             case ("transcripts", *agent, "transcript.jsonl") if agent:
-                return Claim(self.name, "transcript", session_key=name_text("/".join(agent)))
+                return Claim(self.name, "transcript", session_key="/".join(agent))
         return None
 
     def shape(self, claim: Claim) -> str:

@@ -42,13 +42,6 @@ _OTHER_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0})
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
 
 
-def name_text(name: str) -> str:
-    """Return a file's name as text that SQLite can hold: other bytes are escaped like `\\xff`."""
-    if name.isascii():
-        return name
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def slashed(path: str) -> str:
     """Return a directory with forward slashes, and none at its end: it may be a key."""
     return path.replace("\\", "/").rstrip("/") or "/"

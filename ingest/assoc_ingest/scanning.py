@@ -1,0 +1,85 @@
+"""What a directory shows: its entries, what each is, and what nobody can look at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+LINK, DIRECTORY, FILE = "link", "directory", "file"
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk met beside the files that it yields."""
+
+    symlinks: int = 0
+    hard_links: int = 0
+    linked: int = 0
+    """Files that have several names, here or elsewhere."""
+    unreadable: list[tuple[str, str]] | None = None
+    directories: dict[str, int] | None = None
+    """The directories that were listed, with their inodes."""
+
+    def note(self, place: str, error: OSError) -> None:
+        """Take in what cannot be read, and why."""
+        if self.unreadable is not None:
+            self.unreadable.append((place, error.strerror or str(error)))
+
+    def hides(self, location: str) -> bool:
+        """Is this place, or one above it, among what cannot be read?"""
+        return any(
+            location == place or location.startswith(f"{place}{os.sep}")
+            for place, _ in self.unreadable or ()
+        )
+
+
+def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
+    """Return what is in a directory, in byte order; nothing if it vanished or cannot be read."""
+    try:
+        if seen.directories is not None:
+            seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
+        with os.scandir(directory) as found:
+            return sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        if seen.directories is not None:
+            seen.directories.pop(directory, None)
+        if not isinstance(error, FileNotFoundError):
+            seen.note(directory, error)
+        return []
+
+
+def kind(entry: os.DirEntry[str], seen: Walk) -> str | None:
+    """Return what an entry is, None for a pipe and its like, and for what nobody can look at."""
+    try:
+        if entry.is_symlink():
+            return LINK
+        if entry.is_dir(follow_symlinks=False):
+            return DIRECTORY
+        return FILE if entry.is_file(follow_symlinks=False) else None
+    except OSError as error:  # where the directory itself does not tell
+        seen.note(entry.path, error)
+        return None
+
+
+def status(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
+    """Return what the system says of a file, None if it vanished or nobody can look at it."""
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        seen.note(entry.path, error)
+        return None
+
+
+def is_second_name(found: os.stat_result, identities: set[tuple[int, int]], seen: Walk) -> bool:
+    """Was the file met under another name? Where files have no numbers, none has several names."""
+    if found.st_nlink <= 1:
+        return False
+    seen.linked += 1
+    identity = (found.st_dev, found.st_ino)
+    if identity in identities:
+        seen.hard_links += 1
+        return True
+    identities.add(identity)
+    return False
