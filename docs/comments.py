@@ -20,7 +20,8 @@ from assoc_ingest import sql
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 _opening = re.compile(r"create (?:table|view) \w+ (?:\(|as)\s*(?:--\s*(.*))?", re.IGNORECASE)
-_comment = re.compile(r"--\s*(.*)|/\*\s*(.*?)\s*\*/")
+_comment = re.compile(r"--\s*(.*)")
+_added = re.compile(r", (\w+) [^,\n]*?/\*\s*(.*?)\s*\*/")
 _shared_column = re.compile(r"^--   (\w+)  +(.+)$", re.MULTILINE)
 _passed_on = re.compile(r"\b(?:(\w+)\.)?(\w+)(?: as (\w+))?\s*(?:,|$)")
 _table_of_view = re.compile(r"\b(?:from|join) (\w+)(?: (?!left|join|where|group|on\b)(\w+))?")
@@ -114,16 +115,16 @@ def _columns(table: str, text: str, tables: dict[str, Table]) -> list[Column]:
 def _own_comments(text: str) -> dict[str, str]:
     """Return the comment of each line by the column that the line defines.
 
-    In a table it is the first word of the line, in a view the last.
+    In a table it is the first word of the line, in a view the last. SQLite puts a column that was
+    added between the last one and its comment.
     """
     is_view = text.lower().startswith("create view")
-    comments = {}
-    for line in text.splitlines()[1:]:
-        for code in re.split(r"(?<=\*/),", line):  # columns that were added stand in one line
-            found = _comment.search(code)
-            words = re.findall(r"\w+", code[: found.start()] if found else code)
-            if found and words:
-                comments[words[-1 if is_view else 0]] = found[1] or found[2]
+    comments = dict(_added.findall(text))
+    for line in _added.sub("", text).splitlines()[1:]:
+        found = _comment.search(line)
+        words = re.findall(r"\w+", line[: found.start()] if found else line)
+        if found and words:
+            comments[words[-1 if is_view else 0]] = found[1]
     return comments
 
 

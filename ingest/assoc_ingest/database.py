@@ -20,7 +20,7 @@ from .errors import BusyError, DamagedError, DatabaseError
 APPLICATION_ID = 0x41534F43  # "ASOC"
 _ID_BYTES = APPLICATION_ID.to_bytes(4)
 
-DERIVATION = 2
+DERIVATION = 3
 """How rows are derived from bytes. Raise it when a parser learns something that rows of files read
 long ago should have too: the next sync derives every table again (`rebuild`)."""
 

@@ -254,7 +254,7 @@ class Summary(NamedTuple):
 class Link(NamedTuple):
     """A pull request, a frame, a worktree or a plan of a session.
 
-    `session_key` names the session where the path of the file does not.
+    `session_key` names the session where the path of the file does not: in a list.
     """
 
     kind: str
@@ -269,7 +269,8 @@ class Link(NamedTuple):
 class SessionEntry(NamedTuple):
     """What a list, a registry or a sidecar states about a session, beside its transcript.
 
-    `kind` is index, registry, job, conversation, chat or meta.
+    `kind` is index, registry, job, conversation or chat; meta, where it stands in a file of the
+    session's own.
     """
 
     session_key: str
@@ -343,7 +344,7 @@ class TaskChange(NamedTuple):
 
 
 class Todo(NamedTuple):
-    """An item of a todo list, by its place in the file."""
+    """An item of a todo list, known by its content, and by its place among equals."""
 
     position: int
     content: str | None
@@ -352,6 +353,7 @@ class Todo(NamedTuple):
     active_form: str | None
     session_key: str | None
     agent_key: str | None
+    ordinal: int = 0
 
 
 class Team(NamedTuple):
@@ -365,7 +367,10 @@ class Team(NamedTuple):
 
 
 class TeamMember(NamedTuple):
-    """A member of a team. `subscriptions` is a JSON array."""
+    """A member of a team, known by its agent_id, else its name, and by its place among equals.
+
+    `subscriptions` is a JSON array.
+    """
 
     name: str | None
     agent_type: str | None
@@ -379,6 +384,7 @@ class TeamMember(NamedTuple):
     plan_mode_required: int | None
     is_active: int | None
     agent_id: str | None
+    ordinal: int = 0
 
 
 class InboxItem(NamedTuple):
@@ -427,7 +433,8 @@ class PlanLine(NamedTuple):
 class Document(NamedTuple):
     """A note, a memory, a session summary or a ticket.
 
-    The store fills `modified_at` from the file's stat where the document states no time.
+    The store fills `modified_at` from the file's stat where the document states no time. A ticket
+    is known by its `ordinal` in its list.
     """
 
     kind: str

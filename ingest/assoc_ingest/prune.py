@@ -1,8 +1,8 @@
 """Removing what an agent deleted, when its user says so: `prune --gone`.
 
 A sync never removes anything because a file did. This does: the rows and the archive of files that
-are gone, and the tasks and messages that vanished from documents which are still there. What is
-left is what a sync from scratch of the remaining files would give.
+are gone, and the tasks, messages and entries of lists that vanished from documents which are still
+there. What is left is what a sync from scratch of the remaining files would give.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .database import open_reader, writing
+from .keyed import CONDITIONS
 from .store import Batch
 from .touched import id_list
 from .when import now
 
 _ALWAYS = "9999"  # what is gone is gone before this
-_KEPT_BY_KEY = ("tasks", "inbox_items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,13 @@ class Removal:
     bytes: int
     tasks: int
     inbox_items: int
+    entries: int
+    """What else lists named: conversations, members, todos and the like."""
 
     @property
     def is_nothing(self) -> bool:
         """Is there nothing to remove?"""
-        return not (self.files or self.tasks or self.inbox_items)
+        return not (self.files or self.tasks or self.inbox_items or self.entries)
 
 
 def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
@@ -98,25 +100,31 @@ def describe(
         for key, title, files, messages, size, is_whole in rows
         if key is not None
     ]
+    counts = {
+        table: connection.execute(
+            f"select count(*) from {table}"
+            f" where gone_at < ? or (file_id in ({ids}) and {is_entry})",
+            (before or _ALWAYS,),
+        ).fetchone()[0]
+        for table, is_entry in CONDITIONS.items()
+    }
+    files, messages, size = (sum(row[place] for row in rows) for place in (2, 3, 4))
     return Removal(
         sessions,
-        *(sum(row[place] for row in rows) for place in (2, 3, 4)),
-        *(
-            connection.execute(
-                f"select count(*) from {table} where gone_at < ? or file_id in ({ids})",
-                (before or _ALWAYS,),
-            ).fetchone()[0]
-            for table in _KEPT_BY_KEY
-        ),
+        files,
+        messages,
+        size,
+        tasks=counts.pop("tasks"),
+        inbox_items=counts.pop("inbox_items"),
+        entries=sum(counts.values()),
     )
 
 
 def _remove(connection: sqlite3.Connection, file_ids: list[int], before: str | None) -> None:
     batch = Batch(connection, now())
     try:
+        batch.remove_entries(before or _ALWAYS)
         batch.remove(file_ids)
-        for table in _KEPT_BY_KEY:
-            connection.execute(f"delete from {table} where gone_at < ?", (before or _ALWAYS,))
         batch.prepare()
         batch.finish()
     except BaseException:

@@ -42,7 +42,8 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive the rows of touched sessions; drop those that nothing speaks of any more.
 
     A session's own transcript says most. What a program's lists state about it (`entries`) fills
-    the gaps: a title, times and totals of a conversation that has no transcript here.
+    the gaps: a title, times and totals of a conversation that has no transcript here. What a list
+    said that does not count, or no longer says, counts where no other of its kind says anything.
     """
     rows = connection.execute(  # one may be left for another
         "select distinct s.project_id from touched_sessions t cross join sessions s on s.id = t.id"
@@ -56,13 +57,15 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     )
     connection.execute("drop table if exists temp.entries")
     connection.execute(
-        "create temp table entries as select e.*, f.gone_at is not null as is_gone,"
-        " row_number() over ("
-        "  partition by e.session_id order by e.kind, f.gone_at is not null, f.path, e.byte_offset"
-        " ) as place"
-        " from touched_sessions t cross join session_entries e on e.session_id = t.id"
-        " join files f on f.id = e.file_id"
-        " where e.file_id not in (select file_id from stale_lists)"
+        "create temp table entries as select *, row_number() over ("
+        "  partition by session_id order by kind, path, byte_offset) as place"
+        " from (select *, min(is_gone) over (partition by session_id, kind) as are_gone"
+        "  from (select e.*, f.path,"
+        "   coalesce(e.gone_at, f.gone_at) is not null"
+        "   or e.file_id in (select file_id from stale_lists) as is_gone"
+        "   from touched_sessions t cross join session_entries e on e.session_id = t.id"
+        "   join files f on f.id = e.file_id))"
+        " where is_gone = are_gone"
     )
     connection.execute(f"""
         with main as materialized (
@@ -108,7 +111,8 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 {_first_stated("permission_mode")} as permission_mode,
                 {_first_stated("status", "not (i.is_gone and i.kind = 'registry')")} as status,
                 max(is_sidechain) as is_sidechain,
-                max(kind in ('conversation', 'chat')) as is_listed,
+                max(kind in ('conversation', 'chat') and not is_gone) as is_listed,
+                iif(count(*) = count(gone_at), max(gone_at), null) as gone_at,
                 {_first_stated("linked_session_id")} as linked_session_id,
                 max(input_tokens) as input, max(output_tokens) as output,
                 max(cache_read_tokens) as cache_read, max(cache_write_tokens) as cache_write,
@@ -178,7 +182,9 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
                 ) as origin,
                 e.model, e.status, coalesce(e.is_listed, 0) as is_listed, e.linked_session_id,
                 e.input, e.output, e.cache_read, e.cache_write, e.cost,
-                e.context_tokens, e.context_window
+                e.context_tokens, e.context_window,
+                iif(exists (select 1 from files a where a.session_id = m.session_id),
+                    null, e.gone_at) as gone_at
             from main m
             left join transcripts x on x.file_id = m.file_id
             left join stated e on e.session_id = m.session_id
@@ -225,6 +231,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
             permission_mode = x.permission_mode,
             ts_zone = x.ts_zone,
             slug = x.slug,
+            gone_at = x.gone_at,
             linked_session_id = x.linked_session_id,
             forked_from = nullif(x.origin, sessions.id)
         from fact x left join tokens t on t.session_id = x.session_id

@@ -26,7 +26,8 @@ Claude Code that does the work; archiving a chat moves its entry.
 
 **meta.json** is overwritten up to once a second; its counts are running totals, so they become
 what is stated of the session, and no responses. **tickets.json** had another shape in its first
-version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`.
+version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`. `id`
+is a number that no other ticket of the project ever had.
 **tracking.jsonl** names chats by titles that are not unique: its lines are counted, no more.
 
 Times without a zone are local times of the machine that wrote them. That it is this machine is an
@@ -54,7 +55,7 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import mapping, name_text, slashed
+from .fields import integer, mapping, name_text, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -221,6 +222,7 @@ def _meta(reader: Reader, value: JSONObject) -> Iterator[Record]:
 
 def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for place, ticket in enumerate(reader.items(value, "tickets")):
+        number = integer(ticket.get("id"))
         chats = [reader.text(chat, "chatId") for chat in reader.items(ticket, "linkedChats")]
         yield Document(
             "ticket",
@@ -229,7 +231,7 @@ def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
             f"projects/{reader.claim.project_directory}/tickets.json",
             session_key=chats[0] if chats else None,
             modified_at=reader.time(ticket, "updatedAt") or reader.time(ticket, "createdAt"),
-            ordinal=place,
+            ordinal=-1 - place if number is None else number,
         )
 
 

@@ -75,7 +75,12 @@ def team(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 folded(lead) if lead else None,
             )
         )
-        reader.records.extend(_member(reader, item) for item in reader.items(value, "members"))
+        equals: Counter[str | None] = Counter()
+        for item in reader.items(value, "members"):
+            member = _member(reader, item)
+            key = member.agent_id or member.name
+            reader.records.append(member._replace(ordinal=equals[key]))
+            equals[key] += 1
     return reader.finish()
 
 
