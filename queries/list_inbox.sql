@@ -1,6 +1,6 @@
 -- Messages between agents
--- Newest first. Without :all those are left out that repeat one of an inbox, and those that a
--- sync found missing.
+-- Newest first. Without :all those are left out that repeat one of an inbox, and without :gone those
+-- that a sync found missing from theirs.
 select
     i.timestamp,
     i.sender,
@@ -12,12 +12,17 @@ select
     s.title as session,
     p.name as project,
     i.channel,
+    i.gone_at,
     i.text
 from inbox_items i
 left join teams t on t.id = i.team_id
 left join sessions s on s.id = coalesce(i.session_id, t.lead_session_id)
 left join projects p on p.id = s.project_id
-where (coalesce(:all, '') <> '' or (i.copy_of is null and i.gone_at is null))
+where (
+    coalesce(:all, '') <> ''
+    or (i.gone_at is null and i.copy_of is null)
+    or (coalesce(:gone, '') <> '' and i.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

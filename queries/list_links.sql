@@ -1,5 +1,6 @@
 -- Links
--- Pull requests, frames and worktrees of sessions, newest first.
+-- Pull requests, frames and worktrees of sessions, newest first. Without :gone those are left out
+-- that only a list stated, and no longer states.
 select
     i.kind,
     i.url,
@@ -7,11 +8,16 @@ select
     i.timestamp,
     s.title as session,
     p.name as project,
+    i.gone_at,
     s.session_key
 from links i
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
-where true
+where (
+    coalesce(:all, '') <> ''
+    or i.gone_at is null
+    or (coalesce(:gone, '') <> '' and i.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

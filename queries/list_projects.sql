@@ -1,6 +1,7 @@
 -- Projects
 -- Directories in which agents worked, the newest activity first. Without :all those are left out
--- whose directory is not on this machine.
+-- whose directory is not on this machine, and without :gone those that only a list named, and no
+-- longer names.
 select
     p.name,
     p.path,
@@ -10,11 +11,16 @@ select
     o.name as worktree_of,
     p.on_disk,
     r.kind as source,
+    p.gone_at,
     p.key
 from projects p
 join sources r on r.id = p.source_id
 left join projects o on o.id = p.parent_id
-where (coalesce(:all, '') <> '' or coalesce(p.on_disk, 1) = 1)
+where (
+    coalesce(:all, '') <> ''
+    or (p.gone_at is null and coalesce(p.on_disk, 1) = 1)
+    or (coalesce(:gone, '') <> '' and p.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

@@ -1,6 +1,7 @@
 -- Sessions
 -- Conversations, newest first. Without :all those are left out that hold no message, only
--- sidechains, or only side files.
+-- sidechains, or only side files, and without :gone those that only a list named, and no longer
+-- names.
 select
     s.session_key,
     s.title,
@@ -18,12 +19,17 @@ select
     s.kind,
     s.agent_version,
     s.models,
-    s.cwd
+    s.cwd,
+    s.gone_at
 from sessions s
 join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id
 left join agents a on a.id = s.agent_id
-where (coalesce(:all, '') <> '' or (s.kind in ('main', 'background') and s.message_count + s.copied_message_count > 0))
+where (
+    coalesce(:all, '') <> ''
+    or (s.kind in ('main', 'background') and s.message_count + s.copied_message_count > 0)
+    or (coalesce(:gone, '') <> '' and s.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

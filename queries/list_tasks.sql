@@ -1,6 +1,6 @@
 -- Tasks
--- Tasks of agents by list, with what each waits for. Without :all those are left out that the
--- agent has deleted or a sync found missing.
+-- Tasks of agents by list, with what each waits for. Without :all those are left out that the agent
+-- calls deleted, and without :gone those that a sync found missing.
 select
     t.task_key as task,
     t.subject,
@@ -24,7 +24,11 @@ from tasks t
 left join teams e on e.id = t.team_id
 left join sessions s on s.id = coalesce(t.session_id, e.lead_session_id)
 left join projects p on p.id = s.project_id
-where (coalesce(:all, '') <> '' or (t.gone_at is null and coalesce(t.status, '') <> 'deleted'))
+where (
+    coalesce(:all, '') <> ''
+    or (t.gone_at is null and coalesce(t.status, '') <> 'deleted')
+    or (coalesce(:gone, '') <> '' and t.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

@@ -1,11 +1,21 @@
 -- Teams
--- Newest first. Without :all those are left out whose directory is gone. With :cwd those that have
--- a member working in this directory; all, if there is none.
+-- Newest first. Without :gone those are left out whose directory is gone; members are counted that
+-- their team still names. With :cwd those that have a member working in this directory; all, if
+-- there is none.
 select
     t.name,
     t.description,
     t.created_at,
-    (select count(*) from team_members m where m.team_id = t.id) as member_count,
+    (
+        select count(*)
+        from team_members m
+        where m.team_id = t.id and m.gone_at is null
+    ) as member_count,
+    (
+        select count(*)
+        from team_members m
+        where m.team_id = t.id and m.gone_at is not null
+    ) as gone_member_count,
     (
         select count(*)
         from inbox_items i
@@ -18,7 +28,11 @@ select
 from teams t
 left join sessions s on s.id = t.lead_session_id
 left join projects p on p.id = s.project_id
-where (coalesce(:all, '') <> '' or t.gone_at is null)
+where (
+    coalesce(:all, '') <> ''
+    or t.gone_at is null
+    or (coalesce(:gone, '') <> '' and t.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)

@@ -1,23 +1,29 @@
 -- Todo items
--- Items of todo lists, in the order of their list. Without :all those that are done are left out.
+-- Items of todo lists, in the order of their list. Without :all those are left out that are done, and
+-- without :gone those that their list no longer has.
 select
     i.status,
     i.content,
     i.priority,
     s.title as session,
     p.name as project,
+    i.gone_at,
     i.session_key,
     i.agent_key
 from todos i
 join files f on f.id = i.file_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
-where (coalesce(:all, '') <> '' or coalesce(i.status, '') <> 'completed')
+where (
+    coalesce(:all, '') <> ''
+    or (i.gone_at is null and coalesce(i.status, '') <> 'completed')
+    or (coalesce(:gone, '') <> '' and i.gone_at is not null)
+  )
   and (
     coalesce(:project, '') = ''
     or p.key = lower(:project)
     or lower(p.name) = lower(:project)
     or instr(lower(p.path), lower(:project))
   )
-order by s.ended_at desc, f.path, i.position
+order by s.ended_at desc, f.path, i.gone_at is not null, i.position, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -3,6 +3,7 @@
 select 'worktree' as kind, p.name, p.path, p.key, p.id
 from projects p
 where p.parent_id = :project
+  and p.gone_at is null
 union all
 select 'team', t.name, t.description, t.key, t.id
 from sessions s

@@ -1,5 +1,6 @@
 -- Sessions of one project
--- The newest first, :limit of them after the first :offset.
+-- The newest first, :limit of them after the first :offset. Those are left out that only a list
+-- named, and no longer names.
 select
     s.title,
     s.ended_at,
@@ -13,6 +14,7 @@ select
     s.id
 from sessions s
 where s.project_id = :project
+  and s.gone_at is null
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), 50) as integer)
 offset cast(coalesce(nullif(:offset, ''), 0) as integer)

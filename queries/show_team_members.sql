@@ -1,5 +1,5 @@
 -- Members of one team
--- In the order in which they joined.
+-- In the order in which they joined. Those that it no longer names are left out.
 select
     m.name,
     m.agent_type,
@@ -11,4 +11,5 @@ select
     m.id
 from team_members m
 where m.team_id = :team
+  and m.gone_at is null
 order by m.joined_at, m.name, m.id

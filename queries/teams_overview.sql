@@ -1,11 +1,20 @@
 -- Teams at a glance
--- The newest :limit teams, those whose directory is gone too, with their numbers of members and
--- messages.
+-- The newest :limit teams, those whose directory is gone too, with their numbers of members, of those
+-- that they no longer name, and of messages.
 select
     t.name,
     t.created_at,
     t.gone_at,
-    (select count(*) from team_members m where m.team_id = t.id) as members,
+    (
+        select count(*)
+        from team_members m
+        where m.team_id = t.id and m.gone_at is null
+    ) as members,
+    (
+        select count(*)
+        from team_members m
+        where m.team_id = t.id and m.gone_at is not null
+    ) as gone_members,
     (
         select count(*)
         from inbox_items i

@@ -54,19 +54,16 @@ _OF_SYNCS = {
 }
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
-    "sources": {"first_synced_at", "last_synced_at", "gone_at"},
+    "sources": {"first_synced_at", "last_synced_at"},
     "files": {
-        *("first_seen_at", "last_synced_at", "gone_at", "mtime", "mtime_ns", "ctime_ns"),
+        *("first_seen_at", "last_synced_at", "mtime", "mtime_ns", "ctime_ns"),
         *("inode", "device", "generation"),
     },
     "projects": {
         *("is_worktree", "on_disk", "head_branch", "is_dirty"),
         *("git_seen_at", "change_count"),
     },
-    "teams": {"gone_at"},
     "agents": {"gone_at"},
-    "tasks": {"gone_at"},
-    "inbox_items": {"gone_at"},
     "plans": {"modified_at"},
     "documents": {"modified_at"},
 }
@@ -94,7 +91,7 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
     for table in _tables(connection):
         if table in _OF_SYNCS or (tables and table not in tables):
             continue
-        hidden = {"id", *_NOT_COMPARED.get(table, ())}
+        hidden = {"id", "gone_at", *_NOT_COMPARED.get(table, ())}
         references = names.references(table)
         rows = []
         for row in connection.execute(f"select * from {table}"):
@@ -104,9 +101,10 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
                     values[column] = _plain(names.value(references.get(column), row[column]))
             if table == "sources":
                 values["root"] = Path(row["root"]).name
-            elif table == "files":
-                values["generation"] = row["generation"]
+            elif "gone_at" in row.keys():  # noqa: SIM118
                 values["is_gone"] = row["gone_at"] is not None
+            if table == "files":
+                values["generation"] = row["generation"]
                 values["size"] = None if values["is_gone"] else row["size"]
                 values["archived"] = _digest(archive.read(connection, row["id"]))
             rows.append(values)

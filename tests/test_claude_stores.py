@@ -342,16 +342,31 @@ def test_todo_lists_that_say_nothing_are_opened_once(place: Place, opened: list[
     assert opened == []
 
 
-def test_todos_replace_those_before(place: Place) -> None:
+def test_todos_replace_those_before_and_keep_them_as_gone(place: Place) -> None:
     path = f"todos/{SESSION}-agent-{SESSION}.json"
+    todos = "select content, status, position from todos where gone_at is null order by position"
     place.put(path, [{"content": "one"}, {"content": "two"}])
     place.sync()
-    place.put(path, [{"content": "two", "status": "completed"}])
+    place.put(path, [{"content": "two", "status": "completed"}, {"content": "three"}])
     place.sync()
-    assert place.rows("select content, status from todos") == [("two", "completed")]
+    assert place.rows(todos) == [("two", "completed", 0), ("three", None, 1)]
     place.put(path, [])
     place.sync()
-    assert place.rows("select content from todos") == []
+    assert place.rows(todos) == []
+    assert place.rows("select content from todos order by id") == [("one",), ("two",), ("three",)]
+
+
+@pytest.mark.parametrize("name", ["notes", f"{SESSION}", "1-agent-2", f"{SESSION}-agent-"])
+def test_todos_under_any_name_are_read_and_listed_without_a_session(
+    place: Place, name: str
+) -> None:
+    place.put(f"todos/{name}.json", [{"content": "water the beans", "status": "pending"}])
+    place.sync()
+    (listed,) = _listed(place, "todos")
+    assert (listed["content"], listed["session"], listed["session_key"]) == (
+        *("water the beans", None, None),
+    )
+    place.is_as_from_scratch()
 
 
 def test_a_paste_is_put_into_its_prompt_when_it_comes(place: Place) -> None:
@@ -462,7 +477,7 @@ IGNORED = (
     f"tasks/{SESSION}/1.json.tmp.4711.1768900000000",
     f"tasks/{SESSION}/1.json.lock",
     f"todos/{SESSION}-agent-{SESSION}.json.bak",
-    "todos/notes.json",
+    "todos/notes.txt",
     f"{INBOX}.tmp",
     f"{INBOX}.tmp.77.1768900000000.ab12",
     "teams/crew/inboxes/alice.json.lock",

@@ -25,7 +25,8 @@ from tests.writing import assistant, call, in_memory, jsonl, result, user, write
 
 from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.model import LOG
+from assoc_ingest.keyed import ENTRIES, parted
+from assoc_ingest.model import LOG, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync import SyncOptions, sync
 
@@ -96,6 +97,20 @@ def test_the_size_of_the_pieces_does_not_matter(
         sync(database, [home])
     check(database, home)
     assert_same(dump(database), full(home, fresh))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_entries_of_lists_stand_in_documents_only(case: str, place: Path) -> None:
+    """What a log states comes in pieces: none of them says that something else is gone."""
+    home = home_of(case, place)
+    for root in recognised(home, SOURCES):
+        for path in files_of(root.path):
+            claim = root.source.claim(path.relative_to(root.path).parts)
+            if claim is None or root.source.shape(claim) != LOG:
+                continue
+            lines = [Line(0, line) for line in path.read_bytes().split(b"\n")]
+            records = [r for r in root.source.parse(claim, lines) if type(r) in ENTRIES]
+            assert parted(records) == ([], records), path
 
 
 def cuts(data: bytes) -> Iterator[int]:

@@ -201,10 +201,12 @@ def test_the_copy_of_a_list_counts_while_the_list_is_broken(
     assert title("projects.json.bak", "{") == "From the list"
     assert title("projects.json", newer[:40]) == "From the list", "both broken: what was known"
     assert title("projects.json.bak", original) == "From the copy"
-    assert title("projects.json", without) == "hello", "deleted chats may stand in the copy"
-    assert rows(database, chat) == [("hello", 0)]
+    assert title("projects.json", without) == "From the list", "as it was called last"
+    assert rows(database, chat) == [("From the list", 0)], "deleted chats may stand in the copy"
     oracle = fresh()
-    sync(oracle, [home])
+    for text in (newer, without):  # what is gone was there once
+        (home / "projects.json").write_text(text)
+        sync(oracle, [home])
     assert_same(dump(database), dump(oracle))
 
 

@@ -71,6 +71,8 @@ def _fill_stores(rows: Rows, file: int) -> None:
     )  # fmt: skip
     for position, status in enumerate(("pending", "completed")):
         rows.add("todos", content=status, status=status, position=position, file_id=file)
+    rows.add("todos", content="gone", position=0, gone_at=AT, file_id=file)
+    rows.project("gone", gone_at=AT)
     rows.add("plans", title="Plan", text="text", name="p", file_id=file)
     for offset in (0, 1):  # repeats happen
         rows.add("prompts", text="pool", timestamp=AT, **{**place, "byte_offset": offset})
@@ -169,14 +171,15 @@ LISTED = {
     "issues": (1, 1),
     "links": (1, 1),
     "plans": (1, 1),
-    "projects": (1, 1),
+    "projects": (1, 2),
     "prompts": (1, 1),
     "sessions": (1, 1),
     "subagents": (1, 2),
     "tasks": (3, 4),
     "teams": (1, 2),
-    "todos": (1, 2),
+    "todos": (1, 3),
 }
+"""How many rows a list has, and how many with `all`."""
 
 
 def test_a_list_hides_what_is_over_until_it_is_asked_for(connection: sqlite3.Connection) -> None:
@@ -187,6 +190,23 @@ def test_a_list_hides_what_is_over_until_it_is_asked_for(connection: sqlite3.Con
 
     names = [name.removeprefix("list_") for name in NAMES if name.startswith("list_")]
     assert {name: (count(name), count(name, all=1)) for name in names} == LISTED
+
+
+def test_a_list_has_what_is_gone_when_it_is_asked_for(connection: sqlite3.Connection) -> None:
+    found = {
+        name: len(_run(connection, name, gone=1)) - len(_run(connection, name))
+        for name in NAMES
+        if name.startswith("list_") and "gone" in sql.query(name).parameters
+    }
+    assert found == {
+        "list_inbox": 0,
+        "list_links": 0,
+        "list_projects": 1,
+        "list_sessions": 0,
+        "list_tasks": 0,
+        "list_teams": 1,
+        "list_todos": 1,
+    }
 
 
 def test_tasks_are_in_the_order_of_their_numbers(connection: sqlite3.Connection) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from . import answers, model
+from . import answers, keyed, model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
@@ -108,6 +108,9 @@ class Comparison:
         for kind in _TABLES:
             if records := by_type.get(kind):
                 self._filled.add(kind)
+                if kind in keyed.ENTRIES:
+                    entries, others = keyed.parted(records)
+                    records = [*entries, *others]
                 self._insert(kind, records, places)
 
     def finish(self) -> list[Difference]:
@@ -187,14 +190,12 @@ class Comparison:
 
     def _compare_table(self, kind: type, table: str) -> Difference | None:
         columns, condition = self._columns(kind, table), self._condition(kind)
-        if condition is None:
-            return None
         has_offset = "byte_offset" in columns
         order = ", ".join(["byte_offset"] * has_offset + [str(n + 1) for n in range(len(columns))])
         rows, expected = (
             connection.execute(
                 f"select {', '.join(shown)} from {table} o"
-                f" where file_id = ? and {condition} order by {order}",
+                f" where file_id = ? and ({condition}) order by {order}",
                 (self._known.id,),
             )
             for connection, shown in (
@@ -228,23 +229,22 @@ class Comparison:
             del columns["pasted"]
         return columns
 
-    def _condition(self, kind: type) -> str | None:
-        """Return which rows are compared, None if none are."""
+    def _condition(self, kind: type) -> str:
+        """Return which rows are compared."""
         if kind is model.Issue:
             # Of a document, the others are of a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
             return f"{is_read} and reason not in ('{LEFT_OUT}', '{ODD_TIME}')"
-        if kind is model.Task or (kind is model.InboxItem and not self._is_log):
-            # They outlive the document; while it is missing nothing is to be compared.
-            return "gone_at is null" if self._known.gone_at is None else None
+        if kind in keyed.ENTRIES:
+            # What the last version of a list did not name was gone before the list itself was.
+            since = self._known.gone_at
+            return "gone_at is null" + (f" or gone_at = '{since}'" if since is not None else "")
         return "1"
 
 
 _INSERT_TASK = (
     f"insert into tasks (file_id, source_id, {', '.join(model.Task._fields)})"
     f" values (?, 0, {', '.join('?' * len(model.Task._fields))})"
-    " on conflict (source_id, list_key, task_key) do update set "
-    + ", ".join(f"{name} = excluded.{name}" for name in model.Task._fields)
 )
 
 

@@ -129,8 +129,8 @@ def _refresh_teams(connection: sqlite3.Connection) -> None:
         "  where f.team_id is not null))"
     )
     connection.execute(
-        "update teams set gone_at = (select max(f.gone_at) from files f where f.team_id = teams.id"
-        "  having count(*) = count(f.gone_at))"
+        "update teams set gone_at = (select iif(count(*) = count(f.gone_at), max(f.gone_at), null)"
+        "  from files f where f.team_id = teams.id)"
     )
 
 

@@ -1,131 +1,269 @@
-"""Documents whose rows outlive them: tasks and inboxes.
+"""Documents whose rows outlive them: tasks, inboxes, and lists of all kinds.
 
-An agent rewrites these documents whole, and deletes them when it is done; what they said is worth
-keeping. So their rows are found again by key and updated in place, with their ids: one that is no
-longer there gets `gone_at`, one that comes back loses it. Of tasks, every change that a sync sees
-is kept in `task_changes`.
+Agents and applications rewrite these documents whole, and delete them when they are done; what
+they said is worth keeping. So an entry is found again by its key and its row is updated in place,
+with its id: one that is no longer named gets `gone_at`, one that comes back loses it. Only what
+changed is written: an inbox of a thousand messages costs reading it. Of tasks, every change that a
+sync sees is kept in `task_changes`.
+
+What an entry is, is a matter of the record: of messages, those in an inbox; of documents, the
+tickets; of links, those that name their session, which a line of a transcript does not; and what a
+conversation's own file says about it (`meta`) is none. All entries stand in documents that are read
+as one line, so a version of a document has all of its entries.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
 
-from .model import InboxItem, Task
+from . import model
+
+Row = tuple[tuple[object, ...], Any]
+"""An entry as it is to be stored: the ids that its record refers to, and the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """How entries of one type lie in a table."""
+
+    table: str
+    key: Callable[[Any], object]
+    """What an entry is known by within its document."""
+    references: tuple[str, ...] = ()
+    """Columns of ids that the store knows beside the record."""
+    is_entry: Callable[[Any], bool] = lambda record: True
+    condition: str = "1"
+    """The same as SQL: which rows of the table are entries."""
+    shared_key: tuple[str, ...] = ()
+    """Columns that tell an entry from all others, where several documents may state the same."""
+    found: dict[str, str] = field(default_factory=dict)
+    """Columns of keys that may change, and those of the ids that are found by them (`joins`)."""
+
+
+ENTRIES: dict[type, Entries] = {
+    model.Task: Entries(
+        "tasks",
+        attrgetter("list_key", "task_key"),
+        ("source_id",),
+        shared_key=("source_id", "list_key", "task_key"),
+    ),
+    model.InboxItem: Entries(
+        "inbox_items",
+        attrgetter("timestamp", "sender", "text_hash", "ordinal"),
+        ("team_id",),
+        lambda item: bool(item.channel == "inbox"),
+        "channel = 'inbox'",
+    ),
+    model.SessionEntry: Entries(
+        "session_entries",
+        attrgetter("session_key", "kind"),
+        ("session_id", "project_id"),
+        lambda entry: bool(entry.kind != "meta"),
+        "kind <> 'meta'",
+        found={"linked_session_key": "linked_session_id"},
+    ),
+    model.ProjectEntry: Entries("project_entries", attrgetter("key"), ("project_id",)),
+    model.Todo: Entries(
+        "todos",
+        attrgetter("content", "ordinal"),
+        found={"session_key": "session_id", "agent_key": "subagent_id"},
+    ),
+    model.TeamMember: Entries(
+        "team_members",
+        lambda member: (member.agent_id or member.name, member.ordinal),
+        ("team_id",),
+    ),
+    model.Link: Entries(
+        "links",
+        attrgetter("kind", "url", "session_key"),
+        is_entry=lambda link: link.session_key is not None,
+        condition="session_key is not null",
+    ),
+    model.Document: Entries(
+        "documents",
+        attrgetter("ordinal"),
+        ("project_id",),
+        lambda document: bool(document.kind == "ticket"),
+        "kind = 'ticket'",
+        found={"session_key": "session_id"},
+    ),
+}
+"""The types of records that are entries, or may be."""
+
+CONDITIONS = {entries.table: entries.condition for entries in ENTRIES.values()}
+"""The tables that have entries, and which of their rows are some."""
+
+OF_THEIR_PLACE = ("task", "task_snapshot", "inbox", "todos", "team")
+"""Kinds of documents whose path says whose entries they are: one with the same content elsewhere is
+another document."""
 
 _TRACKED = ("subject", "description", "status", "owner", "active_form", "metadata")
 
 
-def apply_tasks(
-    connection: sqlite3.Connection,
-    file_id: int,
-    source_id: int,
-    tasks: Sequence[Task],
-    now: str,
-    *,
-    is_news: bool = True,
-) -> None:
-    """Make the tasks of a document those that it holds now.
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A document as it was read: from the disk at the time `now`, or again from its archive."""
 
-    Without news, the same bytes are only understood otherwise: no task has changed.
+    file_id: int
+    source_id: int
+    now: str
+    is_replayed: bool = False
+    gone_at: str | None = None
+    """Since when the document is missing: what is read again of it stays gone."""
+
+
+def parted(records: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the entries among records of one type, each once, and the records that are none.
+
+    A list may name something twice. Of a session all that is said counts, of a task what is said
+    last, and of anything else what is said first.
     """
-    kept = []
-    for task in tasks:
-        row = connection.execute(
-            f"select id, {', '.join(_TRACKED)} from tasks"
-            " where source_id = ? and list_key = ? and task_key = ?",
-            (source_id, task.list_key, task.task_key),
-        ).fetchone()
-        if row is None:
-            kept.append(_insert_task(connection, file_id, source_id, task))
+    found: dict[object, Any] = {}
+    others = []
+    for record in records:
+        entries = ENTRIES[type(record)]
+        if not entries.is_entry(record):
+            others.append(record)
             continue
-        kept.append(row[0])
-        before = dict(zip(_TRACKED, row[1:], strict=True))
-        after = {field: getattr(task, field) for field in _TRACKED}
-        connection.executemany(
-            "insert into task_changes (task_id, field, old_value, new_value, seen_at)"
-            " values (?, ?, ?, ?, ?)",
-            [
-                (row[0], field, before[field], after[field], now)
-                for field in _TRACKED
-                if is_news and before[field] != after[field]
-            ],
-        )
-        connection.execute(
-            f"update tasks set {', '.join(f'{field} = ?' for field in _TRACKED)},"
-            " file_id = ?, gone_at = null where id = ?",
-            (*after.values(), file_id, row[0]),
-        )
-    _mark_gone(connection, "tasks", file_id, kept, now)
+        key = entries.key(record)
+        found[key] = _merged(found[key], record) if key in found else record
+    return list(found.values()), others
 
 
-def _insert_task(connection: sqlite3.Connection, file_id: int, source_id: int, task: Task) -> int:
-    columns = ("file_id", "source_id", *Task._fields)
-    cursor = connection.execute(
-        f"insert into tasks ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
-        (file_id, source_id, *task),
-    )
-    return int(cursor.lastrowid or 0)
+def _merged(first: Any, second: Any) -> Any:
+    if isinstance(first, model.Task):
+        return second
+    if isinstance(first, model.SessionEntry):
+        return first._replace(**{k: v for k, v in second._asdict().items() if v is not None})
+    return first
 
 
-def apply_inbox(
-    connection: sqlite3.Connection,
-    file_id: int,
-    team_id: int | None,
-    items: Sequence[InboxItem],
-    now: str,
+def apply(
+    connection: sqlite3.Connection, kind: type, version: Version, rows: Sequence[Row]
 ) -> None:
-    """Make the messages of an inbox those that it holds now.
+    """Make the entries of one type of a document those of this version.
 
-    A message has no id: it is known by time, sender and text, and by its place among equals. Only
-    what changed is written: an inbox of a thousand messages costs reading it.
+    Those that it does not name are noted as gone. Only when it is read again from the archive, from
+    the same bytes as before, a row that is not noted as gone is a mistake, and goes.
     """
-    columns = ("gone_at", "team_id", *InboxItem._fields)
-    known = {
-        _key(InboxItem(*row[3:])): row
-        for row in connection.execute(
-            f"select id, {', '.join(columns)}"
-            " from inbox_items where file_id = ? and channel = 'inbox'",
-            (file_id,),
-        )
-    }
-    insert = (
-        f"insert into inbox_items (file_id, {', '.join(columns)})"
-        f" values (?, {', '.join('?' * len(columns))})"
-    )
-    update = f"update inbox_items set {', '.join(f'{name} = ?' for name in columns)} where id = ?"
-    kept = []
-    for item in items:
-        values = (None, team_id, *item)
-        row = known.get(_key(item))
+    entries = ENTRIES[kind]
+    names = ("file_id", "gone_at", *entries.references, *kind._fields)  # type: ignore[attr-defined]
+    known = _known(connection, kind, names, version, rows)
+    added, kept = [], set()
+    for references, record in rows:
+        row = known.get(entries.key(record))
         if row is None:
-            cursor = connection.execute(insert, (file_id, *values))
-            kept.append(int(cursor.lastrowid or 0))
+            added.append((version.file_id, version.gone_at, *references, *record))
             continue
-        kept.append(row[0])
+        id_, file_id, gone_at, *_ = row
+        kept.add(id_)
+        if version.gone_at is not None and file_id != version.file_id:
+            continue  # it is stated elsewhere, too
+        gone_at = version.gone_at and (gone_at or version.gone_at)
+        values = (version.file_id, gone_at, *references, *record)
         if row[1:] != values:
-            connection.execute(update, (*values, row[0]))
-    _mark_gone(connection, "inbox_items", file_id, kept, now)
+            _update(connection, entries, names, row, values)
+            if kind is model.Task and not version.is_replayed:
+                _note_changes(connection, names, row, values, version.now)
+    connection.executemany(
+        f"insert into {entries.table} ({', '.join(names)}) values ({', '.join('?' * len(names))})",
+        added,
+    )
+    missing = [
+        id_
+        for id_, file_id, gone_at, *_ in known.values()
+        if gone_at is None and id_ not in kept and file_id == version.file_id
+    ]
+    if version.is_replayed:
+        connection.executemany(
+            f"delete from {entries.table} where id = ?", [(id_,) for id_ in missing]
+        )
+    else:
+        connection.executemany(
+            f"update {entries.table} set gone_at = ? where id = ?",
+            [(version.now, id_) for id_ in missing],
+        )
 
 
-def _key(item: InboxItem) -> tuple[object, ...]:
-    return item.timestamp, item.sender, item.text_hash, item.ordinal
+def _known(
+    connection: sqlite3.Connection,
+    kind: type,
+    names: Sequence[str],
+    version: Version,
+    rows: Sequence[Row],
+) -> dict[object, tuple[Any, ...]]:
+    """Return the rows of the document by their keys, and of other documents those that it names."""
+    entries = ENTRIES[kind]
+    select = f"select id, {', '.join(names)} from {entries.table} where"
+    first = 3 + len(entries.references)  # where the fields of the record begin
+
+    def key(row: Sequence[Any]) -> object:
+        return entries.key(kind(*row[first:]))
+
+    found = connection.execute(
+        f"{select} file_id = ? and {entries.condition}", (version.file_id,)
+    ).fetchall()
+    known = {key(row): row for row in found}
+    if entries.shared_key:
+        where = " and ".join(f"{column} = ?" for column in entries.shared_key)
+        place = [names.index(column) for column in entries.shared_key]
+        for references, record in rows:
+            if entries.key(record) not in known:
+                values = (None, None, *references, *record)
+                row = connection.execute(
+                    f"{select} {where}", [values[number] for number in place]
+                ).fetchone()
+                if row is not None:
+                    known[key(row)] = row
+    return known
+
+
+def _update(
+    connection: sqlite3.Connection,
+    entries: Entries,
+    names: Sequence[str],
+    row: Sequence[object],
+    values: Sequence[object],
+) -> None:
+    outdated = [
+        id_column
+        for column, id_column in entries.found.items()
+        if row[1 + names.index(column)] != values[names.index(column)]
+    ]
+    assignments = [f"{name} = ?" for name in names] + [f"{name} = null" for name in outdated]
+    connection.execute(
+        f"update {entries.table} set {', '.join(assignments)} where id = ?", (*values, row[0])
+    )
+
+
+def _note_changes(
+    connection: sqlite3.Connection,
+    names: Sequence[str],
+    row: Sequence[object],
+    values: Sequence[object],
+    now: str,
+) -> None:
+    """Keep what a task said before: nothing else does."""
+    changes = [
+        (row[0], name, before, after, now)
+        for name, before, after in zip(names, row[1:], values, strict=True)
+        if name in _TRACKED and before != after
+    ]
+    connection.executemany(
+        "insert into task_changes (task_id, field, old_value, new_value, seen_at)"
+        " values (?, ?, ?, ?, ?)",
+        changes,
+    )
 
 
 def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> None:
     """Note that a document is missing, and with it what it held."""
-    _mark_gone(connection, "tasks", file_id, (), now)
-    _mark_gone(connection, "inbox_items", file_id, (), now)
-
-
-def _mark_gone(
-    connection: sqlite3.Connection, table: str, file_id: int, kept: Sequence[int], now: str
-) -> None:
-    where = "channel = 'inbox'" if table == "inbox_items" else "1"
-    rows = connection.execute(
-        f"select id from {table} where file_id = ? and gone_at is null and {where}", (file_id,)
-    ).fetchall()
-    missing = {row[0] for row in rows}.difference(kept)
-    connection.executemany(
-        f"update {table} set gone_at = ? where id = ?", ((now, id_) for id_ in missing)
-    )
+    for table, condition in CONDITIONS.items():
+        connection.execute(
+            f"update {table} set gone_at = ? where file_id = ? and gone_at is null and {condition}",
+            (now, file_id),
+        )

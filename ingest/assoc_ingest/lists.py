@@ -3,7 +3,8 @@
 CC-Insights copies its list of projects and chats and then rewrites it in place. Whoever comes in
 between finds the list broken and the copy whole. So the copy counts while the list is broken or
 missing, and the list in all other cases: a chat that was deleted may still stand in the copy. When
-both are broken, what was last read of the list is kept.
+both are broken, what was last read of the list is kept. What the one says that does not count is
+taken for something that it said once, like an entry that is gone.
 """
 
 from __future__ import annotations

@@ -315,7 +315,7 @@ class Summary(NamedTuple):
 class Link(NamedTuple):
     """A pull request, a frame, a worktree or a plan of a session.
 
-    `session_key` names the session where the path of the file does not.
+    `session_key` names the session where the path of the file does not: in a list.
     """
 
     kind: str
@@ -330,7 +330,8 @@ class Link(NamedTuple):
 class SessionEntry(NamedTuple):
     """What a list, a registry or a sidecar states about a session, beside its transcript.
 
-    `kind` is index, registry, job, conversation, chat or meta. `extra` is JSON text.
+    `kind` is index, registry, job, conversation or chat; meta, where it stands in a file of the
+    session's own. `extra` is JSON text.
     """
 
     session_key: str
@@ -420,7 +421,7 @@ class TaskChange(NamedTuple):
 
 
 class Todo(NamedTuple):
-    """An item of a todo list, by its place in the file."""
+    """An item of a todo list, known by its content, and by its place among equals."""
 
     position: int
     content: str | None
@@ -429,6 +430,7 @@ class Todo(NamedTuple):
     active_form: str | None
     session_key: str | None
     agent_key: str | None
+    ordinal: int = 0
 
 
 class Team(NamedTuple):
@@ -442,7 +444,10 @@ class Team(NamedTuple):
 
 
 class TeamMember(NamedTuple):
-    """A member of a team. `subscriptions` is a JSON array, `extra` a JSON object."""
+    """A member of a team, known by its agent_id, else its name, and by its place among equals.
+
+    `subscriptions` is a JSON array, `extra` a JSON object.
+    """
 
     name: str | None
     agent_type: str | None
@@ -457,6 +462,7 @@ class TeamMember(NamedTuple):
     is_active: int | None
     agent_id: str | None
     extra: str | None = None
+    ordinal: int = 0
 
 
 class InboxItem(NamedTuple):
@@ -505,7 +511,8 @@ class PlanLine(NamedTuple):
 class Document(NamedTuple):
     """A note, a memory, a session summary or a ticket. `extra` is JSON text.
 
-    The store fills `modified_at` from the file's stat where the document states no time.
+    The store fills `modified_at` from the file's stat where the document states no time. A ticket
+    is known by its `ordinal` in its list.
     """
 
     kind: str

@@ -25,12 +25,13 @@ from .discover import (
 )
 from .forgotten import Forgotten, owners
 from .forgotten import load as load_forgotten
+from .keyed import OF_THEIR_PLACE
 from .model import LOG, UNREAD, Claim, KnownFile
 from .outcome import Report
 from .returned import Home, Returned, sort_out
 from .scanning import Walk
 from .steps import Work
-from .store import KEYED_KINDS, known_files
+from .store import known_files
 from .tail import open_regular, resume
 
 Places = Mapping[Root, Collection[Place]]
@@ -213,8 +214,7 @@ def match_moved(plan: Plan) -> set[int]:
 
 
 def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
-    # Rows that are kept by key say whose they are: the same list of another agent is another list.
-    place = claim.parts if claim.kind in KEYED_KINDS else None
+    place = claim.parts if claim.kind in OF_THEIR_PLACE else None
     return root.path, claim.kind, claim.session_key, claim.agent_key, claim.named_agent, place
 
 

@@ -7,11 +7,25 @@ import sqlite3
 
 from .touched import Touched, id_list
 
+# Since when nothing names a project: nothing lies in it, and all lists have dropped it.
+_GONE_AT = """
+select iif(count(*) = count(e.gone_at), max(e.gone_at), null) from (
+    select gone_at from project_entries where project_id = projects.id
+    union all select gone_at from session_entries where project_id = projects.id
+) e
+where not exists (select 1 from files f where f.project_id = projects.id)
+and not exists (
+    select 1 from sessions s where s.project_id = projects.id and s.gone_at is null
+)
+"""
+
 
 def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive the rows of the projects of touched files, sessions and lists."""
     rows = connection.execute(
         "select project_id from files where id in (select id from touched_files)"
+        " union select project_id from project_entries where file_id in"
+        "  (select id from touched_files)"
         " union select project_id from sessions where id in (select id from touched_sessions)"
         " union select p.id from projects p where p.path is null"
         "  and exists (select 1 from prompts i where i.project_id = p.id)"
@@ -28,14 +42,15 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     ids.intersection_update(
         id_ for (id_,) in connection.execute("select id from projects").fetchall()
     )
+    ids.update(_worktrees(connection, ids))
     for project_id in ids:
         listed = (
             connection.execute(
                 "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch,"
                 "  f.kind = 'session_index'"
                 " from project_entries e join files f on f.id = e.file_id where e.project_id = ?"
-                " and e.file_id not in (select file_id from stale_lists)"
-                " order by f.gone_at is not null, f.path limit 1",
+                " order by e.gone_at is not null or e.file_id in"
+                "  (select file_id from stale_lists), f.path limit 1",
                 (project_id,),
             ).fetchone()
             or (None,) * 6
@@ -49,23 +64,27 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
         connection.execute(
             "update projects set path = ?1, name = ?2,"
             " session_count = (select count(*) from sessions s"
-            "  where s.project_id = projects.id and s.kind <> 'sidechain'),"
+            "  where s.project_id = projects.id and s.kind <> 'sidechain' and s.gone_at is null),"
             " last_activity_at = (select max(s.ended_at) from sessions s"
             "  where s.project_id = projects.id),"
             " git_branch = coalesce(head_branch, ?3, (select s.git_branch from sessions s"
             "  where s.project_id = projects.id and s.git_branch is not null"
             "  order by s.ended_at desc, s.session_key limit 1)),"
             " parent_id = (select o.id from projects o"
-            "  where o.source_id = projects.source_id and o.key = ?4)"
+            f"  where o.source_id = projects.source_id and o.key = ?4), gone_at = ({_GONE_AT})"
             " where id = ?5",
             (path, name, listed[4], listed[2], project_id),
         )
-    if ids:  # a parent may come after its worktrees
-        connection.execute(
-            "update projects set parent_id = o.id from project_entries e, projects o"
-            " where e.project_id = projects.id and o.source_id = projects.source_id"
-            f" and o.key = e.parent_key and o.id in ({id_list(ids)})"
-        )
+
+
+def _worktrees(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
+    """Return the projects that are worktrees of these: a parent may come after them."""
+    rows = connection.execute(
+        "select e.project_id from projects o join project_entries e on e.parent_key = o.key"
+        " join projects p on p.id = e.project_id and p.source_id = o.source_id"
+        f" where o.id in ({id_list(ids)})"
+    )
+    return {project for (project,) in rows}
 
 
 def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:

@@ -1,8 +1,8 @@
 """Removing what an agent deleted, when its user says so: `prune --gone`.
 
 A sync never removes anything because a file did. This does: the rows and the archive of files that
-are gone, and the tasks and messages that vanished from documents which are still there. What is
-left is what a sync from scratch of the remaining files would give.
+are gone, and the tasks, messages and entries of lists that vanished from documents which are still
+there. What is left is what a sync from scratch of the remaining files would give.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .agent_files import bereaved
 from .ages import EVER, Kept, Limit, gone_files, kept_files, limit_of
 from .clock import Clock
 from .database import open_reader, writing
+from .keyed import CONDITIONS
 from .rebuild import derive_in
 from .store import Batch
 from .touched import id_list
 
 _GONE = "(gone_at >= :since and gone_at < :before)"
-_KEPT_BY_KEY = ("tasks", "inbox_items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,19 @@ class Removal:
     bytes: int
     tasks: int
     inbox_items: int
+    entries: int
+    """What else lists named: conversations, members, todos and the like."""
     before: str | None
     """What goes is gone since before this time, if one was asked for."""
     kept: list[Kept]
     """Files that stay because it is not certain since when they are gone."""
     kept_entries: int
-    """Tasks and messages that stay for the same reason."""
+    """Entries of lists that stay for the same reason."""
 
     @property
     def is_nothing(self) -> bool:
         """Is there nothing to remove?"""
-        return not (self.files or self.tasks or self.inbox_items)
+        return not (self.files or self.tasks or self.inbox_items or self.entries)
 
 
 def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
@@ -102,25 +104,25 @@ def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Lim
         if key is not None
     ]
 
-    def count(where: str) -> list[int]:
-        return [
-            connection.execute(
-                f"select count(*) from {table} where {where}", asdict(limit)
-            ).fetchone()[0]
-            for table in _KEPT_BY_KEY
-        ]
+    def count(table: str, where: str) -> int:
+        row = connection.execute(f"select count(*) from {table} where {where}", asdict(limit))
+        return int(row.fetchone()[0])
 
-    tasks, items = count(f"{_GONE} or file_id in ({ids})")
+    counts = {
+        table: count(table, f"{_GONE} or (file_id in ({ids}) and {is_entry})")
+        for table, is_entry in CONDITIONS.items()
+    }
     return Removal(
         sessions,
         files=sum(row[2] for row in rows),
         messages=sum(row[3] for row in rows),
         bytes=sum(row[4] for row in rows),
-        tasks=tasks,
-        inbox_items=items,
+        tasks=counts.pop("tasks"),
+        inbox_items=counts.pop("inbox_items"),
+        entries=sum(counts.values()),
         before=None if limit is EVER else limit.before,
         kept=kept_files(connection, limit),
-        kept_entries=sum(count(f"gone_at < :asked and not {_GONE}")),
+        kept_entries=sum(count(table, f"gone_at < :asked and not {_GONE}") for table in CONDITIONS),
     )
 
 
@@ -128,10 +130,9 @@ def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -
     batch = Batch(connection, Clock(connection).now())
     try:
         bereft = bereaved(connection, file_ids)
+        batch.remove_entries(limit.since, limit.before)
         batch.remove(file_ids)
         derive_in(batch, bereft)
-        for table in _KEPT_BY_KEY:
-            connection.execute(f"delete from {table} where {_GONE}", asdict(limit))
         batch.prepare()
         batch.finish()
     except BaseException:

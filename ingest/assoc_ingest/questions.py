@@ -26,11 +26,12 @@ def write_list(
     project: str | None = None,
     cwd: str | None = None,
     everything: bool = False,
+    gone: bool = False,
     limit: int = 30,
 ) -> None:
     """Print the rows of `list WHAT`; say on standard error if there are more.
 
-    Raises UsageError if there is no such list, or if it does not go by working directory.
+    Raises UsageError if there is no such list, or if it has not what is asked for.
     """
     query = sql.queries().get(_LIST + what)
     if query is None:
@@ -40,10 +41,13 @@ def write_list(
         )
     if cwd is not None and "cwd" not in query.parameters:
         raise UsageError(f"--cwd is for teams; list {what} has --project.")
+    if gone and "gone" not in query.parameters:
+        raise UsageError(f"list {what} never leaves out what is gone: ask it without --gone.")
     given: dict[str, object] = {
         "cwd": cwd,
         "project": find_project(connection, project) if project else None,
         "all": 1 if everything else None,
+        "gone": 1 if gone else None,
         "limit": limit + 1 if limit else -1,
     }
     parameters = {name: given[name] for name in query.parameters}
@@ -51,17 +55,33 @@ def write_list(
     names = _names(cursor)
     rows = [tuple(row) for row in islice(cursor, limit or None)]
     write_rows(connection, names, rows, form)
-    hidden = 0
-    if "all" in query.parameters and not everything:
-        hidden = _count(connection, query, {**parameters, "all": 1}) - _count(
-            connection, query, parameters
-        )
     if not rows:
-        say("Nothing to list." if not hidden else f"Nothing to list; --all lists {hidden:,}.")
+        say("Nothing to list.")
     elif cursor.fetchone() is not None:
         say(f"These are the first {limit}; --limit 0 lists all.")
-    if rows and hidden:
-        say(f"{hidden:,} more with --all.")
+    for option, hidden in _hidden(connection, query, parameters).items():
+        if hidden and option == "gone":
+            say(
+                f"{hidden:,} {'is' if hidden == 1 else 'are'} gone: --gone lists what is gone, too."
+            )
+        elif hidden:
+            say(f"{hidden:,} more with --all.")
+
+
+def _hidden(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]
+) -> dict[str, int]:
+    """Return how many rows more a list would have with each option that it has."""
+    options = [name for name in ("gone", "all") if name in parameters and not parameters[name]]
+    if not options or parameters.get("all"):
+        return {}
+    more = {}
+    counted = _count(connection, query, parameters)
+    for option in options:  # what is gone is part of all
+        parameters = {**parameters, option: 1}
+        before, counted = counted, _count(connection, query, parameters)
+        more[option] = counted - before
+    return more
 
 
 def write_answer(

@@ -7,7 +7,7 @@ When a parser has learned something, or when rows are damaged, the original byte
    16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
 3. All that follows from rows is derived again, for everything at once.
 
-What has no bytes here stays as it is: tasks and messages that are gone, changes of tasks that syncs
+What has no bytes here stays as it is: entries that are gone from lists, changes of tasks that syncs
 saw, and rows of files that are not archived, which the next sync reads again if they are still on
 the disk. A page that SQLite cannot read, or a table that is not as it should be, is a matter for
 `salvage`, before all that.
@@ -33,7 +33,7 @@ from .outcome import Progress
 from .reading import HEAD_BYTES, judged
 from .replay import replay
 from .sources import SOURCES
-from .store import KEYED_KINDS, Batch, known_file
+from .store import Batch, known_file
 from .tail import Prefix
 from .touched import Touched
 
@@ -202,10 +202,10 @@ def _derive(
     claim = agents.tell(source, source_id, claim)
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
-    batch.add(file, kept, (), Prefix(), 0)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
     for stretch in replay(source, claim, pieces):
         batch.add(file, stretch.records, (), Prefix(), stretch.end - stretch.start)
+    batch.add(file, kept, (), Prefix(), 0)
     rebuilt.files += 1
     rebuilt.bytes_read += known.checkpoint.offset
 
@@ -224,9 +224,7 @@ def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
     shape = source.shape(claim)
     if shape == LOG:
         return True
-    # What a keyed document held when it vanished is gone, and stays noted as such.
-    is_over = claim.kind in KEYED_KINDS and known.gone_at is not None
-    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0 and not is_over
+    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0
 
 
 def _read_again_later(connection: sqlite3.Connection, known: KnownFile) -> None:

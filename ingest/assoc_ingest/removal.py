@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from . import agents, archive
+from . import agents, archive, keyed
 from .touched import Touched, id_list
 from .writers import CLEARED
 
@@ -22,14 +22,11 @@ _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `lists`
 def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
     """Remove what was read of a file; its archive and its own row stay.
 
-    Tasks and messages of an inbox stay too: they outlive what their document says (`keyed`).
+    Entries of a list stay too: they outlive what it says (`keyed`).
     """
     touched.before_clearing(connection, file_id)
     for table in CLEARED:
         _delete(connection, table, file_id)
-    connection.execute(
-        "delete from inbox_items where file_id = ? and channel = 'transcript'", (file_id,)
-    )
 
 
 def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
@@ -37,7 +34,8 @@ def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
 
     SQLite keeps in memory what it needs to undo a statement: of a large file that is half of it.
     """
-    rows = f"select rowid from {table} where file_id = ? limit {_DELETED_AT_ONCE}"
+    kept = keyed.CONDITIONS.get(table, "0")
+    rows = f"select rowid from {table} where file_id = ? and not ({kept}) limit {_DELETED_AT_ONCE}"
     while (
         connection.execute(f"delete from {table} where rowid in ({rows})", (file_id,)).rowcount
         == _DELETED_AT_ONCE
@@ -52,7 +50,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
         _touch_neighbours(connection, touched, file_id)
         clear_rows(connection, touched, file_id)
         archive.clear(connection, file_id)
-        for table in ("tasks", "inbox_items"):
+        for table in keyed.CONDITIONS:
             connection.execute(f"delete from {table} where file_id = ?", (file_id,))
         agents.remove_file(connection, file_id)
         connection.execute(  # as the name of its directory alone tells of a team
@@ -77,6 +75,25 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
     connection.execute(
         "delete from teams where not exists (select 1 from files f where f.team_id = teams.id)"
     )
+    drop_empty_sessions(connection, touched)
+
+
+def remove_entries(
+    connection: sqlite3.Connection, touched: Touched, since: str, before: str
+) -> None:
+    """Remove the entries of lists that are gone since `since` or later, but before `before`."""
+    for table in keyed.CONDITIONS:
+        rows = connection.execute(
+            f"select distinct file_id from {table}"
+            " where gone_at >= ? and gone_at < ? and file_id is not null",
+            (since, before),
+        ).fetchall()
+        for (file_id,) in rows:
+            touched.before_clearing(connection, file_id)
+            touched.files.add(file_id)
+        connection.execute(
+            f"delete from {table} where gone_at >= ? and gone_at < ?", (since, before)
+        )
     drop_empty_sessions(connection, touched)
 
 

@@ -45,6 +45,9 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
     ]
     parts += [display.many(removal.tasks, "task")] if removal.tasks else []
     parts += [display.many(removal.inbox_items, "team message")] if removal.inbox_items else []
+    parts += [display.many(removal.entries, "entry of lists", "entries of lists")] * (
+        removal.entries > 0
+    )
     gone = f", gone{before}" if before else ""
     say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}{gone}.")
     say(

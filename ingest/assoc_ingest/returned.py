@@ -33,9 +33,10 @@ from .forgotten import (
     owners,
     places_above,
 )
+from .keyed import OF_THEIR_PLACE
 from .model import LOG, UNREAD, Checkpoint, Claim
 from .steps import Work
-from .store import KEYED_KINDS, Batch, known_file
+from .store import Batch, known_file
 from .tail import CHUNK, Prefix, open_regular, read_at, resume
 from .when import now
 
@@ -81,7 +82,7 @@ class Originals:
             stone
             for length in lengths
             for stone in self._by_length[length]
-            if (stone.path == path or claim.kind not in KEYED_KINDS)
+            if (stone.path == path or claim.kind not in OF_THEIR_PLACE)
             and all(owner in (stone.path or "").lower() for owner in named)
         ]
         found.sort(key=lambda stone: stone.path == path)  # of equal ones, that at the same path

@@ -97,7 +97,7 @@ def _gather_entries(connection: sqlite3.Connection) -> None:
         "  partition by session_id order by kind, path, byte_offset) as place"
         " from (select *, min(is_gone) over (partition by session_id, kind) as are_gone"
         "  from (select e.*, f.path,"
-        "   f.gone_at is not null"
+        "   coalesce(e.gone_at, f.gone_at) is not null"
         "   or e.file_id in (select file_id from stale_lists) as is_gone"
         "   from touched_sessions t cross join session_entries e on e.session_id = t.id"
         "   join files f on f.id = e.file_id))"
@@ -125,7 +125,8 @@ def _gather_entries(connection: sqlite3.Connection) -> None:
             {_first_stated("project_id", "i.kind in ('conversation', 'chat')")}
                 as listed_project_id,
             max(is_sidechain) as is_sidechain,
-            max(kind in ('conversation', 'chat')) as is_listed,
+            max(kind in ('conversation', 'chat') and not is_gone) as is_listed,
+            iif(count(*) = count(gone_at), max(gone_at), null) as gone_at,
             {_first_stated("linked_session_id")} as linked_session_id,
             max(input_tokens) as input, max(output_tokens) as output,
             max(cache_read_tokens) as cache_read, max(cache_write_tokens) as cache_write,
@@ -199,6 +200,7 @@ def _describe(connection: sqlite3.Connection) -> None:
             is_listed = x.is_listed,
             ts_zone = x.time_zone,
             slug = x.slug,
+            gone_at = x.gone_at,
             linked_session_id = x.linked_session_id,
             forked_from = x.origin
         from (
@@ -215,6 +217,7 @@ def _describe(connection: sqlite3.Connection) -> None:
                 m.agent_version, m.time_zone, nullif(m.slug, '') as slug,
                 coalesce(m.permission_mode, e.permission_mode) as permission_mode,
                 e.status, e.linked_session_id,
+                iif(a.session_id is null, e.gone_at, null) as gone_at,
                 iif(r.kind in ('chorus', 'ccinsights'), coalesce(e.is_listed, 0), null)
                     as is_listed,
                 case

@@ -27,7 +27,7 @@ from .discover import Found, Place
 from .errors import BusyError
 from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
-from .removal import clear_rows, remove_files
+from .removal import clear_rows, remove_entries, remove_files
 from .storable import NO_TIME
 from .tail import Prefix
 from .touched import Touched
@@ -49,9 +49,6 @@ BATCH_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 4 * 1024
 """What a file counts for beside its bytes: a hundred thousand of one line each would else be one
 batch, which holds something in memory for each of them."""
-
-KEYED_KINDS = ("task", "inbox", "task_snapshot")
-"""Kinds of files whose rows are kept by key, see `keyed`."""
 
 _R = TypeVar("_R")
 
@@ -79,6 +76,10 @@ class OpenFile:
     """The file was read to its end: its stat may be believed."""
     is_kept: bool = False
     """Its records come from the archive: what its row says of the disk stays."""
+    gone_at: str | None = None
+    """Since when it is missing, if its records come from the archive."""
+    has_entries: bool = False
+    """Entries of it may be there that what is read now has to be held against, see `keyed`."""
     written: Prefix | None = None
     """Where the batch before ended, if the file goes on in this one."""
 
@@ -146,6 +147,7 @@ class Batch:
         file.id = known.id if known else self._insert_file(file, generation)
         if is_rewritten:
             self._begin_anew(file.id)
+            file.has_entries = True
         elif prefix is None:
             self._forgive(file.id)
         self._refer(file)
@@ -299,8 +301,9 @@ class Batch:
             known.inode, known.device,
         )  # fmt: skip
         file = OpenFile(
-            known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True
-        )
+            known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
+            gone_at=known.gone_at, has_entries=True,
+        )  # fmt: skip
         self._flush()
         clear_rows(self.connection, self._touched, file.id)
         self.connection.execute("update files set own_since = null where id = ?", (file.id,))
@@ -318,6 +321,11 @@ class Batch:
         """Remove files with everything that was read of them, and what only followed from them."""
         self._flush()
         remove_files(self.connection, self._touched, file_ids)
+
+    def remove_entries(self, since: str, before: str) -> None:
+        """Remove the entries of lists that are gone since a time between these two."""
+        self._flush()
+        remove_entries(self.connection, self._touched, since, before)
 
     def _forgive(self, file_id: int) -> None:
         """Remove the issue of a document that could not be read: it is looked at again."""
@@ -375,26 +383,19 @@ class Batch:
         self._touched.responses.update(use.response_key for use in _of(model.Usage, by_type))
         by_type[model.Issue] = self._counted_issues(file, _of(model.Issue, by_type))
         self._apply_documents(file, by_type)
+        self._apply_entries(file, by_type)
         for kind, rows in by_type.items():
-            if kind in (model.SessionEntry, model.ProjectEntry):
-                bound = self._append_entries(file, rows)
-            elif kind in INSERTS and kind not in (model.Message, model.ToolCall):
-                references = [getattr(file, name) for name in CONTEXT.get(kind, ())]
-                bound = [(file.id, *references, *row) for row in rows]
-            else:
-                continue
-            self._pending.setdefault(kind, []).extend(bound)
+            if kind in INSERTS and kind not in (model.Message, model.ToolCall):
+                names = CONTEXT.get(kind, ())
+                if kind is model.SessionEntry:
+                    bound = [(file.id, *self._references(file, row, names), *row) for row in rows]
+                else:
+                    references = [getattr(file, name) for name in names]
+                    bound = [(file.id, *references, *row) for row in rows]
+                self._pending.setdefault(kind, []).extend(bound)
 
     def _apply_documents(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
         """Apply what is not simply inserted, and fill in what the directory tells."""
-        if file.claim.kind in KEYED_KINDS and file.prefix is not None:
-            tasks = by_type.pop(model.Task, [])
-            is_news = not file.is_kept
-            keyed.apply_tasks(
-                self.connection, file.id, file.source_id, tasks, self.now, is_news=is_news
-            )
-            items = by_type.pop(model.InboxItem, [])
-            keyed.apply_inbox(self.connection, file.id, file.team_id, items, self.now)
         if file.claim.kind in agents.LISTING_KINDS and file.prefix is not None:
             listed = by_type.pop(model.Agent, [])
             agents.apply_agents(self.connection, file.id, file.source_id, listed, self.now)
@@ -418,20 +419,36 @@ class Batch:
         if files := by_type.get(model.ToolResultFile):
             by_type[model.ToolResultFile] = [row._replace(size=file.found.size) for row in files]
 
-    def _append_entries(self, file: OpenFile, entries: Iterable[Any]) -> list[tuple[object, ...]]:
-        """Return the rows of entries, bound to the sessions and projects that they name."""
-        rows = []
-        for entry in entries:
-            references: list[int | None] = []
-            if isinstance(entry, model.SessionEntry):
-                references.append(self._session(file.source_id, entry.session_key))
-            key = entry.project_key if isinstance(entry, model.SessionEntry) else entry.key
-            project_id = file.project_id
-            if key is not None:
-                project_id = self._identify("projects", source_id=file.source_id, key=key)
-                self._touched.projects.add(project_id)
-            rows.append((file.id, *references, project_id, *entry))
-        return rows
+    def _apply_entries(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
+        """Make the entries of a list those that it names now; take them out of `by_type`."""
+        had_entries, file.has_entries = file.has_entries, False
+        # What was whole when it was read, and is broken for this program, keeps its rows.
+        is_broken = file.is_kept and any(i.quarantined for i in _of(model.Issue, by_type))
+        version = keyed.Version(file.id, file.source_id, self.now, file.is_kept, file.gone_at)
+        for kind in keyed.ENTRIES:
+            if kind not in by_type and not had_entries:
+                continue
+            entries, by_type[kind] = keyed.parted(by_type.get(kind, ()))
+            if (entries or had_entries) and not is_broken:
+                names = keyed.ENTRIES[kind].references
+                rows = [(tuple(self._references(file, entry, names)), entry) for entry in entries]
+                keyed.apply(self.connection, kind, version, rows)
+
+    def _references(
+        self, file: OpenFile, record: model.Record, names: Sequence[str]
+    ) -> list[int | None]:
+        """Return the ids that a row has beside its record: those of its file, or what it names."""
+        ids = {name: getattr(file, name) for name in names}
+        key = None
+        if isinstance(record, model.SessionEntry):
+            ids["session_id"] = self._session(file.source_id, record.session_key)
+            key = record.project_key
+        elif isinstance(record, model.ProjectEntry):
+            key = record.key
+        if key is not None:
+            ids["project_id"] = self._identify("projects", source_id=file.source_id, key=key)
+            self._touched.projects.add(ids["project_id"])
+        return list(ids.values())
 
     def _take_transcript(self, file: OpenFile, transcript: model.Transcript) -> None:
         if file.session_key is None and transcript.stated_session_key is not None:

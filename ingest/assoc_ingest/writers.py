@@ -195,10 +195,10 @@ INSERTS: dict[type, str] = {
     model.Link: _of_file("links", model.Link, "on conflict do nothing"),
     model.FileSnapshot: _of_file("file_snapshots", model.FileSnapshot, "on conflict do nothing"),
     model.SessionEntry: _of_file("session_entries", model.SessionEntry, _entry_merge()),
-    model.ProjectEntry: _of_file("project_entries", model.ProjectEntry, "on conflict do nothing"),
+    model.ProjectEntry: _of_file("project_entries", model.ProjectEntry),
     model.TaskDependency: _of_file("task_links", model.TaskDependency, "on conflict do nothing"),
     model.TaskChange: _of_file("task_changes", model.TaskChange),
-    model.Todo: _of_file("todos", model.Todo, "on conflict do nothing"),
+    model.Todo: _of_file("todos", model.Todo),
     model.TeamMember: _of_file("team_members", model.TeamMember),
     model.InboxItem: _of_file("inbox_items", model.InboxItem, _message_merge()),
     model.Plan: _of_file("plans", model.Plan),
@@ -258,11 +258,9 @@ CLEARED = (
     "links",
     "file_snapshots",
     "session_entries",
-    "project_entries",
     "task_links",
     "task_changes",
-    "todos",
-    "team_members",
+    "inbox_items",
     "plan_lines",
     "plans",
     "documents",
@@ -275,8 +273,8 @@ CLEARED = (
 )
 """Tables that hold what was read from a file, in the order in which a rewrite empties them.
 
-Tasks and inbox items outlive what their document says now: `keyed` keeps them, `agents` the agents
-of an application.
+Entries of a list outlive what it says now: `keyed` keeps them, `agents` the agents of an
+application.
 """
 
 ODD_TIME = "the time of the file lies outside the years 2000 to 2100"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
 @click.option("--cwd", help="Teams with a member in this directory; all, if there is none.")
 @click.option("--all", "everything", is_flag=True, help="Also what is usually left out.")
+@click.option("--gone", is_flag=True, help="Also what lists no longer name; --all has it, too.")
 @click.option(
     "-n",
     "--limit",
@@ -34,6 +35,7 @@ def listing(
     project: str | None,
     cwd: str | None,
     everything: bool,
+    gone: bool,
     limit: int,
     form: Format,
 ) -> None:
@@ -53,4 +55,7 @@ def listing(
     connection = reading(database)
     if cwd is not None and is_directory(cwd):
         cwd = str(resolved(cwd))
-    write_list(connection, what, form, project=project, cwd=cwd, everything=everything, limit=limit)
+    write_list(
+        connection, what, form,
+        project=project, cwd=cwd, everything=everything, gone=gone, limit=limit,
+    )  # fmt: skip

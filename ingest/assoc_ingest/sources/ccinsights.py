@@ -26,7 +26,8 @@ Claude Code that does the work; archiving a chat moves its entry.
 
 **meta.json** is overwritten up to once a second; its counts are running totals, so they become
 what is stated of the session, and no responses. **tickets.json** had another shape in its first
-version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`.
+version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`. Its
+`id` is a number that no other ticket of the project ever had.
 **tracking.jsonl** names chats by titles that are not unique: its lines belong to no session, and
 are kept as JSON. So is what else these documents state: `backendType`, `modelUsage` and `timing` of
 a chat, `tags` and `base` of a worktree, comments and history of a ticket.
@@ -56,7 +57,7 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import left_over, mapping, slashed
+from .fields import integer, left_over, mapping, slashed
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -253,6 +254,7 @@ def _rest_of_meta(value: JSONObject, usage: JSONObject, context: JSONObject) -> 
 
 def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for place, ticket in enumerate(reader.items(value, "tickets")):
+        number = integer(ticket.get("id"))
         chats = [reader.text(chat, "chatId") for chat in reader.items(ticket, "linkedChats")]
         body = "body" if reader.text(ticket, "body") else "description"
         yield Document(
@@ -262,7 +264,7 @@ def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
             f"projects/{reader.claim.project_directory}/tickets.json",
             session_key=chats[0] if chats else None,
             modified_at=reader.time(ticket, "updatedAt") or reader.time(ticket, "createdAt"),
-            ordinal=place,
+            ordinal=-1 - place if number is None else number,
             extra=left_over(ticket, ("title", body, "updatedAt")),
         )
     reader.keep(left_over(value, ("tickets",)))

@@ -3,7 +3,7 @@
 ```
 history.jsonl, paste-cache/<16hex>.txt                    `claude_history`
 tasks/<list>/<N>.json                                     a task
-todos/<S>-agent-<A>.json                                  a todo list
+todos/<S>-agent-<A>.json                                  a todo list; any other name says not whose
 teams/<team>/config.json, inboxes/<agent>.json            `claude_teams`
 plans/<slug>.md                                           `claude_plans`
 projects/<enc>/sessions-index.json, sessions/<pid>.json, jobs/<8hex>/state.json, settings.json
@@ -27,7 +27,8 @@ team, or a name that the user chose. A finished list is deleted.
 
 **A todo list** is an array of `{"content","status","activeForm"}`, in old versions
 `{"content","status","priority","id"}`. `<A>` is `<S>` for the main agent. 98 % of them are `[]`,
-some are empty: neither says anything.
+some are empty: neither says anything. A list is rewritten whole, and `id` counts from 1 in each, so
+an item is known by its content.
 
 **A tool result** is any file; most are named after their call (`toolu_...`, `call_...`). Of a
 binary one, only name, size and type are kept.
@@ -36,6 +37,7 @@ binary one, only name, size and type are kept.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ..model import (
@@ -150,7 +152,7 @@ def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901
             return "settings"
         case ("tasks", _, name) if name.endswith(".json"):
             return "task"
-        case ("todos", name) if _todo_file(name):
+        case ("todos", name) if name.endswith(".json"):
             return "todos"
         case ("teams", _, "config.json"):
             return "team"
@@ -214,18 +216,22 @@ def _todos(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     name = _todo_file(claim.parts[1])
     session, agent = (name[1].lower(), name[2]) if name else (None, None)
     agent = agent.lower() if agent and re.fullmatch(uuid, agent) else agent
+    equals: Counter[str | None] = Counter()
     for position, value in reader.array(lines, is_empty_allowed=True):
+        content = reader.text(value, "content")
         reader.records.append(
             Todo(
                 position,
-                reader.text(value, "content"),
+                content,
                 reader.text(value, "status"),
                 reader.text(value, "priority"),
                 reader.text(value, "activeForm"),
                 session,
                 agent,
+                equals[content],
             )
         )
+        equals[content] += 1
     return reader.finish()
 
 

@@ -84,7 +84,12 @@ def team(claim: Claim, lines: Iterable[Line]) -> list[Record]:
             )
         )
         reader.keep(left_over(value, _TEAM_COLUMNS))
-        reader.records.extend(_member(reader, item) for item in reader.items(value, "members"))
+        equals: Counter[str | None] = Counter()
+        for item in reader.items(value, "members"):
+            member = _member(reader, item)
+            key = member.agent_id or member.name
+            reader.records.append(member._replace(ordinal=equals[key]))
+            equals[key] += 1
     return reader.finish()
 
 

@@ -71,6 +71,7 @@ def _read(
         "project": project,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
+        "gone": dict(map(tuple, sql.ask(connection, "show_project_gone", project=project["id"]))),
         "related": sql.ask(connection, "show_project_related", project=project["id"]).fetchall(),
         **found,
     }

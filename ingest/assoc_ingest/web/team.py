@@ -82,6 +82,7 @@ def _read(connection: sqlite3.Connection, wanted: str, address: str) -> dict[str
         "threads": _threads(members, letters[:MOST]),
         "has_older": len(letters) > MOST,
         "tasks": sql.ask(connection, "show_team_tasks", team=team["id"], limit=MOST).fetchall(),
+        "gone": dict(map(tuple, sql.ask(connection, "show_team_gone", team=team["id"]))),
     }
 
 

@@ -1,0 +1,9 @@
+-- Projects whose directory is not on this machine
+-- What the view orphaned_projects shows, the newest activity first.
+select
+    name,
+    path,
+    last_activity_at,
+    id
+from orphaned_projects
+order by last_activity_at desc, id
