@@ -89,9 +89,11 @@ CREATE INDEX tasks_session on tasks (session_id) where session_id is not null;
 CREATE INDEX tasks_status on tasks (status);
 CREATE INDEX tasks_team on tasks (team_id) where team_id is not null;
 CREATE INDEX team_members_file on team_members (file_id);
+CREATE UNIQUE INDEX team_members_key on team_members (file_id, coalesce(agent_id, name, ''), ordinal);
 CREATE INDEX team_members_team on team_members (team_id);
 CREATE INDEX teams_file on teams (file_id) where file_id is not null;
 CREATE INDEX teams_lead on teams (lead_session_id) where lead_session_id is not null;
+CREATE UNIQUE INDEX todos_key on todos (file_id, coalesce(content, ''), ordinal);
 CREATE INDEX todos_session on todos (session_id) where session_id is not null;
 CREATE INDEX todos_session_key on todos (session_key) where session_key is not null;
 CREATE INDEX todos_status on todos (status);
@@ -190,7 +192,7 @@ CREATE TABLE documents (
     project_id integer references projects (id) on delete set null,
     modified_at text,
     file_id integer not null references files (id) on delete cascade,
-    ordinal integer not null default 0, extra text /* JSON object: what else its file states of it */,
+    ordinal integer not null default 0, gone_at text /* of a ticket: when a sync found it missing from its list */, extra text /* JSON object: what else its file states of it */,
     unique (file_id, ordinal)
 ) strict;
 CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
@@ -349,7 +351,7 @@ CREATE TABLE links (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null
-) strict;
+, gone_at text /* when a sync found it missing from the list that stated it */) strict;
 CREATE TABLE messages (
     id integer primary key,
     kind text not null,
@@ -432,7 +434,7 @@ CREATE TABLE project_entries (
     is_worktree integer,
     git_branch text,
     project_id integer references projects (id) on delete set null,
-    file_id integer not null references files (id) on delete cascade, extra text /* JSON object: what else the list states of it */,
+    file_id integer not null references files (id) on delete cascade, gone_at text /* when a sync found it missing from its list */, extra text /* JSON object: what else the list states of it */,
     unique (file_id, key)
 ) strict;
 CREATE TABLE projects (
@@ -448,7 +450,7 @@ CREATE TABLE projects (
     session_count integer not null default 0,
     last_activity_at text,
     parent_id integer references projects (id) on delete set null,
-    source_id integer not null references sources (id) on delete cascade, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */,
+    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */,
     unique (source_id, key)
 ) strict;
 CREATE TABLE prompts (
@@ -518,7 +520,7 @@ CREATE TABLE session_entries (
     linked_session_id integer references sessions (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
-    byte_offset integer not null, agent_key text /* the application's agent with whom the conversation is held */, extra text /* JSON object: what else the list, registry or sidecar states of it */,
+    byte_offset integer not null, gone_at text /* when a sync found it missing from its list */, agent_key text /* the application's agent with whom the conversation is held */, extra text /* JSON object: what else the list, registry or sidecar states of it */,
     unique (file_id, session_key, kind)
 ) strict;
 CREATE TABLE sessions (
@@ -551,7 +553,7 @@ CREATE TABLE sessions (
     forked_from integer references sessions (id) on delete set null,
     linked_session_id integer references sessions (id) on delete set null,
     session_key text not null,
-    source_id integer not null references sources (id) on delete cascade, agent_id integer references agents (id) on delete set null /* the application's agent with whom the conversation is held */,
+    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, agent_id integer references agents (id) on delete set null /* the application's agent with whom the conversation is held */, copied_message_count integer not null default 0 /* user and assistant lines that repeat those of another session and are not in message_count */,
     unique (source_id, session_key)
 ) strict;
 CREATE TABLE sources (
@@ -669,7 +671,7 @@ CREATE TABLE team_members (
     agent_id text,
     team_id integer not null references teams (id) on delete cascade,
     file_id integer not null references files (id) on delete cascade
-, extra text /* JSON object: what else the configuration states of it */) strict;
+, gone_at text /* when a sync found it missing from its team */, ordinal integer not null default 0 /* among equals */, extra text /* JSON object: what else the configuration states of it */) strict;
 CREATE TABLE teams (
     id integer primary key,
     name text not null,
@@ -691,12 +693,13 @@ CREATE TABLE todos (
     priority text,
     active_form text,
     position integer not null,
+    gone_at text,
     session_key text,
     agent_key text,
     session_id integer references sessions (id) on delete set null,
     subagent_id integer references subagents (id) on delete set null,
-    file_id integer not null references files (id) on delete cascade,
-    unique (file_id, position)
+    ordinal integer not null default 0,
+    file_id integer not null references files (id) on delete cascade
 ) strict;
 CREATE VIRTUAL TABLE todos_fts using fts5 (content, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE tool_calls (
@@ -757,7 +760,7 @@ CREATE TABLE transcripts (
     forked_from_key text,
     time_zone text,
     file_id integer not null unique references files (id) on delete cascade
-, user_type text /* who runs the agent, as its lines state it: external */) strict;
+, user_type text /* who runs the agent, as its lines state it: external */, repeated_count integer not null default 0 /* user and assistant lines that repeat others in this file or another */, copied_count integer not null default 0 /* those of them that repeat lines of another session */, repeated_call_count integer not null default 0 /* tool calls that repeat others */) strict;
 CREATE TABLE unmatched_results (
     id integer primary key,
     name text,
