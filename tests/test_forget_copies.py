@@ -307,6 +307,22 @@ def test_a_home_that_only_has_the_same_names_is_read(database: Path, place: Path
         assert text in shown, text
 
 
+def test_a_home_that_shares_some_conversations_is_no_copy(home: Path, fresh: Fresh) -> None:
+    """As two machines do, each of which has a history of its own."""
+    database, other = fresh(), home.parent / "second/.claude"
+    sync(database, [home])
+    forgotten(database, "history.jsonl")
+    (other / PROJECT).mkdir(parents=True)
+    shutil.copy(home / PROJECT / f"{OTHER}.jsonl", other / PROJECT)
+    for number in range(2):
+        key = f"{number:08x}-1111-4222-8333-444455556666"
+        write(other, f"{PROJECT}/{key}.jsonl", user("its own", f"k{number}", sessionId=key))
+    prompt = {"display": "of the second", "timestamp": 1768905000000, "sessionId": OTHER}
+    write(other, "history.jsonl", prompt)
+    sync(database, [other])
+    assert [row["text"] for row in dump(database)["prompts"]] == ["of the second"]
+
+
 def test_a_team_that_a_known_home_makes_later_is_read(database: Path, home: Path) -> None:
     """That a home holds the conversation tells of what it held when it was first read."""
     moved = home.rename(home.parent / "moved")

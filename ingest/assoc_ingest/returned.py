@@ -7,10 +7,11 @@ are left alone before anything of them is stored:
    them. A document whose rows are kept by key is a copy at the same path only: tasks have no times,
    and two lists may well begin with the same one.
 2. What is forgotten in a root that was moved or copied. A root that was never read before is a copy
-   of another if a log lies in both at the same path, with the same beginning, or a document from
-   which something was left out. All that is forgotten in the one is forgotten in the other then, be
-   it edited or not. If no more can be told than that a forgotten conversation lies in both, that is
-   so for what was forgotten with it: its plan, its pasted texts, the team that it led.
+   of another if most of its logs lie there at the same paths, and one begins with the same bytes or
+   a document is the same from which something was left out. All that is forgotten in the one is
+   forgotten in the other then, be it edited or not. If no more can be told than that a forgotten
+   conversation lies in both, that is so for what was forgotten with it: its plan, its pasted texts,
+   the team that it led.
 
 What was found is noted in `forgotten`, as if it had been forgotten there. A copy that was not whole
 when it was read, and now turns out to be one, is removed, and its traces are left to `compact`.
@@ -175,7 +176,7 @@ def sort_out(
         if item.known is not None:
             returned.copies[item.known.id] = original
     by_root: dict[str, list[Work]] = {}
-    for item in work:
+    for item in kept:
         by_root.setdefault(item.root.name, []).append(item)
     for root, items in by_root.items():
         if not _was_read(connection, root):
@@ -223,16 +224,23 @@ def _of_copied_root(
     `keys` are those of forgotten conversations that lie in it.
     """
     others = {stone.root for stone in forgotten.stones if stone.root not in (None, root)}
-    same = {
-        other
-        for other in others
-        if other is not None and any(_is_from(connection, other, item) for item in items)
-    }
+    same = {other for other in others if other and _is_copy(connection, other, items)}
     there = {place for item in items for place in places_above(item.found.path)}
     for stone in forgotten.stones:
         is_here = stone.root in same or (stone.root in others and stone.session_key in keys)
         if is_here and (stone.path is None or stone.path in there):
             yield Stone(stone.session_key, stone.path, root)
+
+
+def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
+    """Is the root of these files a copy of another, which was read before?"""
+    rows = connection.execute(
+        "select f.path from files f join sources s on s.id = f.source_id where s.root = ?", (other,)
+    )
+    there = {path for (path,) in rows}
+    logs = [item for item in items if item.root.source.shape(item.claim) == LOG]
+    common = sum(item.found.path in there for item in logs)
+    return 2 * common >= len(logs) and any(_is_from(connection, other, item) for item in items)
 
 
 def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
