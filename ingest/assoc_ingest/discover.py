@@ -58,7 +58,7 @@ class Root:
         return str(self.path.joinpath(*map(original_name, parts)))
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """Is it nothing that anybody may open, because of one of the systems that live here?"""
+        """Does one of the systems that live here keep this file or directory closed?"""
         if self.source.withholds(parts):
             return True
         return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
@@ -145,15 +145,17 @@ def _permitted(
     identities: set[tuple[int, int]],
     seen: Walk,
 ) -> list[tuple[os.DirEntry[str], tuple[str, ...]]]:
-    """Return the entries of a directory but those that nobody may open, under no name of theirs."""
-    named = [
-        (entry, (*parts, stored_name(entry.name))) for entry in scanning.entries(directory, seen)
-    ]
-    permitted = [(entry, names) for entry, names in named if not root.withholds(names)]
-    if len(permitted) < len(named):
-        for entry, names in named:
-            if root.withholds(names) and (status := scanning.status(entry, Walk())) is not None:
-                scanning.is_second_name(status, identities, Walk())
+    """Return the entries of a directory, with their names, without what nobody may open.
+
+    Such a file is met under no other name either: it counts as the first of them.
+    """
+    permitted = []
+    for entry in scanning.entries(directory, seen):
+        names = (*parts, stored_name(entry.name))
+        if not root.withholds(names):
+            permitted.append((entry, names))
+        elif (status := scanning.status(entry, Walk())) is not None:
+            scanning.is_second_name(status, identities, Walk())
     return permitted
 
 

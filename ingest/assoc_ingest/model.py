@@ -689,10 +689,10 @@ class Source(Protocol):
         ...
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """Does this file or directory hold secrets, and nothing of which we want more than that?
+        """May nobody open this file or directory, because it holds secrets and nothing of ours?
 
-        In a home of ours nobody opens it then, for whatever source; and of a directory of which
-        it is not yet known whose it is, nobody opens what any source withholds.
+        In a home of this source it is then opened for no other source either. While it is not
+        known whose home a directory is, what any source withholds stays closed.
         """
         ...
 
