@@ -328,6 +328,48 @@ def test_a_system_that_tells_nothing_is_told_of_once_and_asked_again(
     ]
 
 
+def test_of_too_many_directories_those_are_listened_to_that_changed_last(place: Path) -> None:
+    """Also when another one becomes the last, and when more are allowed again."""
+    directories = {}
+    for number in range(10):
+        file = write(place, f"{number}/file", user("text"))
+        os.utime(file, (number, number))
+        os.utime(file.parent, (1, 1))
+        directories[str(file.parent)] = number
+    allowed = 3
+
+    class Limited(Script):
+        def open(self, directories: Collection[str], stop: Event) -> Script:
+            super().open(directories, stop)
+            if len(directories) > allowed:
+                raise DeafError("too many", is_limit=True)
+            return self
+
+    def listen(*changed: int) -> set[int]:
+        for number in changed:
+            os.utime(place / str(number) / "file", (99, 99))
+        wakeups._retry_at = 0.0
+        return {int(Path(path).name) for path in wakeups.listen([], directories)}
+
+    script = Limited()
+    wakeups = Wakeups(Event(), 30, script.told.append, script.open)
+    with patch("assoc_ingest.wakeups._IS_RECURSIVE", False):
+        assert [listen() for _ in range(4)] == [set(), set(), {9, 8}, set()]
+        assert [len(names) for names in script.opened] == [10, 5, 2]
+        os.utime(place, (1, 1))
+        assert wakeups.listen([], {**directories, str(place): 11}) == set()  # new, and quiet
+        assert [len(names) for names in script.opened] == [10, 5, 2, 2]
+        wakeups.forget()  # as when a rescan found something
+        assert listen(4) == {4, 9}
+        allowed, wakeups._more_at = 20, 0.0
+        wakeups.forget()
+        assert listen() == set(range(10))
+    assert set(script.told) == {
+        "The system tells of changes in those directories only that changed last (there are too "
+        "many directories for fs.inotify.max_user_watches); others are found within 30 s."
+    }
+
+
 # -- roots that come and go ----------------------------------------------------------------------
 
 
@@ -780,26 +822,66 @@ def test_a_directory_that_may_not_be_read_stops_no_other(
     assert child.result() == 0
 
 
-@linux
-def test_too_many_directories_are_looked_at_in_time(home: Path, fresh: Fresh) -> None:
-    """The limit of a user namespace: that of the whole system is not ours to change."""
-    limit = "echo 1 > /proc/sys/user/max_inotify_watches"
+@contextmanager
+def limited(name: str, number: int, database: Path, home: Path, rescan: float) -> Iterator[Any]:
+    """Watch in a user namespace that has a limit: that of the whole system is not ours to change.
+
+    What the program told comes into the list `told` of what is yielded.
+    """
+    limit = f"echo {number} > /proc/sys/user/{name}"
     allowed = subprocess.run(["unshare", "-Ur", "sh", "-c", limit], capture_output=True)
     if allowed.returncode:
         pytest.skip("a user namespace is not permitted here")
-    running = Watching(fresh(), home, rescan=0.5, shell=f'{limit}; exec "$@"')
+    running: Any = Watching(database, home, rescan=rescan, shell=f'{limit}; exec "$@"')
     try:
-        running.wait_for("here")
-        append(home / TRANSCRIPT, "found in time")
-        running.wait_for("found in time")
+        yield running
         code, told = running.end()
     finally:
         running.process.kill()
         running.process.communicate()
-    notices = [news["text"] for news in told if news["event"] == "notice"]
     assert code == 0
-    assert len(notices) == 1
-    assert "too many directories for fs.inotify.max_user_watches" in notices[0]
+    running.told = [news["text"] for news in told if news["event"] == "notice"]
+
+
+@linux
+def test_of_too_many_directories_the_one_that_changed_last_is_heard(
+    home: Path, fresh: Fresh
+) -> None:
+    for number in range(40):
+        path = write(home, f"projects/-srv-{number}/{SESSION}.jsonl", user(f"old {number}"))
+        os.utime(path, (number, number))
+        os.utime(path.parent, (number, number))
+    os.utime(home, (1, 1))
+    os.utime(home / "projects", (1, 1))
+    with limited("max_inotify_watches", 12, fresh(), home, NEVER) as running:
+        running.wait_for("here")
+        wait_until(lambda: running.watches() >= 5)
+        append(home / TRANSCRIPT, "heard")
+        running.wait_for("heard")
+    assert len(running.told) == 1
+    assert "too many directories for fs.inotify.max_user_watches" in running.told[0]
+
+
+@linux
+def test_too_many_directories_are_looked_at_in_time(home: Path, fresh: Fresh) -> None:
+    with limited("max_inotify_watches", 0, fresh(), home, 0.5) as running:
+        running.wait_for("here")
+        append(home / TRANSCRIPT, "found in time")
+        running.wait_for("found in time")
+        append(home / TRANSCRIPT, "and again")
+        running.wait_for("and again")
+    (told,) = running.told
+    assert "too many directories for fs.inotify.max_user_watches" in told
+
+
+@linux
+def test_too_many_programs_that_watch_are_told_as_such(home: Path, fresh: Fresh) -> None:
+    with limited("max_inotify_instances", 0, fresh(), home, 0.5) as running:
+        running.wait_for("here")
+        append(home / TRANSCRIPT, "found in time")
+        running.wait_for("found in time")
+    (told,) = running.told
+    assert "too many programs that watch for fs.inotify.max_user_instances" in told
 
 
 @linux

@@ -6,12 +6,14 @@ system watches a root as a whole and follows nothing. A new directory means a ne
 costs 30 microseconds for each directory; what happened meanwhile is found by looking at what is
 newly heard of.
 
-Watching can fail at any time: too many directories, one that vanished, a file name that is not
-UTF-8. It is then tried again, later and later, and until then nothing wakes anybody.
+Watching can fail at any time: a directory that vanished, a file name that is not UTF-8. It is then
+tried again, later and later, and until then nothing wakes anybody. Where there are more directories
+than may be watched, those are that changed last: that is where agents work.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -24,15 +26,20 @@ _SLOW_STEP = 40  # when it was quiet for a while: each step wakes the processor
 _QUIET = 60.0  # seconds after the last change, after which it is quiet
 _GROUP = 100  # milliseconds that a group takes at most
 _FIRST_RETRY = 0.1  # seconds; doubled with each failure
+_MORE = 600.0  # seconds after which more directories are tried than were allowed
 _IS_RECURSIVE = sys.platform != "linux"
 
 
 class DeafError(Exception):
-    """The system cannot tell of changes. `is_passing`: because a directory has just vanished."""
+    """The system cannot tell of changes.
 
-    def __init__(self, reason: str, *, is_passing: bool = False) -> None:
+    `is_passing`: because a directory has just vanished. `is_limit`: because of their number.
+    """
+
+    def __init__(self, reason: str, *, is_passing: bool = False, is_limit: bool = False) -> None:
         super().__init__(reason)
         self.is_passing = is_passing
+        self.is_limit = is_limit
 
 
 class Watcher(Protocol):
@@ -77,7 +84,7 @@ class SystemWatcher:
         except FileNotFoundError as error:
             raise DeafError(str(error), is_passing=True) from error
         except (WatchfilesRustInternalError, OSError) as error:
-            raise DeafError(_reason(error)) from error
+            raise DeafError(_reason(error), is_limit=_LIMIT in str(error)) from error
 
     def wait(self, seconds: float) -> set[str]:
         """Return the paths that changed."""
@@ -109,10 +116,36 @@ def _is_text(path: str) -> bool:
     return True
 
 
+_LIMIT = "watch limit"  # what the library calls it
+
+
 def _reason(error: Exception) -> str:
-    if "watch limit" in str(error):
+    if _LIMIT in str(error):
         return "too many directories for fs.inotify.max_user_watches"
+    if "os error 24" in str(error) and _can_open():
+        return "too many programs that watch for fs.inotify.max_user_instances"
     return str(error)
+
+
+def _can_open() -> bool:
+    """May this process open another file? The same error tells that it may not."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def _last_change(directory: str) -> float:
+    """Return when something in a directory changed last, 0 if it cannot be told."""
+    try:
+        newest = Path(directory).stat().st_mtime
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                newest = max(newest, entry.stat(follow_symlinks=False).st_mtime)
+    except OSError:
+        return 0.0
+    return newest
 
 
 class Wakeups:
@@ -127,6 +160,9 @@ class Wakeups:
         self._open = opened
         self._watcher: Watcher | None = None
         self._heard: dict[str, int] = {}
+        self._passed_over: dict[str, int] = {}
+        self._most: int | None = None  # directories that the system allows, as far as is known
+        self._more_at = 0.0
         self._failures = 0
         self._opened_at = self._retry_at = 0.0
 
@@ -138,18 +174,41 @@ class Wakeups:
         wanted = directories
         if _IS_RECURSIVE:
             wanted = {str(root): directories.get(str(root), 0) for root in roots}
-        is_heard = self._watcher is not None and wanted.items() <= self._heard.items()
+        known = {**self._heard, **self._passed_over}
+        is_heard = self._watcher is not None and wanted.items() <= known.items()
         if is_heard or not wanted or time.monotonic() < self._retry_at:
             return set()
-        new = {path for path, inode in wanted.items() if self._heard.get(path) != inode}
+        chosen = self._chosen(wanted)
+        new = {path for path, inode in chosen.items() if self._heard.get(path) != inode}
         self.close()  # first: the number of watches is limited
         try:
-            self._watcher = self._open(list(wanted), self._stop)
+            self._watcher = self._open(list(chosen), self._stop)
         except DeafError as error:
-            self._fail(error)
+            if error.is_limit and len(chosen) > 1:
+                self._most, self._more_at = len(chosen) // 2, time.monotonic() + _MORE
+                self._retry_at = time.monotonic() + _FIRST_RETRY  # until the others are free
+                self._heard = {}
+            else:
+                self._fail(error)
             return set()
-        self._heard, self._opened_at = dict(wanted), time.monotonic()
+        self._heard, self._opened_at = chosen, time.monotonic()
+        self._passed_over = {path: wanted[path] for path in wanted.keys() - chosen.keys()}
+        if self._passed_over:
+            self._tell(
+                "The system tells of changes in those directories only that changed last (there "
+                "are too many directories for fs.inotify.max_user_watches); others are found "
+                f"within {self._longest_retry:g} s."
+            )
         return new
+
+    def _chosen(self, wanted: dict[str, int]) -> dict[str, int]:
+        """Return as many directories as the system allows, those that changed last."""
+        if self._most is not None and time.monotonic() >= self._more_at:
+            self._most = None
+        if self._most is None or len(wanted) <= self._most:
+            return dict(wanted)
+        latest = sorted(wanted, key=_last_change, reverse=True)
+        return {path: wanted[path] for path in latest[: self._most]}
 
     def wait(self, seconds: float) -> set[str]:
         """Return the paths that changed; none after `seconds`, or after a stop."""
@@ -172,7 +231,7 @@ class Wakeups:
     def forget(self) -> None:
         """Take it that nothing is heard: the next `listen` begins anew."""
         self.close()
-        self._heard = {}
+        self._heard, self._passed_over = {}, {}
 
     def close(self) -> None:
         """Stop listening."""
