@@ -26,9 +26,10 @@ PURE = {
     "when": set(),
     "tail": {"model"},
     "sql": {"errors"},
+    "tags": set(),
     "archive": {"errors", "model"},
     "discover": {"errors", "model", "tail"},
-    "sources": {"model", "when", "sources"},
+    "sources": {"model", "when", "tags", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}
 """What no way from a reading command leads to."""

@@ -175,10 +175,10 @@ def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
                 yield ProjectEntry(here, reader.text(worktree, "name"), here, key, 1)
             for chat in reader.items(worktree, "chats"):
                 yield from _chat(reader, chat, key if is_main else here, here, None)
+        others = set(map(slashed, worktrees)) - {place}
         for chat in reader.items(project, "archivedChats"):
             where = slashed(reader.text(chat, "originalWorktreePath") or path)
-            is_known = where != place and where in map(slashed, worktrees)
-            yield from _chat(reader, chat, where if is_known else key, where, "archived")
+            yield from _chat(reader, chat, where if where in others else key, where, "archived")
 
 
 def _chat(
