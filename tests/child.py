@@ -68,6 +68,28 @@ class Child:
         return status
 
 
+def is_done_with(cpu_seconds: int, function: Callable[[], object]) -> bool:
+    """Run a function in a child that the system ends when it has used so much of a processor.
+
+    It bounds work, and not time: a machine that is busy with something else changes nothing. What
+    grows with its input needs a fraction of it; what grows with the square would need minutes.
+    """
+    import resource
+
+    def limited() -> bool:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+        function()
+        return True
+
+    child = Child(limited)
+    try:
+        result = child.result()
+    except EOFError:  # it was killed and wrote nothing
+        return False
+    assert result is True, result
+    return True
+
+
 def as_nobody(function: Callable[[], Any]) -> Any:
     """Run a function as a user without rights, and return what it returns."""
     list(library_prices(origin()))  # that user may not read the environment that we run in

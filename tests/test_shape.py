@@ -26,13 +26,14 @@ PURE = {
     "when": set(),
     "tail": {"model"},
     "sql": {"errors"},
+    "tags": set(),
     "archive": {"errors", "model"},
     "storable": set(),
     "presence": set(),
     "scanning": set(),
     "listing": {"model", "presence", "scanning", "storable", "tail"},
     "discover": {"errors", "listing", "model", "presence", "scanning", "storable"},
-    "sources": {"model", "when", "sources"},
+    "sources": {"model", "when", "tags", "sources"},
 }
 WRITES = {"store", "sync", "plan", "reading", "derive", "writers", "removal"}
 """What no way from a reading command leads to."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from . import display, marks
+from . import display, marks, tags
 from .marks import CLOSE, OPEN
 from .named import short_key
 from .output import write
@@ -23,7 +23,6 @@ _INDENT = "    "
 _json_break = re.compile(r"\\[nrt]")
 
 _json_frame = re.compile(r'^\{"\w+":"?|"?\}$')
-_tag = re.compile(r"</?[a-z][\w-]*(?:\s[^<>]*)?>|^…[\w-]*>")
 _TAGGED = frozenset(
     {"command", "command_output", "bash_input", "bash_output", "task_notification", "agent_message"}
 )
@@ -92,7 +91,7 @@ def bare(hit: Hit) -> str:
     if hit.kind == "tool_use":
         text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
     elif hit.kind in _TAGGED:
-        text = _tag.sub(" ", text)
+        text = tags.without(text)
     return text
 
 

@@ -23,7 +23,9 @@ import sqlite3
 _METHODS = {1: "meta", 2: "result", 3: "progress", 4: "result-text", 5: "notification"}
 # Side agents begin with the prompt of the agent whose context they have: they are not spawned.
 _SPAWNED = ("task", "sidechain")
-_WRAPPER = re.compile(r"\s*<teammate-message\b[^>]*>(.*)</teammate-message>\s*", re.DOTALL)
+_wrapped = re.compile(
+    r"\s*<teammate-message\b[^>]*>(.*)</teammate-message>\s*", re.DOTALL
+).fullmatch
 
 
 class Agent:
@@ -152,7 +154,7 @@ def _link_by_prompt(
         text = _first_text(connection, agent.id)
         if text is None:
             continue
-        wrapped = _WRAPPER.fullmatch(text)
+        wrapped = _wrapped(text)
         matching = calls.get((wrapped[1] if wrapped else text).strip(), [])
         matching = [call for call in matching if call[1] != agent.id]
         if len(matching) == 1:

@@ -20,6 +20,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from . import tags
 from .touched import FILE_RANK, Touched, id_list
 
 _QUEUED = "kind in ('queued_prompt', 'task_notification') and uuid is null"
@@ -125,22 +126,13 @@ def _targets(
 def _as_typed(kind: str, text: str) -> Iterator[str]:
     """Yield what was typed to make this row, in the forms in which the queue may hold it."""
     if kind == "command":
-        name, arguments = _between(text, "command-name"), _between(text, "command-args")
-        yield f"{name} {arguments}".strip()
+        words = (tags.inside(text, "command-name"), tags.inside(text, "command-args"))
+        yield " ".join(filter(None, words))
     elif kind == "bash_input":
-        command = _between(text, "bash-input")
+        command = tags.inside(text, "bash-input") or ""
         yield from (command, f"!{command}", f"! {command}")
     else:
         yield text
-
-
-def _between(text: str, tag: str) -> str:
-    start = text.find(f"<{tag}>")
-    if start < 0:
-        return ""
-    start += len(tag) + 2
-    end = text.find(f"</{tag}>", start)
-    return text[start : end if end >= 0 else None].strip()
 
 
 def _find_drafts(

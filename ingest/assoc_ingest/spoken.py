@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-_outer_tag = re.compile(r"<([a-z][\w-]*)(?:\s[^<>]*)?>(.*?)(?:</\1>|\Z)\s*", re.DOTALL)
-_sender = re.compile(
-    r'<(?:teammate|cross-session)-message\s[^<>]*?(?:teammate_id|from-name|from)="([^"]*)"'
-)
+from . import tags
+from .tags import inside
 
 PEOPLE = frozenset({"prompt", "command", "bash_input", "memory_input", "queued_prompt"})
 """Kinds of what a person typed."""
@@ -28,6 +25,9 @@ class Aside:
     lines: int
     colour: str | None = None
 
+
+_LETTERS = ("teammate-message", "cross-session-message")
+_SENDERS = ("teammate_id", "from-name", "from")
 
 _ASIDES = {
     "thinking": Aside("∴ ", 4),
@@ -52,8 +52,8 @@ def aside(kind: str) -> Aside:
 def typed(kind: str, text: str) -> str:
     """Return what a person typed: `/command arguments`, `! command`, `# memory`, or the prompt."""
     if kind == "command":
-        name, arguments = tagged(text, "command-name"), tagged(text, "command-args")
-        return f"{name or tagged(text, 'command-message') or text} {arguments or ''}".strip()
+        name, arguments = inside(text, "command-name"), inside(text, "command-args")
+        return f"{name or inside(text, 'command-message') or text} {arguments or ''}".strip()
     if kind == "bash_input":
         return f"! {untagged(text)}"
     if kind == "memory_input":
@@ -64,25 +64,28 @@ def typed(kind: str, text: str) -> str:
 def heard(kind: str, text: str) -> str:
     """Return what the program or another agent says, in few words where it is wrapped."""
     if kind == "task_notification":
-        summary, status = tagged(text, "summary"), tagged(text, "status")
+        summary, status = inside(text, "summary"), inside(text, "status")
         return summary or status or untagged(text)
     if kind == "agent_message":
-        sender = _sender.search(text)
-        body = untagged(text)
-        return f"{sender[1]}: {body}" if sender else body
+        sender, body = _sender(text), untagged(text)
+        return f"{sender}: {body}" if sender is not None else body
     if kind in ("command_output", "bash_output"):
         return untagged(text)
     return text
 
 
-def tagged(text: str, tag: str) -> str | None:
-    """Return what stands in the first `<tag>`, None if there is nothing."""
-    found = re.search(rf"<{tag}>\s*(.*?)\s*</{tag}>", text, re.DOTALL)
-    return found[1] or None if found else None
-
-
 def untagged(text: str) -> str:
     """Return the text without the tags around its parts: `<stdout>a</stdout><stderr/>` is `a`."""
-    parts = [match[2].strip("\n") for match in _outer_tag.finditer(text.strip())]
+    parts = [element.text.strip("\n") for element in tags.outermost(text.strip())]
     inner = "\n".join(part for part in parts if part.strip())
     return inner if parts else text
+
+
+def _sender(text: str) -> str | None:
+    """Return who sent a message that is wrapped as one from an agent."""
+    for tag in tags.openings(text):
+        if tag.name in _LETTERS:
+            for key, value in (tag.attributes or {}).items():
+                if key in _SENDERS:
+                    return value
+    return None

@@ -198,16 +198,26 @@ def _wrap_line(line: str, width: int) -> Iterator[str]:
             current, used = "", 0
         if not current and run.isspace():
             continue
-        while size > room:
-            head, run = _split(run, room)
-            if not head:  # one letter wider than the room
-                head, run = run[0], run[1:]
-            yield indent + head
+        if size > room:
+            *heads, run = _chunks(run, room)
+            yield from (indent + head for head in heads)
             size = columns(run)
         current += run
         used += size
     if current:
         yield (indent + current).rstrip()
+
+
+def _chunks(run: str, width: int) -> Iterator[str]:
+    """Yield pieces of `width` columns, one letter at least: no letter is looked at twice."""
+    start = used = 0
+    for position, letter in enumerate(run):
+        size = _columns_of(letter)
+        if used + size > width and position > start:
+            yield run[start:position]
+            start, used = position, 0
+        used += size
+    yield run[start:]
 
 
 def _cell(value: object) -> tuple[str, bool]:
@@ -234,6 +244,7 @@ def _is_numeric(cells: Sequence[tuple[str, bool]]) -> bool:
 def _fit(widths: list[int], headers: Sequence[str], width: int) -> None:
     """Shrink the widest column, again and again, until the table fits; never a time or a key."""
     floors = [max(_NEVER_CUT, columns(header)) for header in headers]
+    widths[:] = [min(size, max(width, floor)) for size, floor in zip(widths, floors, strict=True)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width
     while excess > 0:
         able = [n for n, size in enumerate(widths) if size > floors[n]]

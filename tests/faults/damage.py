@@ -147,6 +147,23 @@ def _paths(value: object) -> list[tuple[Any, ...]]:
     return found
 
 
+def ways_into(line: bytes) -> list[tuple[Any, ...]]:
+    """Return the ways to all parts of a line, none if it is not JSON."""
+    try:
+        return _paths(json.loads(line))
+    except (ValueError, RecursionError):
+        return []
+
+
+def with_part(line: bytes, path: tuple[Any, ...], part: object) -> bytes:
+    """Return a line of which one part is another."""
+    value = top = [json.loads(line)]
+    for step in (0, *path[:-1]) if path else ():
+        value = value[step]
+    value[path[-1] if path else 0] = part
+    return json.dumps(top[0]).encode()
+
+
 def assert_storable(record: Record) -> None:
     """Fail if a field is nothing that SQLite takes and gives back as it is."""
     for field in record:

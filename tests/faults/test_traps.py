@@ -12,9 +12,12 @@ import pytest
 from tests.child import Child, as_nobody
 from tests.dump import assert_same, check, connect, dump
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
+from tests.faults.damage import assert_storable, fixtures, ways_into, with_part
 from tests.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.__main__ import main
+from assoc_ingest.model import Line
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync import sync
 
 
@@ -38,6 +41,23 @@ def test_no_depth_of_nesting_ends_a_sync(depth: int, fresh: Fresh, place: Path) 
     check(database, place / "home")
     assert dump(database)["files"][0]["line_count"] == len(lines) + 1
     assert "behind it" in [row["text"] for row in dump(database)["messages"]]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_depth_of_nesting_in_any_field_makes_a_parser_fail(name: str) -> None:
+    deep = b"[" * 900 + b'"x"' + b"]" * 900
+    looked_at = set()
+    for fixture in fixtures(name):
+        for line in fixture.lines:
+            for path in ways_into(line):
+                field = (fixture.claim.kind, *(step for step in path if isinstance(step, str)))
+                if field in looked_at:
+                    continue
+                looked_at.add(field)
+                data = with_part(line, path, "HERE").replace(b'"HERE"', deep)
+                for record in fixture.source.parse(fixture.claim, [Line(0, data)]):
+                    assert_storable(record)
+    assert len(looked_at) > 3
 
 
 def test_what_others_take_for_the_end_of_a_line_is_none(fresh: Fresh, place: Path) -> None:

@@ -257,7 +257,7 @@ def _plan_links(reader: Reader, value: JSONObject) -> Iterator[Record]:
 
 def _snapshot(reader: Reader, value: JSONObject) -> Iterator[Record]:
     tasks = value.get("tasks")
-    name = reader.text(value, "teamName") or reader.claim.parts[-1].removesuffix(".json")
+    name = reader.name(value, "teamName") or reader.claim.parts[-1].removesuffix(".json")
     tasks = tasks if isinstance(tasks, dict) and "snapshot" not in tasks else value
     rest: JSONObject = {}
     for key, entry in tasks.items():

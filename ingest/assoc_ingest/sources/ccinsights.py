@@ -196,10 +196,10 @@ def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
                 yield from _chat(reader, chat, key if is_main else here, here, None)
         extra = left_over({**project, "worktrees": mains}, ("id", "name", "archivedChats"))
         yield ProjectEntry(key, reader.text(project, "name"), place, extra=extra)
+        others = set(map(slashed, worktrees)) - {place}
         for chat in reader.items(project, "archivedChats"):
             where = slashed(reader.text(chat, "originalWorktreePath") or path)
-            is_known = where != place and where in map(slashed, worktrees)
-            yield from _chat(reader, chat, where if is_known else key, where, "archived")
+            yield from _chat(reader, chat, where if where in others else key, where, "archived")
 
 
 def _chat(

@@ -102,7 +102,7 @@ class ChatLines(ChatReader):
         self.say(kind, text, "assistant", is_error=kind == "error")
 
     def _tool_use(self, value: JSONObject) -> None:
-        self.model = self.text(value, "model")
+        self.model = self.name(value, "model")
         identity = self._either(value, "tool_use_id", "id")
         key = "tool_input" if "tool_input" in value else "input"
         arguments = value.get(key)

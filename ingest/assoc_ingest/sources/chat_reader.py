@@ -55,7 +55,7 @@ class ChatReader(Reader):
         if moment is not None:
             self._started = min(self._started or moment, moment)
             self._ended = max(self._ended or moment, moment)
-        self._uuid = self.text(value, "uuid")
+        self._uuid = self.name(value, "uuid")
         self._block = 0
         self.model = None
         self._message_count += is_message

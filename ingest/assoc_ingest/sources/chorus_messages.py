@@ -49,6 +49,7 @@ _COLUMNS = {
     "tool_use": ("toolName", "toolInput", "toolUseId"),
     "tool_result": ("toolUseId", "isToolError"),
 }
+_LEVELS = 8  # of lists in lists; a line may nest a thousand
 _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
 
 
@@ -122,7 +123,7 @@ class Messages(ChatReader):
 
     def _assistant(self, value: JSONObject, raw: JSONObject) -> None:
         blocks = _blocks(raw)
-        self.model = string(mapping(raw.get("message")).get("model"))
+        self.model = self.name(mapping(raw.get("message")), "model")
         if not any(block.get("type") == "tool_use" for block in blocks):
             self._thinking(blocks)  # else it stands on the line of the first call
         sources = [
@@ -141,7 +142,7 @@ class Messages(ChatReader):
         blocks = _blocks(raw)
         calls = [block for block in blocks if block.get("type") == "tool_use"]
         identity = self.text(value, "toolUseId")
-        self.model = string(mapping(raw.get("message")).get("model"))
+        self.model = self.name(mapping(raw.get("message")), "model")
         if calls and calls[0].get("id") == identity:
             self._thinking(blocks)
         arguments = self.mapping(value, "toolInput")
@@ -254,9 +255,10 @@ def _result(value: JSONObject) -> object:
     return _decoded(value.get("content"))
 
 
-def _plain(content: object) -> str:
+def _plain(content: object, levels: int = _LEVELS) -> str:
     if isinstance(content, list):
-        return "\n".join(text for text in map(_plain, content) if text)
+        texts = (_plain(item, levels - 1) for item in content) if levels else ()
+        return "\n".join(filter(None, texts))
     return content if isinstance(content, str) else obvious_text(content)
 
 

@@ -39,6 +39,7 @@ from hashlib import sha256
 
 import orjson
 
+from .. import tags
 from ..model import Claim, InboxItem, Line, Record, Team, TeamMember
 from .claude_paths import folded
 from .fields import MAX_TEXT, json_text, left_over, mapping, string
@@ -54,10 +55,7 @@ _MEMBER_COLUMNS = (
 )  # fmt: skip
 
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
-_attributes = re.compile(r'([\w-]+)="([^"]*)"').findall
-_tagged = re.compile(
-    r'<(teammate-message|cross-session-message)((?:\s+[\w-]+="[^"]*")*)\s*>(.*?)</\1>', re.DOTALL
-).finditer
+_BETWEEN_SESSIONS = "cross-session-message"
 _PLAIN_TYPES = (None, MESSAGE, "broadcast")
 
 
@@ -184,22 +182,32 @@ def _inner(text: str | None) -> JSONObject | None:
 
 
 def received(text: str, origin: object, moment: str | None) -> Iterator[InboxItem]:
-    """Yield the messages that a user line brought."""
-    peer = mapping(origin)
-    for match in _tagged(text):
-        attributes = dict(_attributes(match[2]))
-        body = match[3].strip("\r\n")
-        if match[1] == "teammate-message":
-            item = item_of(body, attributes.get("teammate_id"), None, moment)
-        else:
-            sender = string(peer.get("name")) or attributes.get("from-name")
-            sender = sender or string(peer.get("from")) or attributes.get("from")
-            item = item_of(string(peer.get("body")) or body, sender, None, moment)
-        yield item._replace(
-            summary=attributes.get("summary"),
-            color=attributes.get("color"),
-            message_key=string(peer.get("msg_id")),
-        )
+    """Yield the messages that a user line brought.
+
+    Its origin is that of one message, the first one between sessions if there is any.
+    """
+    found = list(tags.elements(text, ("teammate-message", _BETWEEN_SESSIONS)))
+    between = [element for element in found if element.tag.name == _BETWEEN_SESSIONS]
+    described = next(iter(between or found), None)
+    for element in found:
+        peer = mapping(origin) if element is described else {}
+        yield _received(element, peer, moment)
+
+
+def _received(element: tags.Element, peer: JSONObject, moment: str | None) -> InboxItem:
+    attributes = element.tag.attributes or {}
+    body = element.text.strip("\r\n")
+    if element.tag.name == _BETWEEN_SESSIONS:
+        sender = string(peer.get("name")) or attributes.get("from-name")
+        sender = sender or string(peer.get("from")) or attributes.get("from")
+        item = item_of(string(peer.get("body")) or body, sender, None, moment)
+    else:
+        item = item_of(body, attributes.get("teammate_id"), None, moment)
+    return item._replace(
+        summary=attributes.get("summary"),
+        color=attributes.get("color"),
+        message_key=string(peer.get("msg_id")),
+    )
 
 
 def sent(arguments: JSONObject, tool_use_id: str | None, moment: str | None) -> InboxItem:

@@ -47,6 +47,7 @@ from ..model import (
     Usage,
     WorkingDirectory,
 )
+from ..tags import inside
 from ..when import utc
 from . import claude_teams as teams
 from . import claude_tools as tools
@@ -54,6 +55,7 @@ from . import claude_user as people
 from .claude_paths import encoded, folded
 from .claude_usage import merged, usage_of_line
 from .fields import (
+    MAX_NAME,
     MAX_TEXT,
     TOOL_KINDS,
     has_cjk,
@@ -161,6 +163,8 @@ class TranscriptReader:
         self._facts: dict[str, str] = {}
         self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
+        self._exact: JSONObject | None = None
+        self._noted: set[tuple[int, str]] = set()
         self._directories: dict[str, WorkingDirectory] = {}
         self._started: str | None = None
         self._ended: str | None = None
@@ -211,6 +215,7 @@ class TranscriptReader:
         self._rows = 0
         self._items = 0
         self._line = line
+        self._exact = None
         self._envelope(line)
         if kind == "assistant":
             self._count_message()
@@ -241,8 +246,8 @@ class TranscriptReader:
     def _envelope(self, line: JSONObject) -> None:
         """Take what every line may state: identity, time, and facts of the session."""
         get = line.get
-        self._uuid = self._text_or_none("uuid", get("uuid"))
-        self._parent = self._text_or_none("parentUuid", get("parentUuid"))
+        self._uuid = self._name("uuid", get("uuid"))
+        self._parent = self._name("parentUuid", get("parentUuid"))
         self._is_meta = 1 if get("isMeta") is True else 0
         self._is_sidechain = 1 if get("isSidechain") is True else 0
         self._model: str | None = None
@@ -293,8 +298,7 @@ class TranscriptReader:
         message = line.get("message")
         if isinstance(message, dict):
             content = message.get("content")
-            stated = message.get("model", line.get("model"))
-            self._model = self._text_or_none("model", stated)
+            self._model = self._name("model", message.get("model", line.get("model")))
             self._add_usage(line)
         else:
             content = message
@@ -349,7 +353,7 @@ class TranscriptReader:
         text = json_text(arguments, lambda: self._exact_input(number, arguments))
         self._say("tool_use", text, number, "assistant")
         position = (self._start, number)
-        name = self._text_or_none("tool name", block.get("name"))
+        name = self._name("tool name", block.get("name"))
         call = tools.Call(
             name, tools.target(mapping(arguments)), self._timestamp, position, self._length,
             self._response_key if name in tools.CHARGED else None,
@@ -364,7 +368,9 @@ class TranscriptReader:
 
     def _exact_input(self, number: int, arguments: object) -> object:
         """Decode the line again with integers of any size; orjson made floats of the largest."""
-        message = mapping(exact_object(self._data).get("message"))
+        if self._exact is None:  # once, however many of its blocks need it
+            self._exact = exact_object(self._data)
+        message = mapping(self._exact.get("message"))
         content = message.get("content")
         block = mapping(content[number]) if isinstance(content, list) else {}
         return block.get("input", arguments)
@@ -448,7 +454,7 @@ class TranscriptReader:
                 self._item(sent)
         if "statusChange" in extra:
             change, task = mapping(extra["statusChange"]), string(extra.get("taskId"))
-            session, team = (string(self._line.get(key)) for key in ("sessionId", "teamName"))
+            session, team = string(self._line.get("sessionId")), self._team()
             tasks = team or (folded(session) if session else None)
             if task and tasks:
                 before, after = string(change.get("from")), string(change.get("to"))
@@ -513,7 +519,7 @@ class TranscriptReader:
             return
         self._records.append(AgentLine(agent, self._start))
         self._line = {**message, "sessionId": outer.get("sessionId")}
-        self._uuid = self._text_or_none("uuid", message.get("uuid"))
+        self._uuid = self._name("uuid", message.get("uuid"))
         self._parent = None
         self._is_sidechain = 1
         self._timestamp = utc(message.get("timestamp")) or self._timestamp
@@ -623,11 +629,14 @@ class TranscriptReader:
                 self._length,
             )
 
+    def _team(self) -> str | None:
+        return string(self._name("teamName", self._line.get("teamName")))
+
     def _item(self, item: InboxItem) -> None:
         """Add a message between agents, as this line shows it."""
         self._records.append(
             item._replace(
-                team_name=string(self._line.get("teamName")),
+                team_name=self._team(),
                 ordinal=self._items,
                 byte_offset=self._start,
                 byte_length=self._length,
@@ -673,8 +682,8 @@ class TranscriptReader:
 
     def _notification(self, text: str) -> None:
         """Read the task and the call that a `<task-notification>` names."""
-        agent, call = _tagged(text, "task-id"), _tagged(text, "tool-use-id")
-        if agent and call:
+        agent, call = inside(text, "task-id"), inside(text, "tool-use-id")
+        if agent and call and len(agent) <= MAX_NAME and len(call) <= MAX_NAME:
             self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
 
     def _link(self, link: AgentLink) -> None:
@@ -688,8 +697,8 @@ class TranscriptReader:
             self._wrong(key, value)
         return ""
 
-    def _text_or_none(self, field: str, value: object) -> str | None:
-        if value is None or value.__class__ is str:
+    def _name(self, field: str, value: object) -> str | None:
+        if value is None or (value.__class__ is str and len(value) <= MAX_NAME):
             return value
         self._wrong(field, value)
         return None
@@ -702,6 +711,9 @@ class TranscriptReader:
         self._issue(f"{field}: {what}", self._start, self._data)
 
     def _issue(self, reason: str, start: int, data: bytes) -> None:
+        if (start, reason) in self._noted:
+            return  # the thousandth block with the same fault says nothing new
+        self._noted.add((start, reason))
         self._records.append(Issue(reason, 0, sample(data), start, len(data)))
 
     def _quarantine(self, reason: str, start: int, data: bytes) -> None:
@@ -764,13 +776,3 @@ def _api_error(line: JSONObject) -> str:
     cause = mapping(error.get("cause")) or mapping(line.get("cause"))
     code = error.get("status") or string(cause.get("code"))
     return text or f"API error {code or ''}".strip()
-
-
-def _tagged(text: str, tag: str) -> str | None:
-    """Return what stands between `<tag>` and `</tag>`, None if there is no such pair."""
-    start = text.find(f"<{tag}>")
-    if start < 0:
-        return None
-    start += len(tag) + 2
-    end = text.find(f"</{tag}>", start, start + 200)
-    return text[start:end].strip() or None if end >= 0 else None

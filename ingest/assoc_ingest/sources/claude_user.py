@@ -6,7 +6,7 @@ blocks that an editor puts beside a prompt (what is open, what is selected) are 
 
 from __future__ import annotations
 
-import re
+from .. import tags
 
 # What the text of a whole line begins with, and what it then is.
 _PREFIXES = (
@@ -28,9 +28,7 @@ _PREFIXES = (
 _TYPED_TAGS = ("bash-input", "command-message", "command-name", "user-memory-input")
 _STARTS = tuple(prefix for prefix, _ in _PREFIXES)
 
-_beside = re.compile(
-    r"\s*(?:<(ide_opened_file|ide_selection|system-reminder)>.*?</\1>\s*)+", re.DOTALL
-).fullmatch
+_BESIDE = ("ide_opened_file", "ide_selection", "system-reminder")
 
 PEOPLE = frozenset({"prompt", "command", "bash_input"})
 """Kinds of a user line that a person typed."""
@@ -38,7 +36,7 @@ PEOPLE = frozenset({"prompt", "command", "bash_input"})
 
 def is_beside(text: str) -> bool:
     """Is the block nothing but what an editor or the program put beside the prompt?"""
-    return text.lstrip()[:1] == "<" and _beside(text) is not None
+    return text.lstrip()[:1] == "<" and tags.is_only(text, _BESIDE)
 
 
 def is_notice(text: str) -> bool:

@@ -15,6 +15,10 @@ import orjson
 MAX_TEXT = 256 * 1024
 """Characters of text that a column keeps; the archive has the rest."""
 
+MAX_NAME = 1000
+"""Characters of a name or an id that every row of a line repeats: with a longer one, the rows of a
+line of many blocks would be many times as large as the line."""
+
 TOOL_KINDS = frozenset(
     ["tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"]
 )

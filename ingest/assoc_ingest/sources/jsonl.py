@@ -35,6 +35,8 @@ _BLANK = b" \t\r\n"
 _LEADING = b" \t\r\n\x00\xef\xbb\xbf"
 _MAX_TRIES = 20  # starts of an object tried behind a stub; more would be quadratic on garbage
 _NUL_ESCAPE = b"\\u0000"
+_blanks = re.compile(rb"[ \t\r\n]*+")
+_leading = re.compile(rb"[ \t\r\n\x00\xef\xbb\xbf]*+")
 _lone_surrogate = re.compile("[\ud800-\udfff]")
 
 
@@ -54,16 +56,21 @@ def pieces(line: Line, is_known: Callable[[JSONObject], bool]) -> Iterator[Piece
     of a cut line can parse as an object by accident.
     """
     start, data = line
-    while True:
-        stripped = data.lstrip(_BLANK)
-        start += len(data) - len(stripped)
-        data = stripped.rstrip(_BLANK)
-        if not data:
-            return
-        piece = _first(start, data, is_known)
-        yield piece
-        start += piece.length
-        data = data[piece.length :]
+    stripped = data.lstrip(_BLANK)
+    start, data = start + len(data) - len(stripped), stripped.rstrip(_BLANK)
+    whole = _whole_object(data)
+    if whole is not None:
+        yield Piece(start, len(data), *whole)
+        return
+    while data:
+        cursor = _Cursor(data)
+        while (begin := cursor.skip_blanks()) < len(data) and (found := cursor.next_object()):
+            yield Piece(start + begin, cursor.position - begin, *found)
+        start, data = start + begin, data[begin:]
+        if data:
+            piece = _no_prefix(start, data, is_known)
+            yield piece
+            start, data = start + piece.length, data[piece.length :]
 
 
 def complete_prefix(tail: bytes) -> int:
@@ -78,10 +85,10 @@ def complete_prefix(tail: bytes) -> int:
         return 0
     except orjson.JSONDecodeError:
         pass
-    taken = 0
-    while taken < len(tail) and (found := _prefix_object(tail[taken:])):
-        taken += found[0]
-    return taken
+    cursor = _Cursor(tail)
+    while cursor.next_object() is not None:
+        pass
+    return cursor.position
 
 
 def whole_value(data: bytes) -> tuple[object, str | None] | None:
@@ -101,16 +108,50 @@ def exact_object(data: bytes) -> JSONObject:
     return found[0] if found else {}
 
 
-def _first(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) -> Piece:
-    """Return the piece at the start of `data`, which is not blank."""
-    whole = _whole_object(data)
+class _Cursor:
+    """Reads the objects that stand one behind the other in `data`, decoding each byte once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        # Other than U+FFFD, which stands for one to three bytes, this leads back to the bytes.
+        self._text = data.decode("utf-8", "surrogateescape")
+        self._letter = 0
+        self.position = 0
+        """Behind the last object, in bytes."""
+
+    def skip_blanks(self) -> int:
+        """Pass over white space; return the position behind it."""
+        found = _blanks.match(self._data, self.position)
+        end = found.end() if found else self.position
+        self._letter += end - self.position
+        self.position = end
+        return end
+
+    def next_object(self) -> tuple[JSONObject, str | None] | None:
+        """Return the object that follows, and what it lost; None, and stay, where none does."""
+        start = self.position
+        found = _leading.match(self._data, start)
+        brace = found.end() if found else start
+        if self._data[brace : brace + 1] != b"{":
+            return None
+        letter = self._letter + len(self._data[start:brace].decode("utf-8", "surrogateescape"))
+        try:
+            _, end = _decoder.raw_decode(self._text, letter)
+        except (ValueError, RecursionError):
+            return None
+        stop = brace + len(self._text[letter:end].encode("utf-8", "surrogateescape"))
+        # Decoded again, alone: the decoders differ in what they make of integers beyond 64 bit.
+        whole = _whole_object(self._data[start:stop])
+        if whole is not None:
+            self.position, self._letter = stop, end
+        return whole
+
+
+def _no_prefix(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) -> Piece:
+    """Return the piece at the start of `data`, which is not blank and begins with no object."""
+    whole = _whole_object(data)  # one that only orjson can decode: it is nested deeply
     if whole is not None:
-        value, reason = whole
-        return Piece(start, len(data), value, reason)
-    found = _prefix_object(data)
-    if found is not None:
-        length, value, reason = found
-        return Piece(start, length, value, reason)
+        return Piece(start, len(data), *whole)
     for position in _object_starts(data):
         suffix = _objects_to_the_end(data[position:])
         if suffix and all(is_known(value) for value in suffix):
@@ -141,40 +182,6 @@ def _lenient(body: bytes) -> tuple[JSONObject, str | None] | None:
     return _repaired(value, text, body)
 
 
-def _prefix_object(data: bytes) -> tuple[int, JSONObject, str | None] | None:
-    """Return (length in bytes, object, loss) of the object that `data` begins with."""
-    body = data.lstrip(_LEADING)
-    if not body.startswith(b"{"):
-        return None
-    text = body.decode("utf-8", "replace")
-    try:
-        _, end = _decoder.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    length = len(data) - len(body) + _byte_length(body, text, end)
-    # Decoded again, alone: the two decoders differ in what they make of integers beyond 64 bit.
-    whole = _whole_object(data[:length])
-    return (length, *whole) if whole is not None else None
-
-
-def _byte_length(body: bytes, text: str, end: int) -> int:
-    """Return how many bytes of `body` decode, with replacement, to the first `end` characters.
-
-    A replacement character may stand for one to three bytes, so a text that holds one is
-    measured by halving.
-    """
-    if "\ufffd" not in text:
-        return len(text[:end].encode())
-    low, high = end, len(body)
-    while low < high:
-        middle = (low + high) // 2
-        if len(body[:middle].decode("utf-8", "replace")) < end:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 def _repaired(value: JSONObject, text: str, body: bytes) -> tuple[JSONObject, str | None]:
     reason = None
     if "\ufffd" in text and b"\xef\xbf\xbd" not in body:
@@ -201,14 +208,14 @@ def _objects_to_the_end(data: bytes) -> list[JSONObject]:
         return [value] if isinstance(value, dict) else []
     except orjson.JSONDecodeError:
         pass
-    found = []
-    while data:
-        prefix = _prefix_object(data)
-        if prefix is None:
+    cursor = _Cursor(data)
+    objects = []
+    while cursor.skip_blanks() < len(data):
+        found = cursor.next_object()
+        if found is None:
             return []
-        found.append(prefix[1])
-        data = data[prefix[0] :].strip(_BLANK)
-    return found
+        objects.append(found[0])
+    return objects
 
 
 def _why_not(data: bytes) -> str:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..model import Claim, Issue, Line, LineExtra, LineType, Record
 from ..when import Zone, is_without_zone, utc
-from .fields import integer, sample
+from .fields import MAX_NAME, integer, sample
 from .jsonl import JSONObject, exact_object, pieces, whole_value
+
+_MOST_ISSUES = 50  # of one object: a fault under each of its keys is an issue, with a sample of it
 
 
 def _never(value: JSONObject) -> bool:
@@ -35,7 +37,7 @@ class Reader:
         self._zone = zone
         self._types: dict[tuple[str, str], int] = {}
         self._is_refused = False
-        self._noted: set[tuple[int, str]] = set()
+        self._noted: dict[int, set[str]] = {}
 
     # -- objects ---------------------------------------------------------------------------------
 
@@ -52,7 +54,8 @@ class Reader:
         for line in lines:
             for piece in pieces(line, is_known):
                 self.start, self.length = piece.start, piece.length
-                self.data = line.data[piece.start - line.start :][: piece.length]
+                begin = piece.start - line.start
+                self.data = line.data[begin : begin + piece.length]
                 if piece.reason is not None:
                     self._issue(piece.reason, int(piece.object is None))
                 if piece.object is None:
@@ -131,6 +134,12 @@ class Reader:
         self._expect(found is None or isinstance(found, str), key, found)
         return found if isinstance(found, str) and found else None
 
+    def name(self, value: JSONObject, key: str) -> str | None:
+        """Return a text that every row of the line repeats, None where it is too long for that."""
+        found = self.text(value, key)
+        self._expect(found is None or len(found) <= MAX_NAME, key, found)
+        return found if found is None or len(found) <= MAX_NAME else None
+
     def whole(self, value: JSONObject, key: str) -> int | None:
         """Return an integer."""
         found = value.get(key)
@@ -198,7 +207,9 @@ class Reader:
             self._issue(f"{key}: unusable {type(value).__name__}", 0)
 
     def _issue(self, reason: str, quarantined: int) -> None:
-        if quarantined == 0 and (self.start, reason) in self._noted:
-            return  # the thousandth item of a list that has the same fault says nothing new
-        self._noted.add((self.start, reason))
+        if quarantined == 0:
+            noted = self._noted.setdefault(self.start, set())
+            if reason in noted or len(noted) >= _MOST_ISSUES:
+                return  # the thousandth item of a list that has the same fault says nothing new
+            noted.add(reason)
         self.records.append(Issue(reason, quarantined, sample(self.data), self.start, self.length))

@@ -1,0 +1,144 @@
+"""Text at its worst: what makes a careless expression or comparison look at every letter often.
+
+Each is a function from a number of letters to a text of about that size. What stands in it is
+repeated, never closed, nested, or so much alike that everything nearly fits everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Maker = Callable[[int], str]
+
+
+def repeated(piece: str, end: str = "") -> Maker:
+    """Return a maker of `piece`, again and again, with `end` behind it."""
+    return lambda size: piece * max(1, size // len(piece)) + end
+
+
+def nested(opening: str, closing: str, inner: str = "") -> Maker:
+    """Return a maker of pairs that stand in each other."""
+    return lambda size: (
+        opening * (size // (len(opening) + len(closing)))
+        + inner
+        + closing * (size // (len(opening) + len(closing)))
+    )
+
+
+def _table(size: int) -> str:
+    """A head of very many columns, and very many rows that fill none of them."""
+    columns = size // 6
+    return f"{'|a' * columns}|\n{'|-' * columns}|\n" + "|\n" * (size // 6)
+
+
+def _references(size: int) -> str:
+    """A long address, and very many references to it."""
+    return f"[a]: http://x/{'y' * (size // 2)}\n\n" + "[a]" * (size // 6)
+
+
+TEXTS: dict[str, Maker] = {
+    "letters": repeated("a"),
+    "words": repeated("a "),
+    "numbered words": lambda size: " ".join(map(str, range(size // 6))),
+    "spaces": repeated(" ", "x"),
+    "indented": repeated("x    "),
+    "blank lines": repeated("\n", "x"),
+    "carriage returns": repeated("\r\n", "\rx"),
+    "tabs": repeated("\t"),
+    "lines": repeated("a\n"),
+    "equal lines": repeated("the same line\n"),
+    "two kinds of lines": repeated("{\n}\n"),
+    "marks": repeated("\x02", "\x03"),
+    "pairs of marks": repeated("\x02a\x03"),
+    "colours": repeated("\x1b[31"),
+    "controls": repeated("\x1b"),
+    "surrogates": repeated("\ufffd"),
+    "combining letters": repeated("a\u0301"),
+    "combining marks": lambda size: "a" + "\u0301" * size,
+    "zero-width letters": repeated("\u200b"),
+    "wide letters": repeated("字"),
+    "joined emoji": repeated("👩\u200d"),
+    "backslashes": repeated("\\"),
+    "odd escapes": repeated("\\\\\\n"),
+    "line starts": repeated("\\na"),
+    "quotes": repeated('"'),
+    "escaped quotes": repeated('\\"'),
+    "braces": repeated("}{"),
+    "empty objects": repeated("{}"),
+    "opened objects": repeated('{"a":'),
+    "opened lists": repeated("["),
+    "nested lists": nested("[", "]"),
+    "digits": repeated("1"),
+    "slashes": repeated("/"),
+    "path": repeated("a/"),
+    "dots": repeated("."),
+    "dashes": repeated("-"),
+    "ellipses": repeated("…"),
+    "backups": repeated(".bak"),
+    "underscores": repeated("_"),
+    "addresses": repeated("http://"),
+    "less-than signs": repeated("<"),
+    "tags that never end": repeated("<a "),
+    "one tag that never ends": lambda size: "<" + "a" * size,
+    "attributes that never end": lambda size: "<a" + ' b="c"' * (size // 6),
+    "quotes that never end": repeated('<a b="'),
+    "attributes between tags": repeated('<a "<b" '),
+    "names": lambda size: f"<a {'b' * size}>",
+    "opening tags": repeated("<a>"),
+    "closing tags": repeated("</a>"),
+    "elements": repeated("<a>b</a>"),
+    "different elements": lambda size: "".join(f"<a{n}>" for n in range(size // 9)),
+    "messages": repeated('<teammate-message a="b">'),
+    "messages from": repeated('<cross-session-message from="'),
+    "closed messages": repeated('<teammate-message teammate_id="b">x</teammate-message>'),
+    "messages in turn": repeated('<teammate-message a="b"><cross-session-message a="b">'),
+    "ends of messages": repeated("</teammate-message> "),
+    "spaces in a message": lambda size: f'<teammate-message{" " * size}a="b"',
+    "reminders": repeated("<system-reminder>a</system-reminder>\n", "z"),
+    "opened reminders": repeated("<system-reminder>"),
+    "tasks": repeated("<task-id>"),
+    "task of spaces": lambda size: f"<task-id>{' ' * size}x</summary>",
+    "summaries": repeated("<summary> ", "</summary"),
+    "commands": repeated("<command-name>"),
+    "agents": repeated("agentId: "),
+    "task ids": repeated("Task ID: "),
+    "saved to": repeated("Full output saved to: "),
+    "exit codes": repeated("Exit code 1"),
+    "brackets": repeated("["),
+    "links": repeated("[a]("),
+    "nested links": nested("[", "](b)", "a"),
+    "images": repeated("![a]("),
+    "angle links": repeated("[a](<"),
+    "references": _references,
+    "definitions": repeated("[a]: "),
+    "many definitions": lambda size: "".join(f"[{n}]: b\n" for n in range(size // 10)),
+    "stars": repeated("*"),
+    "emphasis": repeated("*a "),
+    "strong": repeated("**a"),
+    "nested emphasis": nested("*a ", " a*", "b"),
+    "mixed emphasis": repeated("*a_b**c__"),
+    "strikes": repeated("~~a "),
+    "back quotes": repeated("`"),
+    "growing back quotes": lambda size: "".join(
+        "`" * (n % 700) + "a" for n in range(1, max(2, size // 350))
+    ),
+    "code": repeated("`a"),
+    "fences": repeated("```\n"),
+    "quoted lines": repeated("> a\n"),
+    "nested quotes": repeated(">"),
+    "lists": repeated("- a\n"),
+    "nested items": lambda size: "".join(
+        " " * (n % 1000) + "- a\n" for n in range(max(1, size // 500))
+    ),
+    "items in a line": repeated("- "),
+    "headings": repeated("# a\n"),
+    "underlines": repeated("a\n=\n"),
+    "hashes": repeated("#"),
+    "entities": repeated("&a"),
+    "exclamations": repeated("!"),
+    "table": _table,
+    "columns": repeated("|a"),
+    "rows": lambda size: "|a|b|\n|-|-|\n" + "|c|d|\n" * (size // 6),
+    "backslashes before line breaks": repeated("\\\n"),
+    "html": repeated("<!--"),
+}

@@ -1,0 +1,339 @@
+"""Nothing that looks into stored text is more than linear, however hostile the text is.
+
+Each expression and each function gets a megabyte of what is worst for it. Steps of an expression
+cannot be counted, so work is bounded instead: a child that uses more of a processor than a
+linear function ever needs is ended by the system.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.child import is_done_with
+from tests.hostile import TEXTS
+from tests.writing import SESSION, assistant, call, chain, dumps, result, user
+
+import assoc_ingest
+from assoc_ingest import marks, spoken, tags, terminal, terms
+from assoc_ingest.model import Claim, Line
+from assoc_ingest.sources import SOURCES, claude_teams, claude_user
+from assoc_ingest.sources.jsonl import complete_prefix, pieces, whole_value
+from assoc_ingest.web import cells
+
+MEGABYTE = 1_000_000
+SECONDS = 30  # a megabyte needs about one at most; with its square it would need an hour
+FEW_SECONDS = 6  # for much shorter texts
+
+PACKAGE = Path(assoc_ingest.__file__).parent
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
+
+
+def lacking(names: object) -> str:
+    return (
+        f"{names}: an expression that no test has looked at. Add it to EXPRESSIONS with the texts "
+        "of tests/hostile.py that are worst for it, or a new one there; if it is quadratic, "
+        "take apart what repeats, make it possessive, or scan the text with str.find."
+    )
+
+
+# -- regular expressions -------------------------------------------------------------------------
+
+OURS = {
+    # Never see stored text: our own query files, addresses of our own pages, mount points.
+    "sql._quoted_or_parameter", "web.canned._optional", "surroundings._SYNCED",
+}  # fmt: skip
+EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "discover._escape": ("backslashes", "odd escapes"),
+    "forgotten._UUID": ("digits", "dashes"),
+    "hits._json_break": ("backslashes", "line starts"),
+    "hits._json_frame": ("braces", "opened objects", "quotes"),
+    "hits._mark": ("marks", "pairs of marks"),
+    "links._wrapped": ("ends of messages", "messages", "spaces", "spaces in a message"),
+    "marks._mark": ("marks", "pairs of marks"),
+    "since._ago": ("digits", "spaces"),
+    "sources.associate._summary": ("dashes", "letters"),
+    "sources.associate._session": ("digits", "dashes"),
+    "sources.associate._not_alphanumeric": ("dashes",),
+    "sources.claude._uuid": ("digits", "dashes"),
+    "sources.claude._agent_file": ("dots", "letters"),
+    "sources.claude._agent_meta": ("dots", "letters"),
+    "sources.claude._encoded_path": ("dashes",),
+    "sources.claude_paths._uuid": ("digits", "dashes"),
+    "sources.claude_paths._not_alphanumeric": ("dashes",),
+    "sources.claude_plans._heading": ("hashes",),
+    "sources.claude_stores._todo_file": ("digits", "dashes"),
+    "sources.claude_stores._paste_file": ("digits",),
+    "sources.claude_stores._backup_file": ("digits",),
+    "sources.claude_stores._registry_file": ("digits",),
+    "sources.claude_stores._job_directory": ("digits",),
+    "sources.claude_stores._task_file": ("digits",),
+    "sources.claude_stores._call_name": ("underscores", "letters"),
+    "sources.claude_stores._left_alone": ("dots", "backups", "letters"),
+    "sources.claude_teams._not_alphanumeric": ("dashes",),
+    "sources.claude_tools._exit_code": ("exit codes", "digits"),
+    "sources.claude_tools._agent_id": ("agents", "letters", "lines"),
+    "sources.claude_tools._workflow_task": ("task ids", "letters"),
+    "sources.claude_tools._saved_to": ("saved to",),
+    "sources.fields._cjk": ("wide letters", "surrogates"),
+    "sources.fields._radical": ("surrogates", "wide letters"),
+    "sources.jsonl._blanks": ("spaces",),
+    "sources.jsonl._leading": ("spaces", "surrogates"),
+    "sources.jsonl._lone_surrogate": ("surrogates",),
+    "tags._tag": (
+        "less-than signs", "tags that never end", "one tag that never ends", "names", "messages",
+        "attributes that never end", "quotes that never end", "attributes between tags",
+        "spaces in a message", "messages from",
+    ),
+    "tags._attribute": ("letters", "dashes", "quotes that never end", "attributes that never end"),
+    "tags._cut_off": ("ellipses", "letters"),
+    "tags._blank": ("spaces", "blank lines"),
+    "terminal._hostile": ("controls", "zero-width letters"),
+    "terminal._colour_sequence": ("colours", "controls"),
+    "terminal._runs": ("spaces", "words", "wide letters", "combining marks"),
+    "terms._token": ("words", "letters", "underscores"),
+    "terms._term": ("quotes", "words", "letters", "spaces"),
+    "terms._unbindable": ("surrogates",),
+    "web.cells._time": ("digits", "dashes"),
+    "web.cells._address": ("addresses", "slashes"),
+    "web.guard._host": ("brackets", "digits"),
+    "web.search_page._month": ("digits", "dashes"),
+    "when._stored_form": ("digits", "dashes"),
+}  # fmt: skip
+MADE = {
+    # Functions that make or use an expression of their own, and why that is no more than linear.
+    "forgotten.log_without": "one letter after the other",
+    "marks.balanced": "among the functions below",
+    "projects.refresh_projects": "one separator after the other",
+    "sources.claude_stores._todos": "of fixed length",
+    "sources.claude_stores.list_name": "of fixed length",
+    "sources.claude_tools._output_file": "one separator after the other",
+    "surroundings.file_system": "mount points, no stored text",
+    "terms._place": "among the functions below",
+    "terms.substrings_in": "among the functions below",
+}
+
+
+def expressions() -> Iterator[tuple[str, Callable[[str], object]]]:
+    """Yield every expression that a module of ours holds, as it looks at a text.
+
+    One that is not bound to one of its methods may be used with any of them.
+    """
+    for found in pkgutil.walk_packages(assoc_ingest.__path__, "assoc_ingest."):
+        module = importlib.import_module(found.name)
+        for name, value in vars(module).items():
+            method = None if isinstance(value, re.Pattern) else value
+            pattern = value if method is None else getattr(value, "__self__", None)
+            if isinstance(pattern, re.Pattern):
+                look = partial(_look_with, pattern, method)
+                yield f"{found.name.removeprefix('assoc_ingest.')}.{name}", look
+
+
+def _look_with(pattern: re.Pattern[Any], method: Callable[[Any], object] | None, text: str) -> None:
+    given: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+    if method is not None:
+        method(given)
+    else:
+        pattern.sub(given[:0], given)
+        pattern.fullmatch(given)
+
+
+def test_every_expression_has_a_worst_text() -> None:
+    known = dict(expressions())
+    new = known.keys() - EXPRESSIONS.keys() - OURS
+    assert not new, lacking(new)
+    assert known.keys() == EXPRESSIONS.keys() | OURS, "an expression that is no longer there"
+
+
+def test_no_expression_is_made_elsewhere() -> None:
+    made = set()
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                uses = (ast.unparse(node) for node in ast.walk(function))
+                if any(re.match(r"re\.\w+\(", use) for use in uses):
+                    made.add(f"{module}.{function.name}")
+    assert made == set(MADE), lacking(made - set(MADE))
+
+
+def test_every_expression_is_linear_in_what_is_worst_for_it() -> None:
+    def look() -> None:
+        for name, function in expressions():
+            for text in EXPRESSIONS.get(name, ()):
+                function(TEXTS[text](MEGABYTE))
+
+    assert is_done_with(2 * SECONDS, look)
+
+
+def test_every_expression_is_linear_in_every_text() -> None:
+    texts = [make(MEGABYTE // 16) for make in TEXTS.values()]
+    for name, function in expressions():
+        if name not in OURS:
+            assert is_done_with(FEW_SECONDS, lambda look=function: list(map(look, texts))), name
+
+
+# -- functions -----------------------------------------------------------------------------------
+
+CLAIM = Claim("claude", "transcript", session_key=SESSION, project_key="-srv-demo")
+WORDS = terms.parse('"a a" a* b "a b" names').words
+
+
+def parsed(data: bytes) -> int:
+    """Read one line of a transcript; return how much its records hold."""
+    return len(repr(SOURCES["claude"].parse(CLAIM, [Line(0, data)])))
+
+
+def peers(text: str) -> bytes:
+    """Many messages between sessions, and one long text that the line says one of them has."""
+    messages = '<cross-session-message from="a">x</cross-session-message>' * (len(text) // 120)
+    origin = {"kind": "peer", "body": "b" * (len(text) // 2), "msg_id": "m" * (len(text) // 4)}
+    return dumps(user(messages, origin=origin))
+
+
+def many(count: int, block: object) -> list[object]:
+    return [block] * count
+
+
+LINES: dict[str, tuple[Callable[[str], bytes], str]] = {
+    "a prompt": (lambda text: dumps(user(text)), "messages"),
+    "reminders before a prompt": (lambda text: dumps(user(text)), "reminders"),
+    "a result": (lambda text: dumps(user([result("a", text)])), "agents"),
+    "a notification": (
+        lambda text: dumps({"type": "queue-operation", "operation": "enqueue", "content": text}),
+        "tasks",
+    ),
+    "a command": (
+        lambda text: dumps(chain("system", "s", None, 1, subtype="local_command", content=text)),
+        "elements",
+    ),
+    "messages of a peer": (peers, "letters"),
+    "results without ids": (
+        lambda text: dumps(user(many(len(text) // 23, {"type": "tool_result"}))), "letters",
+    ),
+    "blocks of the wrong type": (
+        lambda text: dumps(user(many(len(text) // 23, {"type": "text", "text": 1}))), "letters",
+    ),
+    "integers that only another decoder reads": (
+        lambda text: dumps(assistant([call(f"t{n}", a=2**70) for n in range(len(text) // 90)])),
+        "letters",
+    ),
+    "a long id and many blocks": (
+        lambda text: dumps(user(many(len(text) // 8, "x"), "u" * (len(text) // 2))), "letters",
+    ),
+    "snapshots of nothing": (
+        lambda text: dumps(
+            {"type": "file-history-snapshot", "messageId": "m",
+             "snapshot": {"trackedFileBackups": dict.fromkeys(map(str, range(len(text) // 10)))}}
+        ),
+        "letters",
+    ),
+    "objects one behind the other": (str.encode, "empty objects"),
+    "objects that never end": (str.encode, "opened objects"),
+    "braces": (str.encode, "braces"),
+    "brackets": (str.encode, "nested lists"),
+    "half an emoji in each of many objects": (
+        lambda text: b'{"a":"\\ud83d"}' * (len(text) // 14), "letters",
+    ),
+    "bytes that are no text": (lambda text: b'{"a":"\xff\xfe"}' * (len(text) // 10), "letters"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_reading_a_line_costs_what_it_is_long(name: str) -> None:
+    make, text = LINES[name]
+    data = make(TEXTS[text](MEGABYTE))
+    assert is_done_with(SECONDS, lambda: parsed(data))
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_records_of_a_line_are_as_large_as_the_line(name: str) -> None:
+    make, text = LINES[name]
+    small, large = (make(TEXTS[text](size)) for size in (20_000, 40_000))
+    assert parsed(large) < 2.3 * parsed(small) + 20_000
+
+
+FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
+    "typed": (lambda text: spoken.typed("command", text), ("commands", "elements", "letters")),
+    "a notification heard": (
+        lambda text: spoken.heard("task_notification", text),
+        ("summaries", "task of spaces", "tags that never end"),
+    ),
+    "a message heard": (
+        lambda text: spoken.heard("agent_message", text), ("messages", "messages from"),
+    ),
+    "untagged": (
+        spoken.untagged, ("opening tags", "elements", "different elements", "messages in turn"),
+    ),
+    "tags.without": (tags.without, ("opening tags", "tags that never end", "names", "ellipses")),
+    "tags.inside": (lambda text: tags.inside(text, "task-id"), ("tasks", "task of spaces")),
+    "messages received": (
+        lambda text: list(claude_teams.received(text, {}, None)),
+        ("messages", "closed messages", "messages in turn", "spaces in a message"),
+    ),
+    "beside a prompt": (claude_user.is_beside, ("reminders", "opened reminders", "spaces")),
+    "marks": (lambda text: marks.plain(marks.balanced(text)), ("marks", "pairs of marks")),
+    "a query": (terms.parse, ("words", "quotes", "wide letters")),
+    "places of words": (
+        lambda text: marks.around(text, terms.Places(WORDS).find(text)),
+        ("words", "numbered words", "backslashes", "odd escapes", "line starts", "underscores",
+         "combining letters", "names"),
+    ),
+    "places of letters": (
+        lambda text: marks.around(text, terms.substrings_in(text, ["字字字", "字"])),
+        ("wide letters",),
+    ),
+    "wrapped": (
+        lambda text: list(terminal.wrap(terminal.readable(text), 80)),
+        ("letters", "spaces", "surrogates", "combining letters", "wide letters"),
+    ),
+    "cut": (
+        lambda text: terminal.cut(terminal.one_line(text), 80),
+        ("spaces", "combining marks", "joined emoji", "colours"),
+    ),
+    "a table": (
+        lambda text: list(terminal.table(["a", "b"], [(text, text[1:])], 100)),
+        ("letters", "path", "surrogates", "combining marks"),
+    ),
+    "JSON on a terminal": (terminal.safe_json, ("controls", "zero-width letters")),
+    "a cell": (
+        lambda text: cells.cell({}, f"http://{text}", "url", None, "/"), ("letters", "addresses"),
+    ),
+    "a whole value": (lambda text: whole_value(text.encode()), ("nested lists", "digits")),
+    "a tail": (
+        lambda text: complete_prefix(text.encode()), ("empty objects", "opened objects", "braces"),
+    ),
+    "pieces of a line": (
+        lambda text: list(pieces(Line(0, text.encode()), bool)),
+        ("empty objects", "opened objects", "braces", "nested lists", "surrogates"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_looks_into_text_is_linear(name: str) -> None:
+    function, worst = FUNCTIONS[name]
+    texts = [TEXTS[text](MEGABYTE) for text in worst]
+    assert is_done_with(SECONDS, lambda: list(map(function, texts)))
+
+
+def test_every_function_is_linear_in_every_text() -> None:
+    texts = [make(MEGABYTE // 40) for make in TEXTS.values()]
+    for name, (function, _) in FUNCTIONS.items():
+        assert is_done_with(FEW_SECONDS, lambda look=function: list(map(look, texts))), name
+
+
+def test_the_bound_is_one_that_a_quadratic_expression_meets() -> None:
+    """What this file relies on: the child is ended, and the test told."""
+    quadratic = re.compile(r"<a>(.*?)</a>")
+    text = TEXTS["opening tags"](MEGABYTE)
+    assert not is_done_with(1, lambda: quadratic.findall(text))
