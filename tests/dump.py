@@ -24,7 +24,8 @@ import orjson
 
 from assoc_ingest import archive
 from assoc_ingest.forgotten import LEFT_OUT
-from assoc_ingest.model import DOCUMENT, LOG
+from assoc_ingest.judging import NOT_A_TRANSCRIPT
+from assoc_ingest.model import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.storable import original_parts
 from assoc_ingest.writers import ODD_TIME
@@ -303,16 +304,18 @@ def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
         "select kind from sources where id = ?", (file["source_id"],)
     ).fetchone()
     claim = SOURCES[kind].claim(tuple(file["path"].split("/")))
+    if claim and file["kind"] == FOREIGN_DOCUMENT:
+        claim = claim.as_foreign(FOREIGN_DOCUMENT)
     return SOURCES[kind].shape(claim) if claim else None
 
 
-_HAS_ODD_TIME = "select 1 from issues where file_id = ? and reason = ?"
+_ABOUT_THE_FILE = "select 1 from issues where file_id = ? and reason in (?, ?)"
 
 
 def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
     """Rows and issues cover stretches that never overlap; what is left are objects or blanks.
 
-    That the time of a file is odd is said of no stretch of it.
+    What is said of a file as a whole is said of no stretch of it.
     """
     place = file["path"]
     stretches = set()
@@ -324,7 +327,8 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
                 f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
             )
         }
-    if connection.execute(_HAS_ODD_TIME, (file["id"], ODD_TIME)).fetchone():
+    about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT)
+    if connection.execute(_ABOUT_THE_FILE, about).fetchone():
         stretches.remove((0, 0))
     assert pieces_of(data, stretches, place) == file["line_count"], place
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from . import archive
 from .forgotten import Content, Stone, content_of, is_of, is_unique_key, owners
 from .mail import FOLDED
-from .model import LOG, UNREAD, Checkpoint, Claim
-from .reading import FOREIGN, foreign
+from .model import FOREIGN, FOREIGN_DOCUMENT, LOG, UNREAD, Checkpoint, Claim
 from .returned import Originals, first_of, key_in_root
 from .sources import SOURCES
 from .touched import id_list
@@ -93,8 +92,8 @@ def stored_files(
     for file_id, path, kind, key, root, name, source_id, *mark in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
-        if claim is not None and kind == FOREIGN:
-            claim = foreign(claim)
+        if claim is not None and kind in (FOREIGN, FOREIGN_DOCUMENT):
+            claim = claim.as_foreign(kind)
         if claim is not None:
             content = content_of(Checkpoint(*mark)) if mark[0] else None
             yield StoredFile(

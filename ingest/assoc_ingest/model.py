@@ -9,8 +9,8 @@ Positions are bytes from the start of the file. Times are UTC text (see `when`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 FileKind = str
@@ -35,6 +35,13 @@ class Line(NamedTuple):
     data: bytes
 
 
+FOREIGN = "foreign"
+"""Kind of a log in a transcript's place that another program left: counted, not believed."""
+
+FOREIGN_DOCUMENT = "foreign_document"
+"""Kind of a file in the place of a log that holds no lines: it is one issue."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What the path alone tells about a file that a source reads."""
@@ -54,7 +61,11 @@ class Claim:
     elsewhere: frozenset[str] = frozenset()
     """Agents that have files of their own: lines that repeat theirs are not read again."""
     is_doubtful: bool = False
-    """The name alone does not prove that this is ours: `Source.believes` looks at its lines."""
+    """The name alone does not prove that this is ours: `Source.judge` looks at its lines."""
+
+    def as_foreign(self, kind: str = FOREIGN) -> Claim:
+        """Return the claim of a file whose lines show that its name proves nothing."""
+        return replace(self, kind=kind, session_key=None, agent_key=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -708,8 +719,11 @@ class Source(Protocol):
         """Return how the file is to be read: LOG, DOCUMENT, or another of the shapes above."""
         ...
 
-    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
-        """Do the first lines of a doubtful file show that it is ours?"""
+    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Return the claim of a log as its lines show it: mostly as it is.
+
+        `lines` are read as they are asked for.
+        """
         ...
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:

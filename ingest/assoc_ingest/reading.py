@@ -27,6 +27,7 @@ from . import ticks
 from .archive import Compressor, Frame
 from .discover import Found
 from .forgotten import document_without, log_without, without_sample
+from .judging import first_records, lines_in
 from .model import (
     LOG,
     PRIVATE,
@@ -38,16 +39,9 @@ from .model import (
     Line,
     LineType,
     Record,
-    Source,
 )
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
-
-FOREIGN = "foreign"
-"""Kind of a file in a transcript's place that another program left: counted, not believed."""
-
-HEAD_BYTES = 256 * 1024
-"""Bytes in which the first twenty lines of a doubtful file are looked for."""
 
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
 _LARGE = 64 * 1024  # bytes that are worth handing to a thread
@@ -110,7 +104,10 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
 def _read_log(
     work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
 ) -> Iterator[Step]:
-    claim = _judged(work, descriptor, size)
+    claim = work.root.source.judge(work.claim, lines_in(descriptor, size))
+    if work.root.source.shape(claim) != LOG:
+        yield from _note_document(work, claim, descriptor, size)
+        return
     known, generation, prefix = work.known, 0, None
     if known is not None:
         generation = known.generation
@@ -126,6 +123,22 @@ def _read_log(
     is_rewritten = known is not None and prefix is None
     opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
     yield from _log_parts(opened, descriptor, size, packer)
+
+
+def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
+    """Record that a file in the place of a log holds no lines; its bytes are left where they are.
+
+    One that a sync saw gone keeps its rows, and is followed by this one.
+    """
+    known, generation = work.known, 0
+    if known is not None:
+        generation = known.generation
+        if known.gone_at is not None:
+            known, generation = None, generation + 1
+    data = read_at(descriptor, min(size, MAX_LINE), 0)
+    yield Opened(work, claim, known, Prefix(), generation, known is not None)
+    yield Part(work.root.source.parse(claim, [Line(0, data)]), list, Prefix(), 0)
+    yield Closed()
 
 
 def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
@@ -157,6 +170,7 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
             )
         frames = packer.begin(stretch.start, data)
         records = source.parse(claim, lines) if lines else []
+        records.extend(first_records(claim, stretch.start))
         records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
@@ -218,25 +232,6 @@ def _note_binary(work: Work) -> Iterator[Step]:
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
     yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
     yield Closed()
-
-
-def _judged(work: Work, descriptor: int, size: int) -> Claim:
-    """Return the claim; of a file whose name proves nothing, as its first lines say."""
-    if not work.claim.is_doubtful:
-        return work.claim
-    return judged(work.root.source, work.claim, read_at(descriptor, min(HEAD_BYTES, size), 0))
-
-
-def judged(source: Source, claim: Claim, head: bytes) -> Claim:
-    """Return the claim as the first `HEAD_BYTES` of the file show it to be, if it is doubtful."""
-    if not claim.is_doubtful or source.believes(claim, head.split(b"\n")):
-        return claim
-    return foreign(claim)
-
-
-def foreign(claim: Claim) -> Claim:
-    """Return the claim of a file whose lines show that its name proves nothing."""
-    return replace(claim, kind=FOREIGN, session_key=None)
 
 
 def is_odd(known: KnownFile, found: Found) -> bool:

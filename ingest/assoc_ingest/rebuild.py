@@ -28,9 +28,9 @@ from .clock import Clock
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
 from .forgotten import issues_of_other_bytes
-from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from .judging import as_known, lines_of
+from .model import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .outcome import Progress
-from .reading import HEAD_BYTES, judged
 from .replay import replay
 from .sources import SOURCES
 from .store import Batch, known_file
@@ -213,10 +213,11 @@ def _derive(
 def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
     """Return what the path says today, and the first lines where it says too little."""
     claim = source.claim(tuple(known.path.split("/")))
-    if claim is None or not claim.is_doubtful:
+    if claim is None or source.shape(claim) != LOG:
         return claim
-    end = min(HEAD_BYTES, known.checkpoint.offset)
-    return judged(source, claim, b"".join(archive.read(connection, known.id, 0, end)))
+    if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
+        return as_known(claim, known)
+    return source.judge(claim, lines_of(archive.read(connection, known.id)))
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from . import tail
+from .judging import as_known, first_records
 from .model import LOG, Claim, Issue, KnownFile, Line, Record, Source
-from .reading import FOREIGN, LONG_LINE, foreign
+from .reading import LONG_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,7 @@ class Replayed:
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
     """Return what the source says of a known file's path, None if it no longer reads such."""
     claim = source.claim(tuple(known.path.split("/")))
-    if claim is not None and known.kind == FOREIGN:
-        return foreign(claim)
-    return claim
+    return as_known(claim, known) if claim is not None else None
 
 
 def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Replayed]:
@@ -43,6 +42,7 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
     stretches = _stretches(_gathered(pieces), lambda tail: source.complete_prefix(claim, tail))
     for start, end, lines, long_line in stretches:
         records = source.parse(claim, lines) if lines else []
+        records.extend(first_records(claim, start))
         if long_line:
             records.append(Issue(LONG_LINE, 1, None, start, long_line))
         count = sum(1 for line in lines if line.data.strip(b" \t\r")) + (long_line > 0)

@@ -26,11 +26,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import orjson
 
 from ..model import (
     DOCUMENT,
+    FOREIGN,
+    FOREIGN_DOCUMENT,
     LOG,
     AgentLink,
     AgentMeta,
@@ -64,6 +67,7 @@ _private_directory = re.compile(
     r"session-env|shell-snapshots|debug|security|daemon.*|telemetry", re.IGNORECASE | re.DOTALL
 ).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
+_DOCUMENTS = ("agent_meta", "workflow", FOREIGN_DOCUMENT)
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
 
 
@@ -151,9 +155,23 @@ class Claude:
         """Transcripts and journals grow; sidecars and snapshots are rewritten whole."""
         if claim.kind in STORES:
             return STORES[claim.kind][0]
-        return DOCUMENT if claim.kind in ("agent_meta", "workflow") else LOG
+        return DOCUMENT if claim.kind in _DOCUMENTS else LOG
 
-    def believes(self, claim: Claim, lines: Iterable[bytes]) -> bool:
+    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Judge a transcript by its first line, and by any of them where its name is odd.
+
+        A document that is laid out over many lines is none, whatever its name is.
+        """
+        every = iter(lines)
+        first = next(filter(bytes.strip, every), b"")
+        if first.strip() in (b"{", b"["):
+            return claim.as_foreign(FOREIGN_DOCUMENT)
+        if not claim.is_doubtful or self._believes(claim, chain([first], every)):
+            return claim
+        return claim.as_foreign()
+
+    @staticmethod
+    def _believes(claim: Claim, lines: Iterable[bytes]) -> bool:
         """Has one of the lines a session and a type that we know?
 
         Any line may be the first that has: real transcripts begin with a hundred summaries, which
@@ -185,8 +203,10 @@ class Claude:
             return _document(lines, lambda value: _workflow_records(claim, value))
         if claim.kind == "workflow_journal":
             return _journal(lines)
-        if claim.kind == "foreign":
+        if claim.kind == FOREIGN:
             return _counted(lines)
+        if claim.kind == FOREIGN_DOCUMENT:
+            return [_broken("not JSON lines", line) for line in lines]
         reader = TranscriptReader(claim)
         reader.read(lines)
         return reader.finish()

@@ -18,7 +18,7 @@ that bears the agent's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ..model import LOG, Claim, Line, Listing, Record
 from .chat_reader import ChatReader
@@ -55,9 +55,9 @@ class Cortex:
         """Transcripts grow."""
         return LOG
 
-    def believes(self, claim: Claim, head: Sequence[bytes]) -> bool:
+    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         """A path of ours proves enough."""
-        return True
+        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""
