@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test thorough soak faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
+.PHONY: help setup test thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
 	bench-compare home ci
 
 help: ## list these commands
@@ -25,6 +25,9 @@ faults: ## try ten times as many kills, failing writes, torn logs and histories 
 
 soak: ## for an hour, kill a watch every few seconds while files change
 	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}
+
+storm: ## for ten minutes, run and kill all commands at random while files change
+	$(BIN)/python -m tests.faults.storm --minutes $${MINUTES:-10} --seed $${SEED:-$$(date +%s)}
 
 fuzz: ## give damaged lines to each parser for five minutes, other ones each time
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \
