@@ -44,12 +44,14 @@ where (
     or t.id in (
         select team_id
         from team_members
-        where lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
+        where gone_at is null
+          and lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
     )
     or not exists (
         select 1
         from team_members
-        where lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
+        where gone_at is null
+          and lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
     )
   )
 order by t.created_at desc, t.name
