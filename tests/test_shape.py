@@ -249,7 +249,7 @@ def test_no_row_is_replaced() -> None:
 
 def test_the_schema_is_made_by_migrations_only() -> None:
     permanent = re.compile(
-        r"\bcreate\s+(?!temp\b)(\w+\s+)?(table|index|trigger|view)\b"
+        r"\bcreate\s+(?!temp\b|index temp\.)(\w+\s+)?(table|index|trigger|view)\b"
         r"|\bdrop\s+(table|index|trigger|view)\s+(if\s+exists\s+)?(?!temp\.|if\s)"
         r"|\balter\s+table\b",
         re.IGNORECASE,

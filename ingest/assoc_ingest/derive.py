@@ -31,6 +31,7 @@ from . import (
     responses,
     sessions,
     subagents,
+    titles,
 )
 from .touched import TEMPORARY, Touched, fill, id_list
 
@@ -46,7 +47,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     _collect_sessions(connection, touched, affected)
     answers.refresh_answers(connection)
     lists.refresh_lists(connection, touched)
-    sessions.refresh_summaries(connection)
+    titles.refresh_summaries(connection)
     subagents.refresh_subagents(connection)
     responses.refresh_responses(connection, touched, affected)
     responses.refresh_tokens(connection)

@@ -1,56 +1,16 @@
-"""Sessions: titles, times and counts, from all that bears on them."""
+"""Sessions: where and when they were held and how much they hold, from all that bears on them."""
 
 from __future__ import annotations
 
 import sqlite3
 
+from .titles import refresh_titles
 from .touched import Touched
 
 _PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
-_MAX_TITLE = 200
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
 """Which transcript of a session tells a fact that changes: of several, the one that goes on."""
-
-_TITLES = {
-    "custom_title": "custom-title",
-    "ai_title": "ai-title",
-    "agent_name": "agent-name",
-    "index_title": "index",
-    "summary": "summary",
-    "first_prompt": "prompt",
-    "history": "history",
-    "slug": "slug",
-}
-"""What may be the title of a session, the best first, and how its source is called."""
-
-
-def refresh_summaries(connection: sqlite3.Connection) -> None:
-    """Find the session that each summary line titles: the one that owns its leaf line."""
-    connection.execute(
-        "create temp table if not exists owners (id integer primary key, session_id integer)"
-    )
-    connection.execute("delete from owners")
-    connection.execute(
-        "insert into owners select u.id, ("
-        " select m.session_id from messages m where m.uuid = u.leaf_uuid and m.copy_of is null"
-        # Of each block one is the original: by the block, for ids follow the order of reading.
-        " order by m.session_id is null, m.block limit 1) from summaries u"
-        " where u.session_id is null or u.session_id in (select id from touched_sessions)"
-        " or u.file_id in (select id from touched_files)"
-    )
-    for column in ("u.session_id", "o.session_id"):
-        connection.execute(
-            f"insert or ignore into touched_sessions select {column} from owners o"
-            " join summaries u on u.id = o.id"
-            f" where u.session_id is not o.session_id and {column} is not null"
-        )
-    connection.execute(
-        "update summaries"
-        " set session_id = (select o.session_id from owners o where o.id = summaries.id)"
-        " where id in (select o.id from owners o cross join summaries u on u.id = o.id"
-        "  where u.session_id is not o.session_id)"
-    )
 
 
 def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
@@ -78,7 +38,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     _gather_transcripts(connection)
     _describe(connection)
     _count(connection)
-    _name(connection)
+    refresh_titles(connection)
 
 
 def _make(connection: sqlite3.Connection, table: str, query: str, key: str) -> None:
@@ -310,44 +270,6 @@ def _count(connection: sqlite3.Connection) -> None:
                 from touched_sessions t cross join responses r on r.session_id = t.id
                 group by r.session_id
             ) u on u.session_id = t.id
-        ) x where x.id = sessions.id
-    """)
-
-
-def _name(connection: sqlite3.Connection) -> None:
-    """Write the title of a session, and where it comes from."""
-    candidates = ", ".join(f"x.{column}" for column in _TITLES)
-    sources = " ".join(
-        f"when x.{column} is not null then '{name}'" for column, name in _TITLES.items()
-    )
-    connection.execute(f"""
-        update sessions set
-            title = rtrim(substr(trim(replace(replace(replace(coalesce(
-                {candidates}, session_key
-            ), char(13), ''), char(10), ' '), char(9), ' ')), 1, {_MAX_TITLE})),
-            title_source = iif(x.is_list and x.custom_title is null and x.ai_title is not null,
-                'list', case {sources} else 'id' end)
-        from (
-            select s.id, r.kind in ('chorus', 'ccinsights') as is_list,
-                nullif(m.custom_title, '') as custom_title,
-                coalesce(nullif(m.ai_title, ''), nullif(e.title, '')) as ai_title,
-                nullif(m.agent_name, '') as agent_name,
-                nullif(e.index_title, '') as index_title,
-                coalesce((
-                    select u.title from summaries u join files a on a.id = u.file_id
-                    where u.session_id = s.id
-                    order by a.kind = 'transcript' desc, a.path desc, u.byte_offset desc limit 1
-                ), nullif(e.summary, '')) as summary,
-                coalesce(m.first_prompt, nullif(e.first_prompt, '')) as first_prompt,
-                coalesce((
-                    select p.text from prompts p where p.session_id = s.id
-                    order by p.timestamp, p.byte_offset limit 1
-                ), nullif(e.job_title, '')) as history,
-                nullif(m.slug, '') as slug
-            from touched_sessions t cross join sessions s on s.id = t.id
-            join sources r on r.id = s.source_id
-            left join told m on m.session_id = s.id
-            left join stated e on e.session_id = s.id
         ) x where x.id = sessions.id
     """)
 
