@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from . import archive
+from . import archive, lost
 from .forgotten import is_of, is_unique_key
 from .mail import FOLDED
 from .model import LOG, Claim
@@ -71,16 +71,18 @@ class Belongings:
 
 
 def stored_files(connection: sqlite3.Connection) -> Iterator[StoredFile]:
-    """Yield all files that a source of ours still claims, by root and path."""
+    """Yield all files that a source still claims, or whose path is lost, by root and path."""
     rows = connection.execute(
-        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id"
+        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id, f.agent_key"
         " from files f join sources x on x.id = f.source_id order by x.root, f.path, f.generation"
     )
-    for file_id, path, kind, key, root, name, source_id in rows.fetchall():
+    for file_id, path, kind, key, root, name, source_id, agent in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
         if claim is not None and kind == FOREIGN:
             claim = foreign(claim)
+        if source is not None and lost.is_unnamed(path):
+            claim = Claim(name, kind, session_key=key, agent_key=agent)
         if claim is not None:
             yield StoredFile(file_id, path, kind, key, root, name, source_id, claim)
 
@@ -114,6 +116,9 @@ def belongings(connection: sqlite3.Connection, keys: set[Key]) -> Belongings:
         if file.id in found.own or file.claim.session_key is not None:
             continue
         if file.id in named or _is_log_that_names(connection, file, keys):
+            if lost.is_unnamed(file.path):  # nobody can tell which part of it to leave
+                found.own[file.id] = file
+                continue
             found.shared.append(file)
         if not file.is_log:
             found.documents.append(file.id)
@@ -196,7 +201,8 @@ def _is_log_that_names(
     connection: sqlite3.Connection, file: StoredFile, keys: Iterable[Key]
 ) -> bool:
     """Does a uuid stand anywhere in a log: in a torn line, or in a text of another conversation?"""
-    if not file.is_log or file.claim.session_key is not None or file.claim.agent_key is not None:
+    can_name = file.is_log or lost.is_unnamed(file.path)
+    if not can_name or file.claim.session_key is not None or file.claim.agent_key is not None:
         return False
     wanted = [key.encode() for key in _keys_in(keys, file.root) if is_unique_key(key)]
     before = b""

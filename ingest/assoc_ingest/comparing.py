@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from . import model
+from . import lost, model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
@@ -184,8 +184,6 @@ class Comparison:
 
     def _compare_table(self, kind: type, table: str) -> Difference | None:
         columns, condition = self._columns(kind, table), self._condition(kind)
-        if condition is None:
-            return None
         has_offset = "byte_offset" in columns
         order = ", ".join(["byte_offset"] * has_offset + [str(n + 1) for n in range(len(columns))])
         rows, expected = (
@@ -199,6 +197,9 @@ class Comparison:
                 (self._scratch, columns),
             )
         )
+        if self._outlives(kind):
+            there = set(rows)
+            return None if all(row in there for row in expected) else Difference(table, None)
         for pair in zip_longest(rows, expected):
             if pair[0] != pair[1]:
                 if not has_offset:
@@ -225,15 +226,21 @@ class Comparison:
             del columns["pasted"]
         return columns
 
-    def _condition(self, kind: type) -> str | None:
-        """Return which rows are compared, None if none are."""
+    def _outlives(self, kind: type) -> bool:
+        """May there be more rows than a document that is gone held in the end?"""
+        return self._known.gone_at is not None and (
+            kind is model.Task or (kind is model.InboxItem and not self._is_log)
+        )
+
+    def _condition(self, kind: type) -> str:
+        """Return which rows are compared."""
         if kind is model.Issue:
             # Of a document, the others are of a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
-            return f"{is_read} and reason <> '{LEFT_OUT}'"
+            others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, *lost.REASONS))
+            return f"{is_read} and reason not in ({others})"
         if kind is model.Task or (kind is model.InboxItem and not self._is_log):
-            # They outlive the document; while it is missing nothing is to be compared.
-            return "gone_at is null" if self._known.gone_at is None else None
+            return "1" if self._outlives(kind) else "gone_at is null"
         return "1"
 
 

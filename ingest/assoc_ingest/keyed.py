@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from .model import InboxItem, Task
 
+_CONTENT = ("subject", "description", "owner", "active_form", "metadata")
 _TRACKED = ("subject", "description", "status", "owner", "active_form", "metadata")
 
 
@@ -66,6 +67,40 @@ def _insert_task(connection: sqlite3.Connection, file_id: int, source_id: int, t
         (file_id, source_id, *task),
     )
     return int(cursor.lastrowid or 0)
+
+
+def add_gone_task(
+    connection: sqlite3.Connection, file_id: int, source_id: int, task: Task, gone_at: str
+) -> None:
+    """Add a task of a document that is gone, or what its row has lost; one that is whole stays."""
+    row = connection.execute(
+        f"select id, coalesce({', '.join(_CONTENT)}) from tasks"
+        " where source_id = ? and list_key = ? and task_key = ?",
+        (source_id, task.list_key, task.task_key),
+    ).fetchone()
+    if row is None:
+        row = (_insert_task(connection, file_id, source_id, task), None)
+    elif row[1] is None:
+        connection.execute(
+            f"update tasks set {', '.join(f'{field} = ?' for field in _TRACKED)}, file_id = ?"
+            " where id = ?",
+            (*(getattr(task, field) for field in _TRACKED), file_id, row[0]),
+        )
+    if row[1] is None:
+        connection.execute("update tasks set gone_at = ? where id = ?", (gone_at, row[0]))
+
+
+def add_gone_item(
+    connection: sqlite3.Connection, file_id: int, item: InboxItem, gone_at: str
+) -> None:
+    """Add a message of an inbox that is gone, unless it is there."""
+    columns = ("file_id", "team_id", "gone_at", *InboxItem._fields)
+    connection.execute(
+        f"insert into inbox_items ({', '.join(columns)}) values"
+        f" (?1, (select team_id from files where id = ?1), {', '.join('?' * (len(columns) - 2))})"
+        " on conflict do nothing",
+        (file_id, gone_at, *item),
+    )
 
 
 def apply_inbox(

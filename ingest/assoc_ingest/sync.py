@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import directories
+from .adopted import adopt_files, adopt_roots
 from .batches import Batches
 from .building import building
 from .database import open_reader, writing
@@ -171,6 +172,7 @@ def _plan(
     report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
     report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
+    adopt_roots(connection, roots, report.missing_roots)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
 
@@ -184,7 +186,7 @@ def _carry_out(
     is_stopped: Callable[[], bool] | None,
 ) -> None:
     progress = progress or (lambda done, total: None)
-    moved = match_moved(plan)
+    moved = match_moved(plan) | adopt_files(connection, plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     if report.id is None and (plan.work or gone) and not options.only_news:
