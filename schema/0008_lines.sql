@@ -25,6 +25,7 @@ select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
     s.title as session,                 -- title of its session
     p.name as project,                  -- name of its project
+    g.name as agent,                    -- name of the application's agent with whom it is held
     a.agent_type as subagent,           -- type of its subagent; null in the main conversation
     m.model,
     (
@@ -53,6 +54,7 @@ join files f on f.id = m.file_id
 join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
+left join agents g on g.id = s.agent_id
 left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.writing import SESSION, user, write
 
 from assoc_ingest import archive
 from assoc_ingest.archive import Compressor, append, clear, merge, read
-from assoc_ingest.errors import DatabaseError
+from assoc_ingest.errors import ArchiveError, DatabaseError
 from assoc_ingest.sync import sync
 
 KIB = 1024
@@ -113,6 +114,15 @@ def test_a_large_last_frame_is_left_alone(rows: Rows, file: int) -> None:
     assert whole(rows, file) == data + b"more\n"
 
 
+def test_a_damaged_last_frame_is_left_as_it_is(rows: Rows, file: int) -> None:
+    append(rows.connection, file, Compressor().frames(0, b"one\n"))
+    rows.connection.execute("update archive set data = x'00'")
+    append(rows.connection, file, Compressor().frames(4, b"two\n"))
+    merge(rows.connection, file, 4)
+    assert borders(rows.connection, file) == [(0, 4), (4, 8)]
+    assert list(archive.sound_pieces(rows.connection, file)) == [(4, b"two\n")]
+
+
 def test_clearing_removes_one_file_only(rows: Rows, file: int) -> None:
     other = rows.file("projects/-srv-demo/y.jsonl")
     for each in (file, other):
@@ -144,3 +154,54 @@ def test_a_file_that_grows_line_by_line_stays_in_few_frames(
     connection.close()
     assert kept == (home / path).read_bytes()
     assert frames == 1
+
+
+# -- gaps ------------------------------------------------------------------------------------------
+
+
+def test_a_frame_that_changed_anywhere_is_none(rows: Rows, file: int) -> None:
+    """Whatever a changed byte makes of it, the checksum at its end does not fit."""
+    data = lines(40, 60)
+    (frame,) = Compressor().frames(0, data)
+    assert archive.unpacked(frame, file) == data
+    refused = 0
+    for place in range(len(frame.data)):
+        changed = bytearray(frame.data)
+        changed[place] ^= 0x10
+        try:  # a few bits mean nothing
+            assert archive.unpacked(frame._replace(data=bytes(changed)), file) == data
+        except ArchiveError:
+            refused += 1
+    assert refused > 0.9 * len(frame.data)
+
+
+def test_around_a_gap_everything_stays_where_it_was(rows: Rows, file: int) -> None:
+    data = lines(30, 100 * KIB)
+    frames = Compressor().frames(0, data)
+    assert len(frames) == 3
+    size = len(data) + 50
+    append(rows.connection, file, [frames[0], frames[1]._replace(data=b"\0"), frames[2]])
+    (low, high), end = frames[1][:2], frames[2].end
+    assert archive.gaps(rows.connection, file, size) == [(low, high), (end, size)]
+    around = b"".join(archive.read_around_gaps(rows.connection, file, size))
+    blank = b" " * (high - low - 1) + b"\n"
+    assert around == data[:low] + blank + data[high:] + b" " * 49 + b"\n"
+    assert archive.gaps(rows.connection, file, low) == []
+    with pytest.raises(ArchiveError):
+        list(archive.read_around_gaps(rows.connection, file, 1 << 60))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_of_a_frame_that_is_cut_the_whole_lines_are_kept(
+    rows: Rows, file: int, share: float
+) -> None:
+    chance = random.Random(2)
+    data = b"".join(chance.randbytes(200).hex().encode() + b"\n" for _ in range(2500))
+    (frame,) = Compressor().frames(700, data)
+    kept = archive.beginning(700, frame.end, frame.data[: int(len(frame.data) * share)])
+    append(rows.connection, file, kept)
+    there = whole(rows, file)
+    assert data.startswith(there)
+    assert there.endswith(b"\n") or not there
+    assert len(there) > (share - 0.35) * len(data)
+    assert archive.beginning(700, frame.end, b"no frame") == []

@@ -269,7 +269,7 @@ def test_damaged_pages_cost_what_lay_in_them_until_the_next_sync(demo: Path, pla
         for path in place.glob("damaged.db*"):
             path.unlink()
     assert damaged > 8
-    assert lost > 1
+    assert lost > 0
     assert beyond < damaged / 4
 
 

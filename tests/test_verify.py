@@ -23,6 +23,7 @@ from tests.writing import (
     SESSION,
     TRANSCRIPT,
     assistant,
+    at,
     jsonl,
     user,
     wait_for_clock,
@@ -36,6 +37,7 @@ from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli
 from assoc_ingest.database import writing
 from assoc_ingest.errors import DatabaseError
+from assoc_ingest.rebuild import rebuild
 from assoc_ingest.sync import SyncOptions, sync
 from assoc_ingest.verdict import Finding, Verdict
 from assoc_ingest.verify import verify
@@ -292,6 +294,32 @@ def test_what_does_not_follow_from_the_rows_is_found(demo: Path, check: str, cha
     session = f"(select id from sessions where session_key = '{DEMO_SESSION}')"
     damage(demo, change.format(session=session, text=A_TEXT))
     assert told(verify(demo)) == [(check, None, None, REBUILD)]
+
+
+@pytest.mark.parametrize(
+    ("table", "path"),
+    [("tasks", "tasks/sowing/1.json"), ("inbox_items", "teams/crew/inboxes/bob.json")],
+)
+def test_a_row_that_is_missing_of_a_document_that_is_gone_is_found_and_mended(
+    table: str, path: str, fresh: Fresh, place: Path
+) -> None:
+    """Rows outlive such a document, so there may be more of them; but none may be missing."""
+    home, database = place / "home", fresh()
+    (home / PROJECT).mkdir(parents=True)
+    write(home, "tasks/sowing/1.json", {"id": "1", "subject": "Sow", "status": "pending"})
+    items = [{"from": "ada", "text": f"hello {n}", "timestamp": at(n)} for n in range(2)]
+    write_bytes(home, "teams/crew/inboxes/bob.json", json.dumps(items).encode())
+    sync(database, [home])
+    for name in ("tasks/sowing/1.json", "teams/crew/inboxes/bob.json"):
+        (home / name).unlink()
+    sync(database, [home])
+    nothing(verify(database))
+    before = damage(database, f"select * from {table}")
+    damage(database, f"delete from {table} where id = (select max(id) from {table})")
+    assert told(verify(database)) == [("rows", path, None, REBUILD)]
+    rebuild(database)
+    nothing(verify(database))
+    assert damage(database, f"select * from {table}") == before
 
 
 def test_a_fork_with_two_originals_is_found(fresh: Fresh, place: Path) -> None:
@@ -555,6 +583,24 @@ def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> Non
             assert isinstance(error, DatabaseError), (at, size, repr(error))
         noticed += result.exit_code != 0
     assert noticed > 15
+
+
+def test_an_entry_that_an_index_lacks_is_found(demo: Path) -> None:
+    """The page is as SQLite writes them, and the table is, too."""
+    ((root,),) = damage(demo, "select rootpage from sqlite_master where name = 'prompts_project'")
+    ((count,),) = damage(demo, "select count(*) from prompts")
+    assert isinstance(root, int)
+    with demo.open("r+b") as file:
+        file.seek((root - 1) * 16384 + 3)
+        entries = int.from_bytes(file.read(2))
+        assert entries == count
+        file.seek((root - 1) * 16384 + 3)
+        file.write((entries - 1).to_bytes(2))
+    findings = verify(demo).findings
+    assert {finding.check for finding in findings} == {"pages"}
+    assert any("prompts_project" in finding.problem for finding in findings)
+    rebuild(demo)
+    nothing(verify(demo))
 
 
 def test_a_cut_database_names_the_remedy(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,9 @@ line ends where there is one, compressed with zstd level 3. A frame of many line
 space of a frame a line, and a page of a transcript still costs the reading of one or two, 2 ms.
 Each sync appends; a small last frame is taken up again and merged with what follows, so that a
 file that grows line by line does not end as a thousand frames of one line.
+
+A frame ends with a checksum of its bytes. One that is damaged or lost leaves a gap; the frames
+around it are as good as before.
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ else:
 CODEC = "zstd"
 _FRAME = 1024 * 1024  # a quarter of it takes 7 % more space, four times of it 2 % less
 _SMALL = 128 * 1024  # merging a larger last frame would write more than it saves
-_LEVEL = 3
+_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: 3,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+_BLANKS = 1024 * 1024  # bytes of a gap that are made at a time
+
+MOST_BLANK = 4 * 1024**3
+"""Bytes of a gap beyond which nobody believes it: a number that is damaged may be any."""
 
 
 class Frame(NamedTuple):
@@ -40,7 +50,7 @@ class Compressor:
     """Compresses stretches of files. Not to be shared between threads."""
 
     def __init__(self) -> None:
-        self._compressor = zstd.ZstdCompressor(level=_LEVEL)
+        self._compressor = zstd.ZstdCompressor(options=_OPTIONS)
 
     def frames(self, start: int, data: bytes) -> list[Frame]:
         """Return the frames of the bytes that begin at the offset `start` of a file."""
@@ -74,8 +84,11 @@ def merge(connection: sqlite3.Connection, file_id: int, border: int) -> None:
     ).fetchall()
     if len(rows) != 2 or border - rows[0][1] >= _SMALL or rows[1][2] - rows[0][1] > _FRAME:
         return
+    try:
+        data = b"".join(unpacked(Frame(*row[1:]), file_id) for row in rows)
+    except ArchiveError:  # that one is lost, and the other is not
+        return
     connection.executemany("delete from archive where id = ?", ((row[0],) for row in rows))
-    data = b"".join(zstd.decompress(row[3]) for row in rows)
     append(connection, file_id, Compressor().frames(rows[0][1], data))
 
 
@@ -132,6 +145,69 @@ def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Itera
     )
 
 
+def sound_pieces(connection: sqlite3.Connection, file_id: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and the bytes of each frame that is what was written, in order.
+
+    A frame that covers what one before it covers is left out.
+    """
+    rows = connection.execute(
+        'select start, "end", codec, data from archive where file_id = ? order by start', (file_id,)
+    )
+    position = 0
+    for start, end, codec, data in rows:
+        if start < position or codec != CODEC:
+            continue
+        with suppress(ArchiveError):
+            yield start, unpacked(Frame(start, end, data), file_id)
+            position = end
+
+
+def gaps(connection: sqlite3.Connection, file_id: int, size: int) -> list[tuple[int, int]]:
+    """Return the stretches of the first `size` bytes of a file that no sound frame covers."""
+    found, position = [], 0
+    for start, data in sound_pieces(connection, file_id):
+        if min(start, size) > position:
+            found.append((position, min(start, size)))
+        position = start + len(data)
+    if position < size:
+        found.append((position, size))
+    return found
+
+
+def read_around_gaps(connection: sqlite3.Connection, file_id: int, size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file; where they are lost, spaces and a line feed.
+
+    So all others stand where they stood, and the line behind a gap is whole. Raises ArchiveError
+    where a gap is larger than any file.
+    """
+    position = 0
+    for start, data in sound_pieces(connection, file_id):
+        yield from _blank(position, min(start, size))
+        if start < size:
+            yield data[: size - start]
+        position = start + len(data)
+    yield from _blank(position, size)
+
+
+def _blank(start: int, end: int) -> Iterator[bytes]:
+    if end - start > MOST_BLANK:
+        raise ArchiveError(f"Bytes {start} to {end} are missing.", start)
+    while end - start > _BLANKS:
+        yield b" " * _BLANKS
+        start += _BLANKS
+    if start < end:
+        yield b" " * (end - start - 1) + b"\n"
+
+
+def beginning(start: int, end: int, data: bytes) -> list[Frame]:
+    """Return frames of the whole lines at the start of one whose data is cut off."""
+    try:
+        original = zstd.ZstdDecompressor().decompress(data, max(0, end - start))
+    except (zstd.ZstdError, EOFError):
+        return []
+    return Compressor().frames(start, original[: original.rfind(b"\n") + 1])
+
+
 def unpacked(frame: Frame, file_id: int) -> bytes:
     """Return the bytes of a stored frame, read no further than to the length that it should have.
 
@@ -140,8 +216,9 @@ def unpacked(frame: Frame, file_id: int) -> bytes:
     length = frame.end - frame.start
     if length > 0:
         with suppress(zstd.ZstdError, EOFError):
-            original = zstd.ZstdDecompressor().decompress(frame.data, length + 1)
-            if len(original) == length:
+            decompressor = zstd.ZstdDecompressor()
+            original = decompressor.decompress(frame.data, length + 1)
+            if len(original) == length and decompressor.eof:
                 return original
     raise ArchiveError(
         f"The archive of file {file_id} is damaged at byte {frame.start}.", frame.start

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from . import archive
+from . import archive, lost
 from .forgotten import Content, Stone, content_of, is_of, is_unique_key, owners
 from .mail import FOLDED
 from .model import FOREIGN, FOREIGN_DOCUMENT, LOG, UNREAD, Checkpoint, Claim
@@ -81,19 +81,21 @@ class Belongings:
 def stored_files(
     connection: sqlite3.Connection, ids: Iterable[int] | None = None
 ) -> Iterator[StoredFile]:
-    """Yield the files, or those with these ids, that a source of ours still claims, by path."""
+    """Yield the files, or those with these ids, that a source claims or whose path is lost."""
     rows = connection.execute(
         "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
-        " f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
+        " f.agent_key, f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
         " from files f join sources x on x.id = f.source_id"
         f" where {'1' if ids is None else f'f.id in ({id_list(ids)})'}"
         " order by x.root, f.path, f.generation"
     )
-    for file_id, path, kind, key, root, name, source_id, *mark in rows.fetchall():
+    for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
         if claim is not None and kind in (FOREIGN, FOREIGN_DOCUMENT):
             claim = claim.as_foreign(kind)
+        if source is not None and lost.is_unnamed(path):
+            claim = Claim(name, kind, session_key=key, agent_key=agent)
         if claim is not None:
             content = content_of(Checkpoint(*mark)) if mark[0] else None
             yield StoredFile(
@@ -197,6 +199,9 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
         if file.id in found.own or file.claim.session_key is not None:
             continue
         if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
+            if lost.is_unnamed(file.path):  # nobody can tell which part of it to leave
+                found.own[file.id] = file
+                continue
             found.shared.append(file)
         if not file.is_log:
             found.documents.append(file.id)
@@ -283,7 +288,8 @@ def _is_log_that_names(
     connection: sqlite3.Connection, file: StoredFile, keys: Iterable[Key]
 ) -> bool:
     """Does a uuid stand anywhere in a log: in a torn line, or in a text of another conversation?"""
-    if not file.is_log or file.claim.session_key is not None or file.claim.agent_key is not None:
+    can_name = file.is_log or lost.is_unnamed(file.path)
+    if not can_name or file.claim.session_key is not None or file.claim.agent_key is not None:
         return False
     wanted = [key.encode() for key in _keys_in(keys, file.root) if is_unique_key(key)]
     before = b""

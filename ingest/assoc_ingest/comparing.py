@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from . import answers, keyed, model
+from . import answers, keyed, lost, model
 from .forgotten import LEFT_OUT
 from .model import LOG, KnownFile
 from .replay import Replayed
@@ -234,7 +234,8 @@ class Comparison:
         if kind is model.Issue:
             # Of a document, the others are of a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
-            return f"{is_read} and reason not in ('{LEFT_OUT}', '{ODD_TIME}')"
+            others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, ODD_TIME, *lost.REASONS))
+            return f"{is_read} and reason not in ({others})"
         if kind in keyed.ENTRIES:
             # What the last version of a list did not name was gone before the list itself was.
             since = self._known.gone_at

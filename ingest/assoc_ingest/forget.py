@@ -238,9 +238,16 @@ def _blank_lines(
 
 
 def _stretches(frames: list[Frame], file_id: int) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, with the offset of the first, about a frame at a time."""
+    """Yield whole lines, with the offset of the first, about a frame at a time.
+
+    Where a frame is lost, what follows keeps its place.
+    """
     start, rest = 0, b""
     for frame in frames:
+        if frame.start != start + len(rest):
+            if rest:
+                yield start, rest
+            start, rest = frame.start, b""
         data = rest + archive.unpacked(frame, file_id)
         end = data.rfind(b"\n") + 1
         if end:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
+from .lost import PATH_LOST, PATH_TOLD
 from .model import Checkpoint, Claim, Issue, Line, Record, Source, Team, Transcript
 from .tail import MAX_LINE
 
@@ -128,15 +129,15 @@ def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
 def issues_of_other_bytes(
     connection: sqlite3.Connection, file_id: int, *, is_log: bool
 ) -> list[Record]:
-    """Return the issues of a file about bytes that are not in its archive.
+    """Return the issues of a file that its archive does not give.
 
-    What is forgotten is blank there; and of a document that is broken now, the last version that
-    was whole is archived.
+    What is forgotten is blank there; of a document that is broken now, the last version that was
+    whole is archived; and the path of a file is not in its bytes.
     """
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
-        " where file_id = ? and (reason = ? or (? and quarantined = 1))",
-        (file_id, LEFT_OUT, not is_log),
+        " where file_id = ? and (reason in (?, ?, ?) or (? and quarantined = 1))",
+        (file_id, LEFT_OUT, PATH_LOST, PATH_TOLD, not is_log),
     )
     return [Issue(*row) for row in rows]
 

@@ -9,8 +9,9 @@ When a parser has learned something, or when rows are damaged, the original byte
 
 What has no bytes here stays as it is: entries that are gone from lists, changes of tasks that syncs
 saw, and rows of files that are not archived, which the next sync reads again if they are still on
-the disk. A page that SQLite cannot read, or a table that is not as it should be, is a matter for
-`salvage`, before all that.
+the disk. So does every row of a file whose archive has gaps: it may be all that is left of the
+lines there, and only what is missing is added (`filling`). A page that SQLite cannot read, or a
+table that is not as it should be, is a matter for `salvage`, before all that.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import archive, database, full_text, place, salvage
+from . import archive, database, full_text, lost, place, salvage
 from .agent_files import AgentFiles
 from .clock import Clock
 from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
+from .filling import fill_in
 from .forgotten import issues_of_other_bytes
+from .gaps import LostBytes, examined, note_gaps
 from .judging import as_known, lines_of
+from .losses import only_here
 from .model import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .outcome import Progress
 from .replay import replay
@@ -47,13 +51,28 @@ class Rebuilt:
     files_kept: int = 0
     """Files without archived bytes, whose rows stay."""
     files_damaged: list[str] = field(default_factory=list)
-    """Files whose archived bytes are damaged; their rows stay."""
+    """Files whose archived bytes are damaged or not all there; their rows stay."""
+    files_unnamed: list[str] = field(default_factory=list)
+    """Stored paths of files whose own path is not known, or only told by their lines."""
+    lost: list[LostBytes] = field(default_factory=list)
+    """What is missing from the archive, and from the disk, too."""
+    bytes_lost: int = 0
+    """All bytes of that."""
     rows_lost: dict[str, int] = field(default_factory=dict)
     """By table, in how many places rows could not be read."""
+    only_here: list[str] = field(default_factory=list)
+    """Tables that lost rows of which no file tells."""
+    kept_aside: str | None = None
+    """Where the damaged database was put."""
     bytes_read: int = 0
     rows: int = 0
     issues: int = 0
     seconds: float = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Is nothing lost that a sync does not bring back?"""
+        return not self.lost and not self.only_here
 
 
 def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
@@ -64,19 +83,22 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    lost = _mend(path)
+    salvaged = _mend(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress)
-        rebuilt.rows_lost = lost
+        if salvaged is not None:
+            rebuilt.kept_aside = str(salvaged.kept)
+            rebuilt.rows_lost = salvaged.holes
+            rebuilt.only_here = only_here(connection, salvaged)
         return rebuilt
 
 
-def _mend(path: Path) -> dict[str, int]:
-    """Replace the database by a sound copy if it is damaged; return what that costs, by table."""
+def _mend(path: Path) -> salvage.Salvaged | None:
+    """Replace the database by a sound copy if it is damaged."""
     try:
         with database.writing(path) as connection:
             if salvage.is_sound(connection):
-                return {}
+                return None
     except DamagedError:
         pass
     except sqlite3.DatabaseError as error:
@@ -185,18 +207,26 @@ def _derive(
     rebuilt: Rebuilt,
     agents: AgentFiles,
 ) -> None:
-    """Replace what was read of a file by what its archived bytes say."""
+    """Replace what was read of a file by what its archived bytes say, if they are all there."""
     connection = batch.connection
-    try:
-        claim = _claim(connection, source, known)
-        if claim is None or not _is_archived(source, claim, known):
-            rebuilt.files_kept += 1
-            _read_again_later(connection, known)
-            return
-        for _ in archive.read_whole(connection, known.id, known.checkpoint.offset):
-            pass  # before a row is removed: can all of it be read?
-    except ArchiveError:
+    if lost.is_unnamed(known.path):
+        rebuilt.files_unnamed.append(known.path)
+    claim = _claim(connection, source, known)
+    gaps, is_as_read = examined(connection, known)
+    if gaps or not is_as_read:
         rebuilt.files_damaged.append(known.path)
+        batch.touch(known.id)
+        if missing := note_gaps(connection, source_id, known, gaps):
+            rebuilt.lost.append(missing)
+            rebuilt.bytes_lost += missing.bytes
+        if claim is not None and gaps:
+            fill_in(batch, source, source_id, claim, known, gaps)
+        _read_again_later(connection, known)
+        return
+    if claim is None or not _is_archived(source, claim, known) or lost.is_unnamed(known.path):
+        rebuilt.files_kept += 1
+        if claim is not None:
+            fill_in(batch, source, source_id, claim, known, [])
         _read_again_later(connection, known)
         return
     claim = agents.tell(source, source_id, claim)
@@ -212,12 +242,18 @@ def _derive(
 
 def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
     """Return what the path says today, and the first lines where it says too little."""
+    if lost.is_unnamed(known.path):
+        claim = lost.claim_of_unnamed(source.name, known)
+        return claim and lost.with_places(connection, claim, known.id)
     claim = source.claim(tuple(known.path.split("/")))
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
         return as_known(claim, known)
-    return source.judge(claim, lines_of(archive.read(connection, known.id)))
+    try:
+        return source.judge(claim, lines_of(archive.read(connection, known.id)))
+    except ArchiveError:
+        return as_known(claim, known)
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
@@ -230,6 +266,8 @@ def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
 
 def _read_again_later(connection: sqlite3.Connection, known: KnownFile) -> None:
     """Let the next sync find the file changed, if it is still there."""
+    if lost.is_unnamed(known.path):
+        return  # it finds this one by its bytes
     connection.execute(
         "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'')"
         " where id = ? and gone_at is null",

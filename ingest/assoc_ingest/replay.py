@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from . import tail
+from . import lost, tail
 from .judging import as_known, first_records
 from .model import LOG, Claim, Issue, KnownFile, Line, Record, Source
 from .reading import LONG_LINE
@@ -28,7 +28,12 @@ class Replayed:
 
 
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
-    """Return what the source says of a known file's path, None if it no longer reads such."""
+    """Return what the source says of a known file's path, None if it no longer reads such.
+
+    Where the path is lost, what the row says in its place.
+    """
+    if lost.is_unnamed(known.path):
+        return lost.claim_of_unnamed(source.name, known)
     claim = source.claim(tuple(known.path.split("/")))
     return as_known(claim, known) if claim is not None else None
 

@@ -58,6 +58,8 @@ class Restored:
     """written (in a dry run: would be), identical, refused or not archived"""
     note: str | None
     bytes: int
+    bytes_lost: int = 0
+    """Of those, how many the archive lacks: spaces stand in their place."""
 
 
 class _RefusedError(Exception):
@@ -93,9 +95,11 @@ def restore(
             target = place.joinpath(*parts)
             if any(target.is_relative_to(root) for root in roots):
                 raise _RefusedError("an agent writes to that directory")
+            gaps = archive.gaps(connection, file.known.id, file.known.checkpoint.offset)
             status = _restore_file(connection, file, place, parts, dry_run=dry_run)
-            note, size = _incomplete(file, shape), file.known.checkpoint.offset
-            yield Restored(file.known.path, file.root, str(target), status, note, size)
+            note, size = _incomplete(file, shape, gaps), file.known.checkpoint.offset
+            less = sum(end - start for start, end in gaps)
+            yield Restored(file.known.path, file.root, str(target), status, note, size, less)
         except (_RefusedError, ArchiveError, OSError) as error:
             if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
                 raise
@@ -187,8 +191,13 @@ def _why_not_archived(file: Selected, shape: str | None) -> str | None:
     return "no complete line was read" if shape == LOG else "it is binary, or was never readable"
 
 
-def _incomplete(file: Selected, shape: str | None) -> str | None:
+def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int]]) -> str | None:
     """Return what the restored file lacks, None if it is as a sync last saw it."""
+    if gaps:
+        count = sum(end - start for start, end in gaps)
+        places = ", ".join(f"{start} to {end}" for start, end in gaps[:3])
+        more = ", ..." if len(gaps) > 3 else ""
+        return f"with spaces for {count} bytes that are lost (from byte {places}{more})"
     if file.is_left_out:
         return "with spaces where something is forgotten"
     if shape != LOG:
@@ -239,6 +248,10 @@ def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
 def _original(connection: sqlite3.Connection, file: Selected) -> Iterator[bytes]:
     """Yield the bytes of a file; raise ArchiveError, at the end, if they are not what was read."""
     known = file.known
+    gaps = archive.gaps(connection, known.id, known.checkpoint.offset)
+    if gaps and gaps != [(0, known.checkpoint.offset)]:  # what is left of it
+        yield from archive.read_around_gaps(connection, known.id, known.checkpoint.offset)
+        return
     crc = 0
     for data in archive.read_whole(connection, known.id, known.checkpoint.offset):
         crc = zlib.crc32(data, crc)

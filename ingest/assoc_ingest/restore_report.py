@@ -18,7 +18,7 @@ def write_report(
 ) -> bool:
     """Print what became of each file.
 
-    Returns whether all that the archive has of them is there now, and anything at all.
+    Returns whether all of them is there now that was ever archived, and anything at all.
     """
     counts = Counter(file.status for file in done)
     if as_json:
@@ -28,7 +28,11 @@ def write_report(
         write(_line(file, dry_run=dry_run) + "\n" for file in done)
     written = sum(file.bytes for file in done if file.status == WRITTEN)
     say(_sum(counts, written, dry_run=dry_run))
-    return not counts[REFUSED] and counts[WRITTEN] + counts[IDENTICAL] > 0
+    if lost := sum(file.bytes_lost for file in done):
+        incomplete = display.many(sum(file.bytes_lost > 0 for file in done), "file")
+        say(f"{lost:,} bytes of {incomplete} are lost: spaces stand in their place.")
+    is_whole = not any(file.bytes_lost for file in done)
+    return is_whole and not counts[REFUSED] and counts[WRITTEN] + counts[IDENTICAL] > 0
 
 
 def _line(file: Restored, *, dry_run: bool) -> str:

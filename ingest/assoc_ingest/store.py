@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from . import agents, answers, archive, keyed, model
+from . import agents, answers, archive, keyed, lost, model
 from .archive import Frame
 from .derive import refresh
 from .discover import Found, Place
@@ -144,6 +144,7 @@ class Batch:
         file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
         if known is not None:
             self._expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
+            lost.settle_path(self.connection, known.id)
         file.id = known.id if known else self._insert_file(file, generation)
         if is_rewritten:
             self._begin_anew(file.id)
@@ -188,6 +189,7 @@ class Batch:
 
         A document may have been broken meanwhile: now that it is whole again, no issue says so.
         """
+        lost.settle_path(self.connection, known.id)
         if is_document:
             self._forgive(known.id)
             self._touched.files.add(known.id)
@@ -294,8 +296,13 @@ class Batch:
             (file_id,),
         )
 
-    def open_archived(self, source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
-        """Take in a file that is read again from its archive: rows go, archive and stat stay."""
+    def open_archived(
+        self, source_id: int, claim: Claim, known: KnownFile, *, keeps_rows: bool = False
+    ) -> OpenFile:
+        """Take in a file that is read again from its archive: rows go, archive and stat stay.
+
+        With `keeps_rows`, only what is missing is going to be added.
+        """
         found = Found(
             tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
             known.inode, known.device,
@@ -305,7 +312,8 @@ class Batch:
             gone_at=known.gone_at, has_entries=True,
         )  # fmt: skip
         self._flush()
-        clear_rows(self.connection, self._touched, file.id)
+        if not keeps_rows:
+            clear_rows(self.connection, self._touched, file.id)
         self.connection.execute("update files set own_since = null where id = ?", (file.id,))
         self._refer(file)
         self._take_in(file)

@@ -80,15 +80,42 @@ def _summary(report: Report, dry_run: bool) -> str:
 
 
 def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
-    """Print what a rebuild did."""
+    """Print what a rebuild did, and what it could not."""
     if as_json:
         write([safe_json(asdict(rebuilt)) + "\n"])
+    if rebuilt.kept_aside is not None:
+        say(f"The database was damaged. As it was, it is kept: {safe(rebuilt.kept_aside)}")
     for table, places in rebuilt.rows_lost.items():
         say(f"Rows of {table} could not be read in {display.many(places, 'place')}.")
-    for path in rebuilt.files_damaged[:_NAMED]:
+    lost = {file.path for file in rebuilt.lost}
+    for path in [path for path in rebuilt.files_damaged if path not in lost][:_NAMED]:
         say(f"Its archived bytes are damaged, its rows stay as they are: {safe(path)}")
+    for path in rebuilt.files_unnamed[:_NAMED]:
+        say(f"Its path is not known, and a sync looks for it: {safe(path)}")
     files, size = display.many(rebuilt.files, "file"), display.size(rebuilt.bytes_read)
     rows = display.many(rebuilt.rows, "row of messages", "rows of messages")
     say(f"Derived {rows} again from {files}, {size} in {rebuilt.seconds:.1f} s.")
     if rebuilt.rows_lost or rebuilt.files_damaged:
         say("To read again what is still on the disk: assoc-ingest sync --full")
+    _write_losses(rebuilt)
+
+
+def _write_losses(rebuilt: Rebuilt) -> None:
+    for file in rebuilt.lost[:_NAMED]:
+        say(f"Lost: {file.bytes:,} bytes of {safe(f'{file.root}/{file.path}')}")
+    if rebuilt.lost:
+        files = display.many(len(rebuilt.lost), "file")
+        say(
+            f"{rebuilt.bytes_lost:,} archived bytes of {files} are lost, and are not on the disk "
+            "either. What rows say of them stays."
+        )
+    for table in rebuilt.only_here:
+        if table == "forgotten":
+            say(
+                "The list of what is forgotten may have lost rows: the next sync may read again "
+                "what you had forgotten. See what is left of it: assoc-ingest forget --list"
+            )
+        else:
+            say(f"Rows of {table} may be lost that no file gives back.")
+    if not rebuilt.is_whole and rebuilt.kept_aside is not None:
+        say("Remove the damaged copy only when nothing in it is worth another attempt.")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import directories, git
+from .adopted import adopt_files, adopt_roots
 from .agent_files import to_read_again
 from .batches import Batches
 from .building import building
@@ -185,6 +186,7 @@ def _plan(
     report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
     report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
+    adopt_roots(connection, roots, report.missing_roots)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
 
@@ -200,7 +202,7 @@ def _carry_out(
 ) -> None:
     progress = progress or (lambda done, total: None)
     note(connection, plan.returned)
-    moved = match_moved(plan)
+    moved = match_moved(plan) | adopt_files(connection, plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes

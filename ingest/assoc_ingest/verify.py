@@ -4,9 +4,11 @@
 2. Schema, full-text indexes, references, and what was derived from rows (`invariants`).
 3. Each file: its archive covers exactly the bytes that were read and has their checksum; parsed
    again (`replay`) it gives the rows that are there (`comparing`), and every line is spoken of;
-   its counts agree. The first of these that fails is told, for the others fail with it.
+   its counts agree. The first of these that fails is told, for the others fail with it. Of a file
+   whose archive has gaps, the bytes that are missing are counted.
 4. The files that are still on the disk have the checksums of what was read (`on_disk`).
-5. Warnings about where the database lies, and with which SQLite (`surroundings`).
+5. Warnings about what is known only in part after damage was mended, where the database lies, and
+   with which SQLite (`surroundings`).
 
 Each file is looked at in a read transaction of its own: a sync may run meanwhile. Nothing is
 mended here; every finding names the command that does.
@@ -19,12 +21,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import archive, invariants, surroundings
+from . import archive, aside, display, invariants, lost, surroundings
 from .agent_files import AgentFiles
 from .comparing import Comparison, scratch
 from .database import checking
 from .errors import ArchiveError
-from .forgotten import is_left_out
+from .forgotten import LEFT_OUT, is_left_out
 from .full_text import is_damage
 from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .on_disk import compare_with_disk
@@ -33,10 +35,13 @@ from .replay import claim_of, replay
 from .sources import SOURCES
 from .store import known_file
 from .tail import Prefix
-from .verdict import REBUILD, Finding, Verdict
+from .verdict import REBUILD, SYNC, Finding, Verdict
 from .writers import ISSUE_COUNT, LINE_COUNT
 
 _LOST = "Nothing brings these bytes back, for the file is gone. Its rows are still here."
+
+_OTHER_BYTES = "Its archived bytes have not the checksum of what was read."
+_FOUND_AGAIN = "A sync gives it back its own path if a file on the disk has the same bytes."
 
 _PLACED = (
     "messages", "tool_calls", "usage", "prompts", "hook_events", "links", "file_snapshots",
@@ -57,8 +62,20 @@ def verify(database: Path, progress: Progress | None = None) -> Verdict:
         if verdict.ok:
             with invariants.fresh_schema() as schema, _damage_is_found(verdict):
                 _check_readable(connection, schema, verdict, progress or (lambda *_: None))
+    verdict.warnings += _kept_aside(database)
     verdict.warnings += surroundings.look_around(database)
     return verdict
+
+
+def _kept_aside(database: Path) -> Iterator[Finding]:
+    for path in aside.kept_aside(database):
+        size = display.size(path.stat().st_size)
+        yield Finding(
+            "kept aside",
+            f"A damaged copy of the database is kept: {path}, {size}. What is forgotten stays in"
+            " it.",
+            "Remove it when you have what you need of it.",
+        )
 
 
 @contextmanager
@@ -104,6 +121,7 @@ def _check_readable(
     verdict.counts = {"files": 0, "messages": 0, "archived_bytes": 0, "files_on_disk": 0}
     with scratch(schema) as tables:
         _check_files(_FileCheck(connection, tables, verdict.counts), verdict, advance)
+    verdict.warnings += _known_in_part(connection)
     seen = compare_with_disk(connection, advance)
     verdict.counts["files_on_disk"] = seen.compared
     told = {(finding.root, finding.path) for finding in verdict.findings}
@@ -111,6 +129,37 @@ def _check_readable(
         finding for finding in seen.findings if (finding.root, finding.path) not in told
     ]
     verdict.warnings += seen.warnings()
+
+
+def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Yield what damage has left open, though nothing that is there is wrong."""
+    rows = connection.execute(
+        "select s.root, f.path, i.reason from issues i join files f on f.id = i.file_id"
+        " join sources s on s.id = f.source_id where i.reason in (?, ?) order by s.root, f.path",
+        (lost.PATH_LOST, lost.PATH_TOLD),
+    )
+    for root, path, reason in rows.fetchall():
+        yield Finding("path", f"Its {reason}.", _FOUND_AGAIN, root, path)
+    for (kind,) in connection.execute("select distinct kind from sources").fetchall():
+        for _, root in lost.unnamed_roots(connection, kind):
+            yield Finding(
+                "path",
+                f"Where this root lies is not known: its row was lost with a damaged page: {root}.",
+                "Name its directory, and it is found again: assoc-ingest sync PATH",
+            )
+    (count,) = connection.execute(
+        "select count(distinct f.id) from issues i join files f on f.id = i.file_id"
+        " where i.reason = ? and f.head_hash is not null"
+        " and not exists (select 1 from forgotten)",
+        (LEFT_OUT,),
+    ).fetchone()
+    if count:
+        yield Finding(
+            "forgotten",
+            f"Something is left out of {display.many(count, 'file')} for a forgotten conversation,"
+            " and the list of what is forgotten is empty: syncs read it again.",
+            "Forget it again, or run: assoc-ingest sync",
+        )
 
 
 def _check_files(check: _FileCheck, verdict: Verdict, advance: Callable[[int], None]) -> None:
@@ -144,24 +193,45 @@ class _FileCheck:
         """Return what is wrong with a file: the first check that fails says all."""
 
         def found(check: str, problem: str, offset: int | None = None) -> Finding:
-            is_lost = check == "archive" and known.gone_at is not None
-            remedy = _LOST if is_lost else REBUILD
+            remedy = REBUILD
+            if check == "archive" and known.gone_at is not None:
+                remedy = _LOST
+            elif check == "archive" and known.checkpoint.head_hash == b"":
+                remedy = SYNC  # which reads all of it: a rebuild has seen to that
             return Finding(check, problem, remedy, root, known.path, offset)
 
         self._counts["files"] += 1
         source = SOURCES.get(kind)
         claim = claim_of(source, known) if source is not None else None
-        if source is None or claim is None or claim.kind != known.kind:
-            return [found("rows", "This version reads such a file otherwise, or not at all.")]
-        claim = self._agents.tell(source, source_id, claim)
-        is_log = source.shape(claim) == LOG
-        if is_log and (place := self._beyond(known)) is not None:
-            problem = f"A row of {place[0]} lies beyond the {known.checkpoint.offset} bytes read."
-            return [found("offset", problem, place[1])]
+        if source is not None and claim is not None:
+            claim = self._agents.tell(source, source_id, claim)
         try:
+            if lost.is_unnamed(known.path) and claim is None:
+                return self._wrong_bytes(known, found)  # what they mean, nobody can tell
+            if source is None or claim is None or claim.kind != known.kind:
+                return [found("rows", "This version reads such a file otherwise, or not at all.")]
+            is_log = source.shape(claim) == LOG
+            if is_log and (place := self._beyond(known)) is not None:
+                problem = (
+                    f"A row of {place[0]} lies beyond the {known.checkpoint.offset} bytes read."
+                )
+                return [found("offset", problem, place[1])]
             return self._read_again(known, source, claim, found) or self._wrong_counts(known, found)
         except ArchiveError as error:
-            return [found("archive", "Its archived bytes are damaged.", error.byte_offset)]
+            gaps = archive.gaps(self.connection, known.id, known.checkpoint.offset)
+            missing = sum(end - start for start, end in gaps)
+            problem = "Its archived bytes are damaged."
+            if missing:
+                problem = f"{missing:,} of its {known.checkpoint.offset:,} archived bytes are lost."
+            return [found("archive", problem, error.byte_offset)]
+
+    def _wrong_bytes(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
+        """Compare what is archived of a file with its checksum. Raises ArchiveError."""
+        pieces = _Checked(self.connection, known)
+        for _ in pieces:
+            pass
+        self._counts["archived_bytes"] += pieces.prefix.offset
+        return [] if pieces.are_as_stored else [found("archive", _OTHER_BYTES)]
 
     def _read_again(
         self, known: KnownFile, source: Source, claim: Claim, found: Callable[..., Finding]
@@ -180,7 +250,7 @@ class _FileCheck:
         self._counts["archived_bytes"] += pieces.prefix.offset
         self._counts["messages"] += comparison.message_count
         if not pieces.are_as_stored:
-            return [found("archive", "Its archived bytes have not the checksum of what was read.")]
+            return [found("archive", _OTHER_BYTES)]
         if comparison.unspoken is not None:
             problem = "Lines behind this byte are neither rows nor counted nor issues."
             return [found("lines", problem, comparison.unspoken)]

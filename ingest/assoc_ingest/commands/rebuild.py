@@ -20,6 +20,9 @@ def rebuild(database: Path, as_json: bool) -> None:
     files that the agent deleted come back like all others. Readers are not disturbed. A sync does
     the same by itself when a new version understands more of the bytes.
 
+    A database with damaged pages is kept as it was, beside the new one, until you remove it. Exits
+    with 1 if something is lost for good, and says what.
+
     \b
     Example:
       assoc-ingest verify || assoc-ingest rebuild
@@ -30,3 +33,5 @@ def rebuild(database: Path, as_json: bool) -> None:
     with progress_in_bytes("Deriving") as progress:
         rebuilt = run(database, progress)
     write_rebuilt(rebuilt, as_json=as_json)
+    if not rebuilt.is_whole:
+        raise click.exceptions.Exit(1)

@@ -8,6 +8,10 @@ cannot be undone, and editors differ in the case of a drive letter, so names are
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
 
 from ..model import Claim
 
@@ -66,3 +70,46 @@ def is_encoded(path: str, project_key: str | None) -> bool:
 def folded(session: str) -> str:
     """Return a session's key as it is compared: a uuid in lower case, anything else as it is."""
     return session.lower() if _uuid.fullmatch(session) else session
+
+
+@dataclass(frozen=True, slots=True)
+class ToldByLines:
+    """What the lines of a transcript say of where it lies."""
+
+    session: str | None = None
+    """The session that the last of them names: the first may be copied from another."""
+    agent: str | None = None
+    """The subagent that wrote them, if one did."""
+    directory: str | None = None
+    """The working directory of the first that has one."""
+
+
+def told_by_lines(lines: Iterable[bytes]) -> ToldByLines:
+    """Return what the lines of a transcript say of where it lies; nothing, if they are none."""
+    session = agent = directory = None
+    for data in lines:
+        try:
+            line = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            continue
+        if not isinstance(line, dict) or line.get("type") not in ("user", "assistant"):
+            continue  # other files name sessions too
+        if not isinstance(line.get("sessionId"), str):
+            continue
+        session = folded(line["sessionId"])
+        if line.get("isSidechain") is True and isinstance(line.get("agentId"), str):
+            agent = agent or line["agentId"]
+        if isinstance(line.get("cwd"), str):
+            directory = directory or line["cwd"]
+    return ToldByLines(session, agent, directory)
+
+
+def transcript_path(session: str, directory: str) -> str | None:
+    """Return where the transcript of a session lies that began in a working directory.
+
+    None where the name of the project's directory ends in a hash, or the session has no uuid.
+    """
+    name = _not_alphanumeric.sub("-", directory)
+    if len(name) > _MAX_ENCODED or not _uuid.fullmatch(session):
+        return None
+    return f"projects/{name}/{session}.jsonl"
