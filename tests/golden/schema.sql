@@ -996,6 +996,7 @@ select
     m.kind, m.text, m.tool_text, m.role, m.timestamp,
     s.title as session,
     p.name as project,
+    g.name as agent,
     a.agent_type as subagent,
     m.model,
     (
@@ -1024,6 +1025,7 @@ join files f on f.id = m.file_id
 join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
+left join agents g on g.id = s.agent_id
 left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 CREATE VIEW coverage as
