@@ -7,7 +7,7 @@ with recursive tree (id, depth, path) as (
     join sessions s on s.id = a.session_id
     where a.parent_id is null
       and coalesce(:session, '') <> ''
-      and s.session_key like :session || '%'
+      and substr(s.session_key, 1, length(:session)) = :session
     union all
     select a.id, t.depth + 1, t.path || '/' || printf('%s/%09d', coalesce(a.started_at, ''), a.id)
     from tree t

@@ -105,6 +105,22 @@ def _texts(hits: list[Hit]) -> list[str]:
 # -- what is found, and in which order ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("letter", ["a", "%", "_", "é", "漢", "😀", "\\", '"'])
+@pytest.mark.parametrize("length", [4_999, 12_500, 50_001, 200_000])
+def test_a_word_of_any_length_is_searched_for(
+    connection: sqlite3.Connection, letter: str, length: int
+) -> None:
+    for query in (letter * length, f'"{letter * length}"', f"walrus {letter * length}"):
+        for tools in (False, True):
+            assert all("walrus" in hit.snippet for hit in search(connection, query, tools=tools))
+
+
+@pytest.mark.parametrize("count", [1_000, 30_000])
+def test_any_number_of_words_is_searched_for(connection: sqlite3.Connection, count: int) -> None:
+    for word in ("walrus", "漢字", "漢字字"):
+        assert search(connection, " ".join(f"{word}{n}" for n in range(count))) == []
+
+
 def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
     with index(tmp_path / "assoc.db") as rows:
         _, file = rows.session("0b7c2f4e-1111", rows.project("shop"), git_branch="feature")

@@ -30,6 +30,7 @@ _unbindable = re.compile("[\x00\ud800-\udfff]")
 _ESCAPES = "ntr"
 _TRIGRAM = 3
 _LIKE_ESCAPE = "~"
+_COMPARED = 5_000  # letters; each may take four bytes and be escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,11 @@ def _as_term(match: re.Match[str]) -> Term:
 
 
 def like(text: str) -> str:
-    """Return the LIKE pattern (escape '~') for text that contains `text`."""
+    """Return the LIKE pattern (escape '~') for text that contains `text`.
+
+    SQLite refuses a pattern of more than 50,000 bytes. Of a longer text the beginning is compared.
+    """
+    text = text[:_COMPARED]
     for special in (_LIKE_ESCAPE, "%", "_"):
         text = text.replace(special, _LIKE_ESCAPE + special)
     return f"%{text}%"
