@@ -1,6 +1,6 @@
 -- Usage by hour, model and project
 -- Tokens and cost of each hour (UTC), model and project, newest first: one pass over the responses
--- for all that the dashboard shows of them. :since is a time.
+-- for all that the dashboard shows of them. :since is a time, :limit ends after so many.
 select
     substr(c.timestamp, 1, 13) as hour,
     c.model,
@@ -20,3 +20,4 @@ where c.timestamp is not null
   and (coalesce(:since, '') = '' or c.timestamp >= :since)
 group by hour, c.model, p.id
 order by hour desc, c.model, p.id
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)

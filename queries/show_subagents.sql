@@ -1,5 +1,5 @@
 -- Subagents of one session
--- With the tool call that spawned each, where it is known.
+-- With the tool call that spawned each, where it is known. :limit ends after so many.
 select
     a.agent_type,
     a.description,
@@ -22,3 +22,4 @@ left join subagents o on o.id = a.parent_id
 left join tool_calls t on t.id = a.spawned_by
 where a.session_id = :session
 order by a.started_at, a.agent_key
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)

@@ -396,3 +396,13 @@ def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
     first = [next(some) for _ in range(12)]
     assert "message 0" in first
     connection.close()  # nothing more is asked for: the rest was never read
+
+
+def test_subagents_that_spawn_each_other_very_often_are_all_shown_once(stage: Stage) -> None:
+    call, _ = stage.rows.call(stage.file, "Task", {"prompt": "deep"}, "ok")
+    for level in range(300):
+        agent, file = stage.subagent(f"deep{level}", call)
+        call, _ = stage.rows.call(file, "Task", {"prompt": "deeper"}, "ok", subagent_id=agent)
+    text = stage.shown()
+    for level in range(300):
+        assert sum(line.endswith(f" · deep{level}") for line in text) == 1

@@ -128,10 +128,13 @@ class Subagent(NamedTuple):
 class Conversation:
     """A session and what belongs to it."""
 
-    def __init__(self, connection: sqlite3.Connection, prefix: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, prefix: str, *, files: int = -1, subagents: int = -1
+    ) -> None:
         """Find the session; raise NotFoundError or UsageError if `prefix` does not name one.
 
-        A conversation that lies in two homes is read from where there is more of it.
+        A conversation that lies in two homes is read from where there is more of it. `files` and
+        `subagents` are how many of them are known, a negative number is all.
         """
         self._connection = connection
         key = find_session(connection, prefix)
@@ -139,17 +142,20 @@ class Conversation:
         self.session: dict[str, object] = dict(rows[0])
         self.other_roots = [str(row["root"]) for row in rows[1:]]
         self._id = int(rows[0]["id"])
-        self.files = [
-            File(*row) for row in sql.ask(self._connection, "show_files", session=self._id)
-        ]
-        self.subagents = [
-            Subagent(*row) for row in sql.ask(self._connection, "show_subagents", session=self._id)
-        ]
+        found = sql.ask(self._connection, "show_files", session=self._id, limit=files)
+        self.files = [File(*row) for row in found]
+        found = sql.ask(self._connection, "show_subagents", session=self._id, limit=subagents)
+        self.subagents = [Subagent(*row) for row in found]
 
     @property
     def models(self) -> list[str]:
         """Return the models that answered."""
         return [str(model) for model in json.loads(str(self.session["models"] or "[]"))]
+
+    def files_with_messages(self) -> Iterator[File]:
+        """Yield the files that hold the main conversation, not those of large outputs."""
+        for row in sql.ask(self._connection, "show_files", session=self._id, with_messages=1):
+            yield File(*row)
 
     def messages(
         self, file: File, after: Place | None = None, limit: int = -1

@@ -22,6 +22,7 @@ from .terminal import Paint, columns, cut, one_line, readable, safe, wrap
 MAX_WIDTH = 100
 _MIN_WIDTH = 60  # deeper subagents are not indented further: there must be room for text
 _TASK_LINES = 10
+_LEVELS = 20  # of subagents inside each other; a deeper one stands at the end
 # What follows each other of these, or of NOISE, is one line.
 _REPEATED = "repeated block"
 
@@ -38,7 +39,7 @@ class Look:
 def lines(conversation: Conversation, look: Look) -> Iterator[str]:
     """Yield the lines of a conversation: header, messages, subagents that no call here spawned."""
     yield from _header(conversation, look)
-    page = _Page(conversation, look, _Progress(conversation.subagents))
+    page = _Page(conversation, look, _Progress.of(conversation.subagents))
     written = 0
     for file in conversation.files:
         messages = conversation.messages(file)
@@ -55,19 +56,34 @@ def lines(conversation: Conversation, look: Look) -> Iterator[str]:
     yield from page.unspawned()
 
 
+def by_call(subagents: Iterable[Subagent]) -> dict[int, list[Subagent]]:
+    """Return the subagents that a call spawned, under the number of that call."""
+    found: dict[int, list[Subagent]] = {}
+    for subagent in subagents:
+        if subagent.spawned_by is not None:
+            found.setdefault(subagent.spawned_by, []).append(subagent)
+    return found
+
+
 @dataclass(slots=True)
 class _Progress:
     """What of a conversation is on the page already."""
 
     subagents: list[Subagent]
+    spawned: dict[int, list[Subagent]]
     shown: set[int] = field(default_factory=set)
+    level: int = 0
     day: str = ""
+
+    @classmethod
+    def of(cls, subagents: list[Subagent]) -> _Progress:
+        return cls(subagents, by_call(subagents))
 
     def spawned_by(self, call: int | None) -> list[Subagent]:
         """Return the subagents of a call; one that was shown is not shown again, so no cycle."""
-        if call is None:
+        if call is None or self.level >= _LEVELS:
             return []
-        return [s for s in self.subagents if s.spawned_by == call and s.id not in self.shown]
+        return [one for one in self.spawned.get(call, ()) if one.id not in self.shown]
 
     def rest(self) -> list[Subagent]:
         return [s for s in self.subagents if s.id not in self.shown]
@@ -211,8 +227,10 @@ class _Page:
         page = _Page(self._conversation, narrow, self._progress)
         headline = cut(one_line(facts_of(subagent)), narrow.width)
         yield f"{bar} {self._paint(headline, 'cyan')}".lstrip()
+        self._progress.level += 1
         for line in page.messages(self._conversation.subagent_messages(subagent)):
             yield f"{bar} {line}".rstrip() if bar else line
+        self._progress.level -= 1
 
 
 def facts_of(subagent: Subagent) -> str:

@@ -20,7 +20,7 @@ from ..errors import UsageError
 from ..show import facts_of
 from . import pages
 from .entries import Entries, Entry, Nested
-from .pages import PageError
+from .pages import MOST_LINKS, PageError
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 PAGE = 200
 """Messages on a page, results inside their calls counted."""
 
+MOST_SUBAGENTS = 5_000
+"""Subagents of a conversation of which its pages know."""
+
+MOST_FILES = 1_000
+"""Files of a conversation of which its pages show the messages."""
+
+_MOST_FILES = 50  # that a page names
+_MOST_MODELS = 10
 _CONTEXT = 6  # messages before the one that a search hit opens on
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
@@ -47,21 +55,25 @@ class _Begin(NamedTuple):
 class _Shown:
     """What the template gets."""
 
-    session: dict[str, object]
+    session: pages.Row
     models: list[str]
+    more_models: int
     files: list[File]
+    has_more_files: bool
     roots: list[str]
-    usage: list[sqlite3.Row]
+    usage: list[pages.Row]
+    has_more_subagents: bool
     subagent: Subagent | None
     spawned_in: int | None
     entries: list[Entry]
     rest: list[Nested]
+    more_rest: int
     warmups: int
     earlier: str | None
     later: str | None
     is_first: bool
-    links: list[sqlite3.Row]
-    related: list[sqlite3.Row]
+    links: list[pages.Row]
+    related: list[pages.Row]
     target: int | None
 
 
@@ -89,7 +101,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "title": shown.session["title"] or "(untitled)",
         "here": session_path(datasette, database, key),
         "table": lambda name: datasette.urls.table(database, name),
-        "agent_facts": facts_of(shown.subagent) if shown.subagent else "",
+        "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
         "resume": f"claude --resume {shlex.quote(key)}",
         "tilde": tilde_encode,
         "display": display,
@@ -115,7 +127,9 @@ def _read(
     connection: sqlite3.Connection, prefix: str, asked: _Asked, datasette: Datasette, database: str
 ) -> _Shown:
     try:
-        conversation = Conversation(connection, prefix)
+        conversation = Conversation(
+            connection, prefix, files=_MOST_FILES + 1, subagents=MOST_SUBAGENTS + 1
+        )
     except UsageError as error:
         rows = named.sessions_beginning_with(connection, prefix)
         links = [
@@ -126,7 +140,7 @@ def _read(
             )
             for row in rows
         ]
-        message = f"{len(rows):,} sessions begin with {prefix!r}."
+        message = f"{len(rows):,} sessions begin with {pages.cut(prefix)!r}."
         raise PageError(300, message, links) from error
     return _Reader(connection, conversation, asked).shown()
 
@@ -143,7 +157,7 @@ class _Reader:
         self._asked = asked
         self._named = self._place(asked.after if asked.at is None else asked.at)
         self._subagent = self._find_subagent()
-        self._main = [file for file in conversation.files if self._holds_messages(file)]
+        self._main = list(islice(conversation.files_with_messages(), MOST_FILES))
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
             found = sql.ask(self._connection, "show_subagent_files", subagent=self._subagent.id)
@@ -158,28 +172,32 @@ class _Reader:
         messages = found[:PAGE]
         entries = Entries(conversation, self._asked.at)
         shown = list(entries.of(messages))
-        usage = list(sql.ask(self._connection, "show_usage", session=self._id))
         is_whole = self._subagent is None and not has_more
-        rest, warmups = self._unspawned(entries) if is_whole else ([], 0)
+        rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
         spawned_in = None
         if self._subagent and self._subagent.call_id:
             spawned_in = self._subagent.call_id
+        models = conversation.models
         return _Shown(
-            session=conversation.session,
-            models=conversation.models,
-            files=conversation.files,
+            session=pages.brief(conversation.session),
+            models=list(map(pages.cut, models[:_MOST_MODELS])),
+            more_models=max(len(models) - _MOST_MODELS, 0),
+            files=conversation.files[:_MOST_FILES],
+            has_more_files=len(conversation.files) > _MOST_FILES,
+            has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
             roots=[str(conversation.session["root"]), *conversation.other_roots],
-            usage=usage,
+            usage=pages.ask(self._connection, "show_usage", session=self._id),
             subagent=self._subagent,
             spawned_in=spawned_in,
             entries=shown,
             rest=rest,
+            more_rest=more_rest,
             warmups=warmups,
             earlier=self._earlier(begin),
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
-            links=list(sql.ask(self._connection, "show_links", session=self._id)),
-            related=list(sql.ask(self._connection, "show_related", session=self._id)),
+            links=pages.ask(self._connection, "show_links", session=self._id),
+            related=pages.ask(self._connection, "show_related", session=self._id)[:MOST_LINKS],
             target=self._asked.at,
         )
 
@@ -193,15 +211,6 @@ class _Reader:
             if subagent.agent_key == wanted:
                 return subagent
         raise PageError(404, f"This conversation has no subagent {wanted!r}.")
-
-    def _holds_messages(self, file: File) -> bool:
-        """A large output that lies in a file of its own is a file of the conversation, too."""
-        found = sql.ask(
-            self._connection,
-            "message_before", file=file.id, subagent=None, before_offset=None, before_block=None,
-            limit=1,
-        )  # fmt: skip
-        return found.fetchone() is not None
 
     def _place(self, message: int | None) -> sqlite3.Row | None:
         if message is None:
@@ -276,10 +285,10 @@ class _Reader:
             yield from self._conversation.messages(file, after_place, PAGE + 1)
             after_place = None
 
-    def _unspawned(self, entries: Entries) -> tuple[list[Nested], int]:
+    def _unspawned(self, entries: Entries) -> tuple[list[Nested], int, int]:
         free = [one for one in self._conversation.subagents if one.spawned_by is None]
-        rest = [entries.nested(one) for one in free if one.kind != "warmup"]
-        return rest, sum(one.kind == "warmup" for one in free)
+        rest, more = entries.nested_all([one for one in free if one.kind != "warmup"])
+        return rest, more, sum(one.kind == "warmup" for one in free)
 
 
 _END = Place(2**62, 0)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import display, sql
@@ -29,7 +30,13 @@ TABLES = (
 PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "all": "all"}
 _DEFAULT = "90"
 _MOST_DAYS = 400  # more columns than that are months
-_TOOLS, _PROJECTS, _TEAMS = 15, 15, 10
+_TOOLS, _PROJECTS, _TEAMS, _ACTIVE = 15, 15, 10, 50
+MOST_GROUPS = 50_000
+"""Hours of a model in a project that are counted; of more, the newest."""
+
+MOST_DAYS = 1_000
+"""Rows of the table of days and models."""
+
 _DUE_DAYS = 7
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -58,13 +65,20 @@ class _Sums:
 class _Usage:
     """What one pass over the responses gives."""
 
+    is_cut: bool = False
+
     total: _Sums = field(default_factory=_Sums)
     days: dict[tuple[str, str], _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     projects: dict[int | None, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     hours: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
+    def add_all(self, rows: Iterator[sqlite3.Row]) -> None:
+        for row in islice(rows, MOST_GROUPS):
+            self.add(row)
+        self.is_cut = next(rows, None) is not None
+
     def add(self, row: sqlite3.Row) -> None:
-        model = row["model"] or "unknown"
+        model = pages.cut(row["model"] or "unknown")
         for sums in (
             self.total,
             self.days[row["hour"][:10], model],
@@ -73,6 +87,21 @@ class _Usage:
             sums.add(row)
         local = datetime.fromisoformat(f"{row['hour']}:00:00+00:00").astimezone()
         self.hours[local.weekday(), local.hour] += row["responses"]
+
+
+class _Calls:
+    """The tools that are called most, and the calls of all."""
+
+    def __init__(self, rows: Iterable[sqlite3.Row]) -> None:
+        self.first: list[pages.Row] = []
+        self.more = self.calls = self.errors = 0
+        for row in rows:  # those with the most calls come first
+            if len(self.first) < _TOOLS:
+                self.first.append(pages.brief(row))
+            else:
+                self.more += 1
+            self.calls += row["calls"]
+            self.errors += row["errors"] or 0
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
@@ -112,8 +141,7 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         start = datetime.fromisoformat(newest) - timedelta(days=int(period) - 1)
         since = f"{start:%Y-%m-%d}T00:00:00.000Z"
     usage = _Usage()
-    for row in sql.ask(connection, "dashboard_usage", since=since):
-        usage.add(row)
+    usage.add_all(iter(sql.ask(connection, "dashboard_usage", since=since, limit=MOST_GROUPS + 1)))
     columns, of_day = _columns([day for day, _ in usage.days])
     costs: dict[tuple[str, str], float] = defaultdict(float)
     tokens: dict[tuple[str, str], float] = defaultdict(float)
@@ -121,27 +149,36 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
     series = charts.ranked(tokens)  # the same colours in both charts
-    tools = sql.ask(connection, "tool_use", since=since, project=None).fetchall()
-    projects = sql.ask(connection, "dashboard_projects", since=since).fetchall()
+    tools = _Calls(sql.ask(connection, "tool_use", since=since, project=None))
+    projects = iter(sql.ask(connection, "dashboard_projects", since=since))
+    shown_projects = [pages.brief(row) for row in islice(projects, _PROJECTS)]
+    active = [
+        row
+        for row in pages.ask(connection, "active_sessions", limit=_ACTIVE + 1)
+        if row["is_active"]
+    ]
     return {
         "newest": newest,
         "sessions": sql.ask(connection, "newest_session", since=since).fetchone()["sessions"] or 0,
         "total": usage.total,
         "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),
         "token_chart": charts.stacked(columns, tokens, series),
-        "days": sorted(usage.days.items(), reverse=True),
+        "is_cut": usage.is_cut,
+        "days": sorted(usage.days.items(), reverse=True)[:MOST_DAYS],
+        "more_days": max(len(usage.days) - MOST_DAYS, 0),
         "hours": usage.hours,
         "hours_top": max(usage.hours.values(), default=0),
-        "tools": tools[:_TOOLS],
-        "more_tools": max(len(tools) - _TOOLS, 0),
-        "calls": sum(row["calls"] for row in tools),
-        "errors": sum(row["errors"] or 0 for row in tools),
-        "most_calls": max((row["calls"] for row in tools), default=0),
-        "projects": [(row, usage.projects[row["id"]]) for row in projects[:_PROJECTS]],
-        "more_projects": max(len(projects) - _PROJECTS, 0),
-        "teams": sql.ask(connection, "teams_overview", limit=_TEAMS).fetchall(),
-        "active": [row for row in sql.ask(connection, "active_sessions") if row["is_active"]],
-        "due": sql.ask(connection, "retention_by_session", days=_DUE_DAYS, limit=20).fetchall(),
+        "tools": tools.first,
+        "more_tools": tools.more,
+        "calls": tools.calls,
+        "errors": tools.errors,
+        "most_calls": max((row["calls"] for row in tools.first), default=0),
+        "projects": [(row, usage.projects[row["id"]]) for row in shown_projects],
+        "has_more_projects": next(projects, None) is not None,
+        "teams": pages.ask(connection, "teams_overview", limit=_TEAMS),
+        "active": active[:_ACTIVE],
+        "has_more_active": len(active) > _ACTIVE,
+        "due": pages.ask(connection, "retention_by_session", days=_DUE_DAYS, limit=20),
         "due_totals": sql.ask(connection, "retention_totals", days=_DUE_DAYS).fetchone(),
     }
 

@@ -8,23 +8,28 @@ that spawned it; a long one is a link to a page of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from .. import calls, display, spoken
 from ..conversation import Conversation, Message, Subagent
-from ..show import facts_of
+from ..show import by_call, facts_of
 from ..terminal import one_line, readable
-from .call_body import body_of, shortened, summary_of
-from .html import markdown, plain
+from .budget import Budget
+from .call_body import body_of, summary_of
+from .html import joined, markdown, plain, shortened
 
 INLINE = 40
 """Messages of a subagent that stand inside its call; a longer one has a page of its own."""
 
+_BLOCKS = 4 * INLINE  # of such a subagent: a message may have any number of them
 _MOST_INLINE = 400  # messages of subagents on one page
+_LEVELS = 5  # of subagents inside each other
+_MOST_AGENTS = 300  # on one page, however short
 _SUMMARY = 90  # letters of what a folded entry says of itself
+_FACTS = 300  # letters of what is said of a subagent
 _OPEN = 1_500  # letters of what is said that stand unfolded where folding is usual
 
 
@@ -50,6 +55,8 @@ class Entry:
     """Messages that stand inside: their anchors lead here."""
     result: Markup | None = None
     agents: list[Nested] = field(default_factory=list)
+    more_agents: int = 0
+    """How many more the call spawned."""
 
     @property
     def clock(self) -> str:
@@ -75,14 +82,19 @@ class Nested:
 
 
 class Entries:
-    """Makes entries of the messages of one conversation."""
+    """Makes entries of the messages of one conversation, as many as a page shows."""
 
-    def __init__(self, conversation: Conversation, target: int | None = None) -> None:
+    def __init__(
+        self, conversation: Conversation, target: int | None = None, budget: Budget | None = None
+    ) -> None:
         """Remember the conversation; the message `target` is shown unfolded."""
         self._conversation = conversation
         self._target = target
+        self._budget = budget or Budget()
+        self._spawned = by_call(conversation.subagents)
         self._shown: set[int] = set()
         self._room = _MOST_INLINE
+        self._level = 0
         cwd = conversation.session["cwd"]
         self._directory = f"{cwd}/" if cwd else None
         self._day = ""
@@ -104,15 +116,27 @@ class Entries:
         if noise:
             yield self._noise(noise)
 
-    def nested(self, subagent: Subagent) -> Nested:
+    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
+        """Return subagents as there is room for them, and how many more there are."""
+        new = [one for one in subagents if one.id not in self._shown]  # no cycle
+        some = new[: max(_MOST_AGENTS - len(self._shown), 0)]
+        self._shown.update(one.id for one in some)
+        return list(map(self._nested, some)), len(new) - len(some)
+
+    def _nested(self, subagent: Subagent) -> Nested:
         """Return a subagent with its entries, if it is short."""
-        self._shown.add(subagent.id)
-        nested = Nested(subagent.agent_key, facts_of(subagent), subagent.message_count, None)
-        if subagent.message_count <= min(INLINE, self._room):
-            self._room -= subagent.message_count
-            day, self._day = self._day, "nested"
-            nested.entries = list(self.of(self._conversation.subagent_messages(subagent)))
-            self._day = day
+        facts = _cut(facts_of(subagent), _FACTS)
+        nested = Nested(subagent.agent_key, facts, subagent.message_count, None)
+        is_short = subagent.message_count <= min(INLINE, self._room)
+        if is_short and self._level < _LEVELS:
+            found = list(self._conversation.subagent_messages(subagent, limit=_BLOCKS + 1))
+            if len(found) <= _BLOCKS:
+                self._room -= subagent.message_count
+                self._level += 1
+                day, self._day = self._day, "nested"
+                nested.entries = list(self.of(found))
+                self._day = day
+                self._level -= 1
         return nested
 
     def _days(self, message: Message) -> Iterator[Entry]:
@@ -125,10 +149,10 @@ class Entries:
         kind, text = message.kind, message.content
         if kind in spoken.PEOPLE:
             entry = self._new(message, "typed", "You" if kind != "queued_prompt" else "You, queued")
-            entry.body = plain(spoken.typed(kind, text).strip())
+            entry.body = plain(spoken.typed(kind, text).strip(), self._budget)
         elif kind == "text":
             entry = self._new(message, "text", "Agent")
-            entry.body = markdown(text)
+            entry.body = markdown(text, self._budget)
         elif kind == "tool_use":
             entry = self._call(message)
         elif kind == "system" and text.startswith(spoken.COMPACTED):
@@ -155,19 +179,17 @@ class Entries:
         entry.summary = _cut(summary_of(message, self._directory))
         entry.facts, _ = calls.facts_of(message)
         entry.is_error = message.status == "error"
-        entry.body = body_of(message)
+        entry.body = body_of(message, self._budget)
         if message.result_id is not None:
             entry.ids = [message.result_id]
             entry.is_open = entry.is_open or message.result_id == self._target
             text = self._conversation.text(message.result_id)
-            entry.result = shortened(text) if text.strip() else None
+            entry.result = shortened(text, self._budget) if text.strip() else None
         if message.output_file:
             note = "the output was too large for the transcript"
             entry.facts = f"{entry.facts} · {note}".removeprefix(" · ")
-        for subagent in self._conversation.subagents:
-            is_here = message.tool_call_id and subagent.spawned_by == message.tool_call_id
-            if is_here and subagent.id not in self._shown:  # no cycle
-                entry.agents.append(self.nested(subagent))
+        spawned = self._spawned.get(message.tool_call_id or 0, ())
+        entry.agents, entry.more_agents = self.nested_all(spawned)
         return entry
 
     def _aside(self, message: Message) -> Entry:
@@ -175,10 +197,11 @@ class Entries:
         entry = self._new(message, "aside", who)
         text = spoken.heard(message.kind, message.content).strip()
         if message.kind == "image":
-            entry.body = Markup('<p class="ai-image">{}</p>').format(readable(text))
+            shown = self._budget.beginning(readable(text), _OPEN)
+            entry.body = Markup('<p class="ai-image">{}</p>').format(shown)
             return entry
         is_prose = message.kind in ("agent_prompt", "compact_summary", "agent_message", "thinking")
-        entry.body = markdown(text) if is_prose else shortened(text)
+        entry.body = (markdown if is_prose else shortened)(text, self._budget)
         is_line = len(text) <= _SUMMARY and "\n" not in text  # folded it would be no shorter
         if not is_line and (len(text) >= _OPEN or message.kind not in _UNFOLDED):
             entry.summary = _cut(one_line(text))
@@ -194,7 +217,7 @@ class Entries:
         entry.summary = ", ".join(display.many(count, word) for word, count in counts.items())
         if len(messages) == 1 and not messages[0].is_repeat:
             entry.summary += ": " + _cut(one_line(spoken.untagged(messages[0].content[:400])))
-        entry.body = Markup("").join(shortened(message.content) for message in messages)
+        entry.body = joined(shortened(message.content, self._budget) for message in messages)
         return entry
 
 
@@ -208,5 +231,5 @@ _WHO = {
 }  # fmt: skip
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SUMMARY else text[: _SUMMARY - 1] + "…"
+def _cut(text: str, most: int = _SUMMARY) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

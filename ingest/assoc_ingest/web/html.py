@@ -1,45 +1,51 @@
 """Stored text as HTML: Markdown, differences and matches, of which nothing can act on a page.
 
 This is the only module that says of a text that it is HTML. What it says so of was escaped piece
-by piece, or came out of the sanitiser.
+by piece, or came out of the sanitiser. Each piece takes what it needs of the page's budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
+from collections.abc import Iterable
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
 from .. import marks
 from ..terminal import readable
+from .budget import Budget
+from .difference import TooMuchError, compared, one_behind_the_other
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_MOST_MARKDOWN = 60_000  # letters; what is longer is shown as it is
-_MOST_COMPARED = 1_500  # lines: comparing takes time that grows with their square
-_MOST_LINES = 400  # of a difference
-_CONTEXT = 3
+LONGEST = 60_000
+"""Letters of what somebody said, and of Markdown that is laid out."""
+
+_LONGEST_VALUE = 10_000  # letters of what a tool was given or gave; its row has the rest
+_MOST_ROWS = 400  # of a difference
 _TAGS = {
     "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "code", "pre",
     "blockquote", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td",
 }  # fmt: skip
+_RULER = " \t>|:-*+.0123456789"  # of a table that may stand in a quote or a list
 _SCHEMES = ("http://", "https://", "mailto:")
+_AS_WRITTEN = "Shown as it was written: it is too long, or too intricate, to lay out here."
+_NOT_COMPARED = "Too long, or too much alike, to compare: first what was, then what is."
 
 
-def markdown(text: str) -> Markup:
+def markdown(text: str, budget: Budget | None = None) -> Markup:
     """Return Markdown as HTML: no tags of its own, no images, links only to other sites."""
     import nh3
 
+    budget = budget or Budget()
     text = readable(text)
-    if len(text) > _MOST_MARKDOWN:
-        return plain(text)
+    cost = len(text) + _cells(text)
+    if cost > LONGEST or not budget.lays_out(cost):
+        return plain(text, budget) + note(_AS_WRITTEN)
     clean = nh3.clean(
-        _parser().render(text),
+        _parser().render(budget.beginning(text, LONGEST)),
         tags=_TAGS,
         attributes={"a": {"href", "title"}},
         attribute_filter=_kept,
@@ -48,27 +54,56 @@ def markdown(text: str) -> Markup:
     return Markup(clean)  # noqa: S704 - sanitised in the line above
 
 
-def plain(text: str) -> Markup:
-    """Return text as it was written, line breaks and spaces kept."""
-    return Markup('<pre class="ai-plain">{}</pre>').format(readable(text))
+def plain(text: str, budget: Budget | None = None) -> Markup:
+    """Return what somebody said as it was written, line breaks and spaces kept."""
+    return _written(text, LONGEST, Markup('<pre class="ai-plain">'), budget or Budget())
+
+
+def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -> Markup:
+    """Return what a tool was given or gave, cut where it is long."""
+    opening = Markup('<pre class="{}" tabindex="0">').format(name)
+    return _written(text, _LONGEST_VALUE, opening, budget or Budget())
 
 
 def marked(snippet: str) -> Markup:
     """Return a balanced snippet with its matches in `<mark>`."""
-    return Markup("").join(
+    return joined(
         Markup("<mark>{}</mark>").format(one) if found else escape(one)
         for piece, found in marks.parts(snippet)
         for one in [readable(piece)]
     )
 
 
-def difference(before: str, after: str) -> Markup:
+def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
     """Return what changed between two texts, line by line, with a few lines around it."""
-    lines = list(_lines(_split(before), _split(after)))
-    rows = Markup("").join(_line(sign, line) for sign, line in lines[:_MOST_LINES])
-    if len(lines) > _MOST_LINES:
-        rows += _line("…", f"{len(lines) - _MOST_LINES:,} more lines")
-    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(rows)
+    budget = budget or Budget()
+    old, new = _split(before), _split(after)
+    told = Markup("")
+    try:
+        rows = compared(old, new, budget)
+    except TooMuchError:
+        rows = one_behind_the_other(old, new)
+        told = note(_NOT_COMPARED)
+    lines, room = [], _LONGEST_VALUE * 2
+    for sign, line in rows[: budget.pieces(min(len(rows), _MOST_ROWS))]:
+        shown = budget.beginning(line, room)
+        room -= len(shown)
+        if line and not shown:
+            break
+        lines.append(_line(sign, shown if shown == line else shown + "…"))
+    if len(lines) < len(rows):
+        lines.append(_line("…", f"{len(rows) - len(lines):,} more lines"))
+    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines)) + told
+
+
+def note(text: str) -> Markup:
+    """Return what a page says of what it does not show."""
+    return Markup('<p class="ai-more">{}</p>').format(text)
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """Return pieces of HTML as one."""
+    return Markup("").join(parts)
 
 
 _NAMES = {"+": ("ins", "ai-new"), "-": ("del", "ai-old"), "…": ("span", "ai-gap")}
@@ -80,24 +115,24 @@ def _line(sign: str, line: str) -> Markup:
     return Markup('<{0} class="{1}">{2} {3}\n</{0}>').format(tag, name, sign, line)
 
 
-def _lines(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
-    if len(before) + len(after) > _MOST_COMPARED or not before or not after:
-        yield from chain((("-", line) for line in before), (("+", line) for line in after))
-        return
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for number, group in enumerate(matcher.get_grouped_opcodes(_CONTEXT)):
-        if number:
-            yield "…", ""
-        for kind, first, last, start, stop in group:
-            if kind == "equal":
-                yield from ((" ", line) for line in before[first:last])
-            else:
-                yield from (("-", line) for line in before[first:last])
-                yield from (("+", line) for line in after[start:stop])
+def _written(text: str, most: int, opening: Markup, budget: Budget) -> Markup:
+    shown = budget.beginning(text, most)
+    body = opening + readable(shown) + Markup("</pre>")
+    if len(shown) < len(text):
+        body += note(f"… {len(text) - len(shown):,} more letters: open the row to read them")
+    return body
 
 
 def _split(text: str) -> list[str]:
     return readable(text).rstrip("\n").split("\n") if text else []
+
+
+def _cells(text: str) -> int:
+    """Return about how many cells the tables of a text can have: each row has those of the head."""
+    rows = text.split("\n")
+    rulers = [number for number, row in enumerate(rows) if "|" in row and not row.strip(_RULER)]
+    widest = max((rows[number].count("|") for number in rulers), default=0)
+    return (widest + 1) * (len(rows) - rulers[0]) if rulers else 0
 
 
 @cache
@@ -105,15 +140,11 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     known = MarkdownIt("commonmark", {"html": False, "linkify": False})
-    return known.enable(["table", "strikethrough"]).disable("image")
+    # References would repeat one long address a thousand times.
+    return known.enable(["table", "strikethrough"]).disable(["image", "reference"])
 
 
 def _kept(tag: str, attribute: str, value: str) -> str | None:
     """Return the value of an attribute; None takes it away: a relative link would lead to us."""
     is_other = attribute != "href" or value.strip().lower().startswith(_SCHEMES)
     return value if is_other else None
-
-
-def joined(parts: Iterable[Markup]) -> Markup:
-    """Return pieces of HTML as one."""
-    return Markup("").join(parts)

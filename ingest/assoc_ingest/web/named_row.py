@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 
-from .. import sql
+from . import pages
 from .pages import PageError
 
 
 def named_row(
     connection: sqlite3.Connection, query: str, wanted: str, word: str, address: str
-) -> sqlite3.Row:
+) -> pages.Row:
     """Return the one row that `query` finds.
 
     Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
     """
     is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
     number = int(wanted) if is_number else None
-    rows: list[sqlite3.Row] = sql.ask(connection, query, id=number, name=wanted).fetchall()
+    rows = pages.ask(connection, query, id=number, name=wanted)
     if not rows:
         raise PageError(404, f"There is no {word} {wanted!r}.")
     if len(rows) > 1:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import sql
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..terminal import safe
 from . import compat
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from datasette.utils.asgi import Request, Response
 
 T = TypeVar("T")
+Row = dict[str, Any]
 
 HEADERS = {
     # Our pages need no script at all: whatever slipped through could not run.
@@ -31,17 +33,22 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-_QUERIES = 5
-"""How many times as long as one query a whole page may take."""
+MOST_LINKS = 100
+"""Places to go that a page lists; it says how many more there are."""
+
+_QUERIES = 5  # times as long as one query a whole page may take
+_LONG = 1_000  # letters of a title, a name or a path, whoever made them so long
+_LARGEST = 20_000_000  # letters of a page: a browser would stop at more
 
 
 class PageError(Exception):
     """A page cannot be shown: the status, a sentence, and places to go instead."""
 
     def __init__(self, status: int, message: str, links: Sequence[tuple[str, str]] = ()) -> None:
-        super().__init__(message)
+        more = len(links) - MOST_LINKS
+        super().__init__(cut(message) + (f" The first {MOST_LINKS}:" if more > 0 else ""))
         self.status = status
-        self.links = links
+        self.links = [(cut(text), address) for text, address in links[:MOST_LINKS]]
 
 
 async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
@@ -102,6 +109,9 @@ async def page(
     body = await datasette.render_template(
         [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
     )
+    if len(body) > _LARGEST:
+        message = f"This page would have {len(body):,} letters. Open the rows in Tables instead."
+        raise PageError(503, message)
     # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
     return Response.html(safe(body), status=status, headers=HEADERS)
 
@@ -110,6 +120,26 @@ async def error_page(datasette: Datasette, request: Request, error: PageError) -
     """Return the page that tells an error."""
     context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
     return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
+
+
+def ask(
+    connection: sqlite3.Connection, name: str, /, *whole: str, **parameters: object
+) -> list[Row]:
+    """Return the rows of a query as a page shows them: texts cut, but those of columns `whole`."""
+    return [brief(row, *whole) for row in sql.ask(connection, name, **parameters)]
+
+
+def brief(row: sqlite3.Row | Mapping[str, object], *whole: str) -> Row:
+    """Return a row with its texts cut where they are too long to be a name, but for some."""
+    return {
+        key: cut(value) if isinstance(value, str) and key not in whole else value
+        for key, value in dict(row).items()
+    }
+
+
+def cut(text: str) -> str:
+    """Return a title, a name or a path as a page shows it."""
+    return text if len(text) <= _LONG else text[:_LONG] + "…"
 
 
 _TITLES = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import display, sql
+from .. import display
 from . import pages
+from .budget import Budget
 from .conversation import session_path
 from .html import markdown
 from .named_row import named_row
-from .pages import PageError
+from .pages import MOST_LINKS, PageError
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 TABLES = ("projects", "sessions", "tasks", "plans", "documents", "links", "teams")
 PAGE = 50
 """Sessions on a page."""
+
+MOST = 30
+"""Tasks, texts and links on a page, of each."""
 
 _MOST_PAGES = 10**6
 
@@ -38,7 +43,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     context |= {
         "database": database,
         "display": display,
-        "markdown": markdown,
+        "markdown": partial(markdown, budget=Budget()),
         "base": base,
         "number": number,
         "session_path": lambda key: session_path(datasette, database, key),
@@ -51,16 +56,20 @@ def _read(
     connection: sqlite3.Connection, wanted: str, number: int, address: str
 ) -> dict[str, object]:
     project = named_row(connection, "show_project", wanted, "project", address)
-    found = {
-        name: sql.ask(
-            connection, f"show_project_{name}", project=project["id"], limit=30
-        ).fetchall()
-        for name in ("tasks", "texts", "links")
-    }
+    found: dict[str, list[pages.Row]] = {}
+    more = []
+    for name, *whole in (("tasks", "description"), ("texts", "text"), ("links",)):
+        rows = pages.ask(
+            connection, f"show_project_{name}", *whole, project=project["id"], limit=MOST + 1
+        )
+        found[name] = rows[:MOST]
+        if rows[MOST:]:
+            more.append(name)
+    related = pages.ask(connection, "show_project_related", project=project["id"])
     offset = (number - 1) * PAGE
-    sessions = sql.ask(
+    sessions = pages.ask(
         connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
-    ).fetchall()
+    )
     if number > 1 and not sessions:
         raise PageError(
             404, f"There is no page {number} of this project.",
@@ -72,7 +81,10 @@ def _read(
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
         "gone": dict(map(tuple, sql.ask(connection, "show_project_gone", project=project["id"]))),
-        "related": sql.ask(connection, "show_project_related", project=project["id"]).fetchall(),
+        "related": related[:MOST_LINKS],
+        "more_related": max(len(related) - MOST_LINKS, 0),
+        "more": more,
+        "most": MOST,
         **found,
     }
 
@@ -80,5 +92,5 @@ def _read(
 def _page_number(text: str | None) -> int:
     number = int(text) if text and text.isascii() and text.isdigit() else 0
     if text and not 0 < number < _MOST_PAGES:
-        raise PageError(400, f"{text!r} is not the number of a page.")
+        raise PageError(400, f"{pages.cut(text)!r} is not the number of a page.")
     return number or 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .. import display, sql
+from .. import display
 from . import pages
+from .budget import Budget
 from .call_body import fields
 from .conversation import session_path
 from .html import markdown
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 TABLES = ("teams", "team_members", "inbox_items", "tasks", "task_dependencies", "sessions")
 MOST = 200
-"""Messages of a team on its page; the table has the older ones."""
+"""Messages of a team on its page, and tasks; the tables have the others."""
+
+MOST_MEMBERS = 100
+"""Members of a team on its page."""
 
 _SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
 
@@ -45,7 +50,7 @@ class Thread:
     """The inbox of one member, the oldest message first."""
 
     name: str
-    member: sqlite3.Row | None
+    member: pages.Row | None
     letters: list[Letter] = field(default_factory=list)
 
 
@@ -56,14 +61,15 @@ async def view(datasette: Datasette, request: Request) -> Response:
     database = tilde_decode(request.url_vars["database"])
     wanted = tilde_decode(request.url_vars["team"])
     base = f"{datasette.urls.database(database)}/-"
+    budget = Budget()
     context = await pages.read(
         datasette, request, database, TABLES,
-        lambda connection: _read(connection, wanted, f"{base}/team"),
+        lambda connection: _read(connection, wanted, f"{base}/team", budget),
     )  # fmt: skip
     context |= {
         "database": database,
         "display": display,
-        "markdown": markdown,
+        "markdown": partial(markdown, budget=budget),
         "base": base,
         "most": MOST,
         "session_path": lambda key: session_path(datasette, database, key),
@@ -72,21 +78,28 @@ async def view(datasette: Datasette, request: Request) -> Response:
     return await pages.page(datasette, request, "team", context)
 
 
-def _read(connection: sqlite3.Connection, wanted: str, address: str) -> dict[str, object]:
+def _read(
+    connection: sqlite3.Connection, wanted: str, address: str, budget: Budget
+) -> dict[str, object]:
     team = named_row(connection, "show_team", wanted, "team", address)
-    members = sql.ask(connection, "show_team_members", team=team["id"]).fetchall()
-    letters = sql.ask(connection, "show_team_inbox", team=team["id"], limit=MOST + 1).fetchall()
+    members = pages.ask(connection, "show_team_members", "prompt", team=team["id"])
+    letters = pages.ask(
+        connection, "show_team_inbox", "text", "summary", team=team["id"], limit=MOST + 1
+    )
+    tasks = pages.ask(connection, "show_team_tasks", "description", team=team["id"], limit=MOST + 1)
     return {
         "title": team["name"],
         "team": team,
-        "threads": _threads(members, letters[:MOST]),
+        "threads": _threads(members[:MOST_MEMBERS], letters[:MOST], budget),
+        "more_members": max(len(members) - MOST_MEMBERS, 0),
         "has_older": len(letters) > MOST,
-        "tasks": sql.ask(connection, "show_team_tasks", team=team["id"], limit=MOST).fetchall(),
         "gone": dict(map(tuple, sql.ask(connection, "show_team_gone", team=team["id"]))),
+        "tasks": tasks[:MOST],
+        "has_more_tasks": len(tasks) > MOST,
     }
 
 
-def _threads(members: list[sqlite3.Row], letters: list[sqlite3.Row]) -> list[Thread]:
+def _threads(members: list[pages.Row], letters: list[pages.Row], budget: Budget) -> list[Thread]:
     threads = {str(member["name"]): Thread(str(member["name"]), member) for member in members}
     for row in reversed(letters):
         name = str(row["recipient"] or "(nobody)")
@@ -97,7 +110,7 @@ def _threads(members: list[sqlite3.Row], letters: list[sqlite3.Row]) -> list[Thr
                 sender=str(row["sender"] or "(unknown)"),
                 moment=display.moment(row["timestamp"]),
                 kind=row["kind"],
-                body=_body(row),
+                body=_body(row, budget),
                 is_unread=row["is_read"] == 0,
                 is_gone=row["gone_at"] is not None,
             )
@@ -105,13 +118,14 @@ def _threads(members: list[sqlite3.Row], letters: list[sqlite3.Row]) -> list[Thr
     return list(threads.values())
 
 
-def _body(row: sqlite3.Row) -> Markup:
+def _body(row: pages.Row, budget: Budget) -> Markup:
     """Return what a message says; programs write JSON to each other."""
     text = row["text"] or row["summary"] or ""
     try:
         inner = json.loads(text) if row["kind"] != "message" else None
-    except ValueError:
-        inner = None
-    if isinstance(inner, dict):
-        return fields({key: value for key, value in inner.items() if key not in _SHOWN})
-    return markdown(text)
+        if isinstance(inner, dict):
+            shown = {key: value for key, value in inner.items() if key not in _SHOWN}
+            return fields(shown, budget)
+    except (ValueError, RecursionError):  # no JSON, or nested a thousand times
+        pass
+    return markdown(text, budget)

@@ -1,0 +1,351 @@
+"""Nothing that a page does is unbounded: what is too much is shown shorter, and the page says so.
+
+Work is bounded, not timed: a child that uses more of a processor than any page may is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pytest
+from tests.child import is_done_with
+from tests.hostile import TEXTS
+from tests.reading import AT, Rows, index
+from tests.web import Page, Site
+
+from assoc_ingest.web import budget, dashboard, html, pages, project, team
+from assoc_ingest.web.budget import Budget
+
+pytestmark = [
+    pytest.mark.filterwarnings("default"),  # Datasette's own
+    pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits"),
+]
+
+SECONDS = 30  # of a processor; the worst page needs a tenth
+LONG = 250_000  # letters, about as many as a text of the index can have
+KEY = "0b7c2f4e-1111-4222-8333-444455556666"
+TURNS = ("a\nb\n" * 370, "b\na\na\n" * 246)
+"""Two texts of which each line is like half of the other's, and no long stretch is."""
+
+Fill = Callable[[Rows], None]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Callable[[Fill], Site]:
+    def filled(fill: Fill) -> Site:
+        with index(tmp_path / "db.db") as rows:
+            fill(rows)
+        return Site(tmp_path / "db.db")
+
+    return filled
+
+
+def bounded(site: Site, address: str, holds: Callable[[Page, str], None]) -> None:
+    """Get a page with a limit on what it may cost, and look at it."""
+
+    def look() -> None:
+        page = site.get(address)
+        assert page.status == 200, page.words
+        assert len(page.text) < 8_000_000
+        holds(page, page.words)
+
+    assert is_done_with(SECONDS, look), "the page takes too much of a processor"
+
+
+# -- a conversation ------------------------------------------------------------------------------
+
+
+def test_texts_that_are_too_long_end_and_the_page_has_an_end_too(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        for number in range(40):
+            kind = ("prompt", "text", "thinking", "compact_summary", "tool_result")[number % 5]
+            rows.message(file, kind, f"begin{number} " + "word " * (LONG // 5))
+
+    def holds(page: Page, words: str) -> None:
+        assert words.count("word") < 0.3 * budget.LETTERS
+        assert "begin0 word" in words
+        assert "more letters: open the row to read them" in words
+        assert "Shown as it was written" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_markdown_is_laid_out_as_far_as_the_page_can_bear(site: Callable[[Fill], Site]) -> None:
+    worst = ("references", "table", "rows", "brackets", "links", "lists", "strong")
+
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "text", "**first**")
+        for number in range(180):
+            text = TEXTS[worst[number % len(worst)]](html.LONGEST // (1 + number % 9))
+            rows.message(file, "text", text)
+
+    def holds(page: Page, words: str) -> None:
+        assert "<strong>first</strong>" in page.text
+        assert "Shown as it was written" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_changes_are_compared_as_far_as_the_page_can_bear(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.call(file, "Edit", {"file_path": "f", "old_string": "one", "new_string": "two"}, "ok")
+        edit = {"old_string": TURNS[0], "new_string": TURNS[1]}
+        for _ in range(40):
+            rows.call(file, "MultiEdit", {"edits": [edit] * 20}, "ok")
+
+    def holds(page: Page, words: str) -> None:
+        assert "- one" in words
+        assert "+ two" in words
+        assert "Too long, or too much alike, to compare" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_a_call_with_very_many_parts_shows_the_first(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        for _ in range(12):
+            edits = [{"old_string": "a", "new_string": "b"}] * 8_000
+            rows.call(file, "MultiEdit", {"edits": edits}, "ok")
+            todos = [{"content": "weed", "status": "pending"}] * 8_000
+            rows.call(file, "TodoWrite", {"todos": todos}, "ok")
+            rows.call(file, "Other", {f"k{number}": 1 for number in range(20_000)}, "ok")
+
+    def holds(page: Page, words: str) -> None:
+        assert page.text.count("weed") <= 12 * 60
+        assert "… and 7,950 changes more: open the row" in words
+        assert "… and 7,950 things to do more: open the row" in words
+        assert "… and 19,950 values more: open the row" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_subagents_have_an_end_however_many_deep_or_long_they_are(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        session, file = rows.session(KEY)
+
+        def agent(key: str, call: int | None, blocks: int = 1) -> tuple[int, int]:
+            id_ = rows.add(
+                "subagents", agent_key=key, agent_type=f"t{key}", session_id=session,
+                spawned_by=call, message_count=1, source_id=rows.source,
+            )  # fmt: skip
+            lying = rows.file(f"agents/{key}", kind="agent", session_id=session, subagent_id=id_)
+            for _ in range(blocks):
+                rows.message(lying, "text", f"said by {key}", subagent_id=id_)
+            return id_, lying
+
+        call, _ = rows.call(file, "Task", {"prompt": "long"}, "ok")
+        agent("long", call, 3_000)
+        call, _ = rows.call(file, "Task", {"prompt": "deep"}, "ok")
+        for level in range(300):
+            id_, lying = agent(f"deep{level}", call)
+            call, _ = rows.call(lying, "Task", {"prompt": "deeper"}, "ok", subagent_id=id_)
+        call, _ = rows.call(file, "Task", {"prompt": "many"}, "ok")
+        for number in range(1_000):
+            agent(f"many{number}", call if number % 2 else None)
+
+    def holds(page: Page, words: str) -> None:
+        assert page.text.count("said by long") == 0, "it has a page of its own"
+        assert "said by deep2" in words
+        assert "said by deep9" not in words
+        assert page.text.count('class="ai-agent') <= 400
+        assert "more subagents that this page does not list" in words
+        assert "subagents more" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_names_and_lists_of_a_conversation_have_an_end(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        long = "long name " * 30_000
+        home = rows.project(long)
+        models = json.dumps([f"model-{number}" for number in range(5_000)])
+        session, file = rows.session(
+            KEY, home, title=long, git_branch=long, models=models, cwd=long
+        )
+        rows.message(file, "text", "said")
+        for number in range(2_000):
+            rows.file(f"tool-results/{number}", kind="tool_result", session_id=session)
+        for number in range(60):
+            rows.add(
+                "links", kind="plan", url=f"https://x.example/{number}/{long}", title=long,
+                session_id=session, file_id=file, byte_offset=number, byte_length=1,
+            )  # fmt: skip
+
+    def holds(page: Page, words: str) -> None:
+        assert len(page.text) < 400_000
+        assert "model-9 and 4,990 more" in words
+        assert "… and more files" in words
+        assert "said" in words
+
+    bounded(site(fill), f"/db/-/session/{KEY}", holds)
+
+
+def test_a_prefix_of_very_many_conversations_lists_the_first(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        for number in range(500):
+            rows.session(f"0b7c2f4e-{number}", title="title " * 1_000)
+
+    page = site(fill).get("/db/-/session/0b7c2f4e")
+    assert page.status == 300
+    assert "500 sessions begin with '0b7c2f4e'. The first 100:" in page.words
+    assert len(page.links("/-/session/")) == 100
+    assert len(page.text) < 300_000
+
+
+# -- the other pages -----------------------------------------------------------------------------
+
+
+def test_the_dashboard_counts_and_lists_as_much_as_it_can_bear(
+    site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard, "MOST_GROUPS", 900)
+    monkeypatch.setattr(dashboard, "MOST_DAYS", 100)
+
+    def fill(rows: Rows) -> None:
+        session, file = rows.session(KEY, rows.project("shop"))
+        for number in range(1_000):
+            day, model = 1 + number % 20, f"model-{number:04}"
+            rows.add(
+                "responses", model=model, timestamp=f"2026-01-{day:02}T10:00:00.000Z",
+                input_tokens=1, output_tokens=1, cache_read_tokens=0, cache_write_5m_tokens=0,
+                cache_write_1h_tokens=0, web_searches=0, partial=0, session_id=session,
+                response_key=str(number), file_id=file, byte_offset=number, byte_length=1,
+            )  # fmt: skip
+            rows.call(file, f"tool-{number:04}", {"a": "b"}, started_at=AT)
+            rows.add(
+                "hook_events", event="SessionStart", session_key=f"key-{number}", payload="{}",
+                session_id=session, file_id=file, byte_offset=number, byte_length=1,
+            )  # fmt: skip
+            rows.session(f"session-{number}", rows.project(f"project-{number:04}"))
+
+    def holds(page: Page, words: str) -> None:
+        assert page.text.count("<tr>") < 200
+        assert page.text.count("<rect") < 2_500
+        assert "only the newest is counted" in words
+        assert "… and 800 rows more" in words
+        assert "And 985 tools with fewer calls" in words
+        assert "All projects" in words
+
+    bounded(site(fill), "/-/assoc/dashboard", holds)
+
+
+def test_a_project_shows_the_first_of_its_tasks_texts_links_and_worktrees(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        home = rows.project("shop")
+        session, file = rows.session(KEY, home)
+        for number in range(200):
+            key = str(number)
+            rows.project(f"tree-{number}", parent_id=home)
+            rows.add(
+                "tasks", subject="s" * LONG, description=TEXTS["table"](9_000), status="pending",
+                task_key=key, list_key="x", session_id=session, source_id=rows.source,
+                file_id=file,
+            )  # fmt: skip
+            text = TEXTS["references"](LONG if number % 2 else 50_000)
+            rows.add(
+                "documents", kind="note", title=f"note {number}" * 9_000, text=text, path=key,
+                project_id=home, file_id=file, ordinal=number,
+            )  # fmt: skip
+            rows.add(
+                "links", kind="frame", url=f"https://x.example/{number}", session_id=session,
+                file_id=file, byte_offset=number, byte_length=1,
+            )  # fmt: skip
+
+    def holds(page: Page, words: str) -> None:
+        assert words.count(f"Only the first {project.MOST} are shown") == 3
+        assert "… and 100 more worktrees and teams" in words
+        assert "Shown as it was written" in words
+
+    bounded(site(fill), "/db/-/project/1", holds)
+
+
+def test_a_team_shows_the_newest_of_its_messages_and_the_first_of_its_members(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        nested = '{"type":"x","a":' + "[" * 900 + "]" * 900 + "}"
+        home = rows.add("teams", name="team", key="team", source_id=rows.source, file_id=file)
+        for number in range(300):
+            rows.add(
+                "team_members", name=f"member-{number}", prompt=TEXTS["table"](9_000),
+                team_id=home, file_id=file,
+            )  # fmt: skip
+            rows.add(
+                "inbox_items", text=nested if number % 2 else TEXTS["rows"](LONG),
+                sender="s" * LONG, recipient=f"member-{number}",
+                kind="x" if number % 2 else "message",
+                channel="inbox", team_id=home, timestamp=AT, text_hash=str(number),
+                file_id=file, byte_offset=number, byte_length=1, ordinal=0,
+            )  # fmt: skip
+            rows.add(
+                "tasks", subject="task", description=TEXTS["table"](9_000), status="pending",
+                task_key=str(number), list_key="t", team_id=home, source_id=rows.source,
+                file_id=file,
+            )  # fmt: skip
+
+    def holds(page: Page, words: str) -> None:
+        assert "… and 200 members more" in words
+        assert f"Only the newest {team.MOST} messages are shown" in words
+        assert f"Only the first {team.MOST} tasks are shown" in words
+
+    bounded(site(fill), "/db/-/team/1", holds)
+
+
+# -- pieces --------------------------------------------------------------------------------------
+
+
+def test_comparing_is_counted_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+    find = SequenceMatcher.find_longest_match
+
+    def counting(self: object, alo: int, ahi: int, blo: int, bhi: int) -> object:
+        nonlocal counted
+        old, new = self.a, self.b  # type: ignore[attr-defined]
+        counted += sum(map(new.count, old[alo:ahi]))
+        return find(self, alo, ahi, blo, bhi)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SequenceMatcher, "find_longest_match", counting)
+    page = Budget()
+    shown = [str(html.difference(*TURNS, page)) for _ in range(20)]
+    assert 0 < counted <= budget.COMPARISONS
+    assert all("Too long, or too much alike" in one for one in shown)
+    assert "Too long" not in html.difference("a\nb", "a\nc", Budget())
+
+
+def test_what_fits_is_shown_whole_and_nothing_is_said() -> None:
+    page = Budget()
+    shown = html.markdown("| a | b |\n|---|---|\n| c | d |\n", page)
+    shown += html.plain("plain", page) + html.shortened("short", page)
+    assert "<table>" in shown
+    assert "ai-more" not in shown
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_markdown_of_every_kind_is_as_large_as_its_text_or_plain(name: str) -> None:
+    text = TEXTS[name](9_000)
+    shown = html.markdown(text)
+    assert len(shown) < 20 * len(text) + 1_000
+
+
+def test_a_page_that_is_too_large_all_the_same_is_none(
+    site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_LARGEST", 1_000)
+    page = site(lambda rows: None).get("/-/assoc/dashboard")
+    assert page.status == 503
+    assert "Open the rows in Tables instead" in page.words
