@@ -6,7 +6,7 @@ import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import display
+from .. import display, sql
 from . import pages
 from .budget import Budget
 from .conversation import session_path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .. import display
+from .. import display, sql
 from . import pages
 from .budget import Budget
 from .call_body import fields
