@@ -14,23 +14,23 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from . import archive, lost
+from . import lost
 from .discover import Root
+from .gaps import stands_in
 from .model import LOG, KnownFile
 from .plan import Plan
 from .steps import Work
 from .storable import original_parts
 from .store import known_file
-from .tail import CHUNK, open_regular, read_at
+from .tail import open_regular
 
-_HEAD = 1024
 _TRIED = 100  # files of a root that is lost, until one is found
 
 
 def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
-    """Let the new files of a plan that are lost ones under their own path have those ones' rows.
+    """Let the files of a plan that are lost ones, in whole or in part, take over their rows.
 
-    Returns the ids of the files found again. Raises sqlite3.Error.
+    Returns the ids of those that have a path again. Raises sqlite3.Error.
     """
     adopted = set()
     unnamed = [
@@ -39,55 +39,56 @@ def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
         if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
     ]
     unnamed.sort(key=lambda file: -file.checkpoint.offset)  # a fork begins as its original does
-    for place, work in enumerate(plan.work if unnamed else ()):
-        if work.known is None and (file := _same(connection, work, unnamed)) is not None:
-            unnamed.remove(file)
-            adopted.add(file.id)
+    for place, work in enumerate(plan.work):
+        known = work.known
+        if known is None:
+            found = _first_that_stands_in(connection, work, _fitting(work, unnamed))
+        elif known.gone_at is not None and known.checkpoint.head_hash == b"":
+            found = _first_that_stands_in(connection, work, [known])  # it has gaps: see `gaps`
+        else:
+            continue
+        if found is None:
+            continue
+        if known is None:
+            unnamed.remove(found)
+            adopted.add(found.id)
             connection.execute(
-                "update files set source_id = ? where id = ?", (work.source_id, file.id)
+                "update files set source_id = ? where id = ?", (work.source_id, found.id)
             )
-            # No marker fits: all of it is read, in place of what was kept.
-            mark = replace(file.checkpoint, head_hash=b"")
-            plan.work[place] = replace(work, known=replace(file, gone_at=None, checkpoint=mark))
+        # No marker fits: all of it is read, in place of what was kept.
+        mark = replace(found.checkpoint, head_hash=b"")
+        plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
     return adopted
 
 
-def _same(
-    connection: sqlite3.Connection, work: Work, candidates: Iterable[KnownFile]
-) -> KnownFile | None:
-    """Return the lost file whose archived bytes stand at their places in a new one."""
-    is_log = work.root.source.shape(work.claim) == LOG
+def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
+    """Return the lost files that a new one can be, as far as its path and its size tell."""
     size, claim = work.found.size, work.claim
-    fitting = [
+    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
+    return [
         file
-        for file in candidates
+        for file in unnamed
         if (file.checkpoint.offset <= size if is_log else file.checkpoint.offset == size)
         and (None in (file.session_key, claim.session_key) or file.session_key == claim.session_key)
     ]
-    try:
-        descriptor = open_regular(work.found.location) if fitting else None
-    except OSError:
-        return None  # reading it will tell
-    if descriptor is None:
+
+
+def _first_that_stands_in(
+    connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
+) -> KnownFile | None:
+    """Return the first whose bytes, those that are left, stand at their places in a file."""
+    if not candidates:
         return None
     try:
-        return next((file for file in fitting if _stands_in(connection, file, descriptor)), None)
+        descriptor = open_regular(work.found.location)
+    except OSError:
+        return None  # reading it will tell
+    try:
+        return next((file for file in candidates if stands_in(connection, file, descriptor)), None)
     except OSError:
         return None
     finally:
         os.close(descriptor)
-
-
-def _stands_in(connection: sqlite3.Connection, file: KnownFile, descriptor: int) -> bool:
-    """Has a file on the disk the archived bytes of this one, those that are left of them?"""
-    found = False
-    for start, data in archive.sound_pieces(connection, file.id):
-        for low in (0, *range(_HEAD, len(data), CHUNK)):
-            part = data[low : _HEAD if low == 0 else low + CHUNK]
-            if read_at(descriptor, len(part), start + low) != part:
-                return False
-        found = True
-    return found
 
 
 def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
@@ -121,7 +122,7 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
         except OSError:
             continue
         try:
-            if _stands_in(connection, file, descriptor):
+            if stands_in(connection, file, descriptor):
                 return True
         finally:
             os.close(descriptor)

@@ -25,11 +25,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def kept_aside(path: Path) -> list[Path]:
     """Return the damaged databases that were put aside beside a database."""
     start = f"{path.name}{KEPT}"
-    return sorted(
-        other
-        for other in path.parent.iterdir()
-        if other.name.startswith(start) and not other.name.endswith(("-wal", "-shm"))
-    )
+    try:
+        return sorted(
+            other
+            for other in path.parent.iterdir()
+            if other.name.startswith(start) and not other.name.endswith(("-wal", "-shm"))
+        )
+    except OSError:  # a directory may be entered and not listed
+        return []
 
 
 def _files_of(path: Path) -> Iterator[tuple[Path, str]]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import dataclass
 
 from . import archive, lost
 from .forgotten import is_left_out
 from .model import Issue, KnownFile
-from .tail import Prefix
+from .storable import original_parts, original_root
+from .tail import CHUNK, Prefix, open_regular, read_at
+
+_HEAD = 1024
+_COMPARED = 50  # lines
 
 
 @dataclass(slots=True)
@@ -34,8 +39,8 @@ def examined(
     prefix, gaps, position = Prefix(), [], 0
     for start, data in archive.sound_pieces(connection, known.id):
         frames -= 1
-        if start > position:
-            gaps.append((position, start))
+        if min(start, size) > position:
+            gaps.append((position, min(start, size)))
         position = start + len(data)
         prefix = prefix.extended(data)
     if position < size:
@@ -47,17 +52,63 @@ def examined(
     return gaps, is_as_read
 
 
+def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
+    """Is a file on the disk, so that a sync can read it again?
+
+    One that was gone may have come back as another: then it is not.
+    """
+    try:
+        descriptor = open_regular(str(original_root(root).joinpath(*original_parts(known.path))))
+    except OSError:
+        return False
+    try:
+        return known.gone_at is None or stands_in(connection, known, descriptor)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Has a file on the disk what is left of this one, at the same places? Raises OSError."""
+    found = False
+    for start, data in archive.sound_pieces(connection, known.id):
+        for low in (0, *range(_HEAD, len(data), CHUNK)):  # most differ soon
+            part = data[low : _HEAD if low == 0 else low + CHUNK]
+            if read_at(descriptor, len(part), start + low) != part:
+                return False
+        found = True
+    return found or _has_its_lines(connection, known, descriptor)
+
+
+def _has_its_lines(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Where nothing is left of the archive: do lines stand where the rows say they stood?"""
+    rows = connection.execute(
+        "select byte_offset, byte_length, uuid from messages"
+        f" where file_id = ? and uuid is not null limit {_COMPARED}",
+        (known.id,),
+    ).fetchall()
+    return bool(rows) and all(
+        uuid.encode() in read_at(descriptor, length, offset) for offset, length, uuid in rows
+    )
+
+
 def note_gaps(
     connection: sqlite3.Connection, source_id: int, known: KnownFile, gaps: list[tuple[int, int]]
 ) -> LostBytes | None:
     """Note which bytes of a file are not in its archive; return what is lost of it for good.
 
-    What is on the disk is none of that: the next sync reads it again.
+    What is on the disk is none of that: the next sync reads all of it again, and is told to.
     """
     issues = [Issue(lost.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
     lost.note(connection, known.id, issues)
     (root,) = connection.execute("select root from sources where id = ?", (source_id,)).fetchone()
-    if known.gone_at is None and lost.is_on_disk(root, known.path):
+    if comes_back(connection, root, known):
+        connection.execute(
+            "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'')"
+            " where id = ?",
+            (known.id,),
+        )
         return None
     count = sum(issue.byte_length for issue in issues) or known.checkpoint.offset
-    return LostBytes(root, known.path, count)
+    return LostBytes(root, known.path, count) if count else None

@@ -7,14 +7,11 @@ known of a loss, so that lists and the status show it; nothing of a file is coun
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 
 from .model import Claim, Issue, KnownFile
-from .storable import original_parts, original_root
-from .tail import open_regular
 from .writers import COUNTS
 
 UNNAMED = "recovered"
@@ -77,15 +74,6 @@ def with_places(connection: sqlite3.Connection, claim: Claim, file_id: int) -> C
         "select project_key, team_key, workflow from files where id = ?", (file_id,)
     ).fetchone()
     return replace(claim, project_key=project, team_key=team, workflow=workflow)
-
-
-def is_on_disk(root: str, path: str) -> bool:
-    """Is a file there to be read again?"""
-    try:
-        os.close(open_regular(str(original_root(root).joinpath(*original_parts(path)))))
-    except OSError:
-        return False
-    return True
 
 
 def note(connection: sqlite3.Connection, file_id: int, issues: Iterable[Issue]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from . import lost
 from .lost_rows import Table
-from .model import Claim
+from .model import LOG, Claim
 from .sources import SOURCES
 from .unnamed import as_read, insert, make_unnamed_file, mark_as_its_rows, one
 from .when import now
@@ -118,6 +118,8 @@ def _make_file(
             connection, "select session_key from sessions where id = ?", told["session_id"]
         )
     row = {**as_read(connection, file_id, moment, least), **keys, **told, "id": file_id}
+    if claim is not None and _is_log(connection, told["source_id"], claim):
+        row["gone_at"] = moment  # else another of its name would take its place, were it gone
     if insert(connection, "files", {"generation": 0, **row}):
         mark_as_its_rows(connection, file_id)
 
@@ -125,6 +127,11 @@ def _make_file(
 def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:
     kind = one(connection, "select kind from sources where id = ?", source_id)
     return SOURCES[kind].claim(tuple(path.split("/"))) if kind in SOURCES else None
+
+
+def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> bool:
+    kind = one(connection, "select kind from sources where id = ?", source_id)
+    return SOURCES[kind].shape(claim) == LOG
 
 
 # -- roots ---------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Rebuilt:
     files_damaged: list[str] = field(default_factory=list)
     """Files whose archived bytes are damaged or not all there; their rows stay."""
     files_unnamed: list[str] = field(default_factory=list)
-    """Stored paths of files whose own path is not known, or only told by their lines."""
+    """What stands in for the paths of files whose own is not known."""
     lost: list[LostBytes] = field(default_factory=list)
     """What is missing from the archive, and from the disk, too."""
     bytes_lost: int = 0
@@ -221,7 +221,6 @@ def _derive(
             rebuilt.bytes_lost += missing.bytes
         if claim is not None and gaps:
             fill_in(batch, source, source_id, claim, known, gaps)
-        _read_again_later(connection, known)
         return
     if claim is None or not _is_archived(source, claim, known) or lost.is_unnamed(known.path):
         rebuilt.files_kept += 1

@@ -78,7 +78,11 @@ def make_unnamed_file(
     connection: sqlite3.Connection, file_id: int, moment: str, least: int
 ) -> None:
     """Make the row of a file whose path no index knows."""
-    owner = _owner_by_rows(connection, file_id) or _owner_by_lines(connection, file_id)
+    owner = (
+        _owner_by_messages(connection, file_id)
+        or _owner_by_agent(connection, file_id)
+        or _owner_by_lines(connection, file_id)
+    )
     source_id = owner.source_id or _any_source(connection, file_id)
     row = as_read(connection, file_id, moment, least)
     path = _path_of(connection, owner) if row["head_hash"] else None
@@ -87,14 +91,14 @@ def make_unnamed_file(
     row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
     row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
     reason = lost.PATH_TOLD
-    if path is None or not insert(connection, "files", {**row, "path": path}):
+    if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
         reason = lost.PATH_LOST
         insert(connection, "files", {**row, "path": lost.stand_in(file_id)})
     mark_as_its_rows(connection, file_id)
     lost.note(connection, file_id, [Issue(reason, 0, None, 0, 0)])
 
 
-def _owner_by_rows(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
     """Return whose file it is, as its messages tell; None if it has none."""
     row = connection.execute(
         "select m.session_id, s.source_id, s.session_key, s.project_id, a.id, a.agent_key"
@@ -116,6 +120,18 @@ def _owner_by_rows(connection: sqlite3.Connection, file_id: int) -> _Owner | Non
     )
     kind = "transcript" if subagent_id is None else "agent"
     return _Owner(kind, source_id, session_id, subagent_id, project_id, key, agent, directory)
+
+
+def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+    """Return whose sidecar a file is, as the call tells that it names; None if it is none."""
+    row = connection.execute(
+        "select s.source_id, s.id, a.id, s.project_id, s.session_key, a.agent_key"
+        " from agent_metas m join agent_links l on l.file_id = m.file_id"
+        " join subagents a on a.agent_key = l.agent_key join sessions s on s.id = a.session_id"
+        " where m.file_id = ? limit 1",
+        (file_id,),
+    ).fetchone()
+    return row and _Owner("agent_meta", *row)
 
 
 def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:

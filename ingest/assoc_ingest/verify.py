@@ -28,6 +28,7 @@ from .database import checking
 from .errors import ArchiveError
 from .forgotten import LEFT_OUT, is_left_out
 from .full_text import is_damage
+from .gaps import comes_back
 from .model import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from .on_disk import compare_with_disk
 from .outcome import Progress
@@ -194,10 +195,11 @@ class _FileCheck:
 
         def found(check: str, problem: str, offset: int | None = None) -> Finding:
             remedy = REBUILD
-            if check == "archive" and known.gone_at is not None:
+            if check == "archive" and known.checkpoint.head_hash == b"":
+                # A rebuild has seen to it that the next sync reads all of it, if it can.
+                remedy = SYNC if comes_back(self.connection, root, known) else _LOST
+            elif check == "archive" and known.gone_at is not None:
                 remedy = _LOST
-            elif check == "archive" and known.checkpoint.head_hash == b"":
-                remedy = SYNC  # which reads all of it: a rebuild has seen to that
             return Finding(check, problem, remedy, root, known.path, offset)
 
         self._counts["files"] += 1

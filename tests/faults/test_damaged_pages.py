@@ -21,7 +21,7 @@ from tests.dump import assert_same, connect, dump
 from tests.faults.amounts import SCALE, spread, times
 from tests.writing import agent, assistant, at, call, result, user, write, write_bytes
 
-from assoc_ingest import archive, aside, lost, pages
+from assoc_ingest import archive, aside, lost, lost_rows, orphans, pages, salvage
 from assoc_ingest import database as databases
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import DamagedError
@@ -228,7 +228,7 @@ def sampled(case: Case, number: int) -> list[int]:
     names = ("sources", "files", "archive", "sqlite_autoindex_archive_1", "forgotten")
     last = case.database.stat().st_size // SIZE
     if SCALE > 1:
-        return spread(last, times(number))
+        return spread(last, 4 * times(number))
     return sorted({*spread(last, number), *pages_of(case.database, *names)[:9]})
 
 
@@ -280,20 +280,72 @@ def judge(case: Case, database: Path, before: Frames, rebuilt: Rebuilt, page: by
     return "lost" if paths else "whole"
 
 
+def nothing_is_found_in_pages(patch: pytest.MonkeyPatch) -> None:
+    """What lies behind a damaged page is given up."""
+    patch.setattr(lost_rows, "found", lambda *_: iter(()))
+
+
+def indexes_tell_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lost_rows, "told_by_indexes", lambda *_: lost_rows.Told())
+
+
+def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orphans, "keep", lambda connection, *_: orphans._let_go(connection))
+
+
+def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    """The archive is taken for whole, and rows are derived from what there is."""
+    patch.setattr("assoc_ingest.rebuild.examined", lambda *_: ([], True))
+    patch.setattr(
+        "assoc_ingest.archive.read_whole",
+        lambda connection, file_id, size: archive.read_around_gaps(connection, file_id, size),
+    )
+
+
+@pytest.mark.parametrize(
+    ("bug", "table", "number"),
+    [
+        (nothing_is_found_in_pages, "archive", 0),
+        (indexes_tell_nothing, "files", 1),
+        (rows_of_lost_files_go, "files", 1),
+        (rows_of_lost_files_go, "sources", 0),
+        (gaps_are_passed_over, "archive", 1),
+    ],
+)
+def test_a_planted_bug_is_caught(
+    case: Case,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bug: Callable[[pytest.MonkeyPatch], None],
+    table: str,
+    number: int,
+) -> None:
+    database = case.copy(place)
+    page = pages_of(database, table)[number]
+    content = database.read_bytes()[(page - 1) * SIZE : page * SIZE]
+    overwrite(database, [page])
+    bug(monkeypatch)
+    rebuilt = rebuild(database)
+    sync(database, [case.home])
+    with pytest.raises(AssertionError):
+        judge(case, database, frames(case.database), rebuilt, content)
+
+
 # -- pages that lie together -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("more", [[], ["messages"]])
 def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
-    case: Case, place: Path, capsys: pytest.CaptureFixture[str]
+    case: Case, place: Path, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    """All pages of `files` and its indexes are lost: rows and archive tell what they can."""
+    """All pages of `files` and its indexes are lost: rows, or lines, tell what they can."""
     database = case.copy(place)
     before = frames(database)
-    names = [*with_indexes(database, "files"), *with_indexes(database, "sources")]
+    names = [*with_indexes(database, "files"), *with_indexes(database, "sources"), *more]
     overwrite(database, pages_of(database, *names))
     rebuilt = rebuild(database)
     assert rebuilt.is_whole
-    assert rebuilt.rows_lost == {"files": 1, "sources": 1}
+    assert rebuilt.rows_lost == dict.fromkeys(["files", "sources", *more], 1)
     assert len(rebuilt.files_unnamed) > 20
     execute(database, "insert into messages_fts (messages_fts, rank) values ('integrity-check', 1)")
     report = sync(database, [case.home])
@@ -318,6 +370,34 @@ def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
     assert capsys.readouterr().out.count("written  ") == 60
 
 
+def test_what_belongs_to_a_conversation_can_be_forgotten_though_its_path_is_lost(
+    case: Case, place: Path
+) -> None:
+    database = case.copy(place)
+    overwrite(database, pages_of(database, *with_indexes(database, "files")))
+    rebuild(database)
+    numbers = [n for n in range(0, 8, 4) if transcript(n) in case.gone]
+    assert numbers
+    for number in numbers:
+        assert sum(_mentions(database, number)) > 5
+        forget(database, key(number))
+        assert sum(_mentions(database, number)) == 0
+    sync(database, [case.home])
+    assert verify(database).findings == []
+
+
+def _mentions(database: Path, number: int) -> list[int]:
+    """Count what is left of a conversation: in the archive by its words, and in some tables."""
+    words = (key(number), f"wish {number} ", f"aside {number} ", f"look {number}", f"Sow {number}")
+    kept = [original for *_, original in frames(database)]
+    found = [sum(word.encode() in original for original in kept) for word in words]
+    for table, column in (("todos", "content"), ("tasks", "subject"), ("prompts", "text")):
+        rows = execute(database, f"select {column} from {table}")
+        texts = {f"Hoe {number}", f"Sow {number}", f"wish {number}"}
+        found.append(sum(text in texts for (text,) in rows))
+    return found
+
+
 def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -335,6 +415,55 @@ def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
     sync(fresh, [home])
     assert_same(shown(database), shown(fresh))
     assert verify(database).findings == []
+
+
+def test_another_file_of_its_name_does_not_take_the_place_of_one_whose_row_was_lost(
+    case: Case, place: Path, tmp_path: Path
+) -> None:
+    """That it was gone is lost with the row: what it was still must not be written over."""
+    home = Path(shutil.copytree(case.home, tmp_path / "home"))
+    database = place / "index.db"
+    shutil.copy(case.database, database)
+    execute(database, f"update sources set root = '{home}'")
+    before = frames(database)
+    overwrite(database, pages_of(database, "files"))
+    assert rebuild(database).is_whole
+    assert verify(database).findings == []
+    other = {"sessionId": key(LARGE), "cwd": "/srv/p0"}
+    write(home, transcript(LARGE), user("quite another", "o1", **other))
+    sync(database, [home])
+    kept = [original for *_, original in frames(database)]
+    assert all(original in kept for *_, original in before)
+    generations = execute(
+        database, f"select generation from files where path = '{transcript(LARGE)}'"
+    )
+    assert generations == [(0,), (1,)]
+    expected = [row for row in case.rows["files"] if str(row["path"]) not in case.gone]
+    assert [row for row in shown(database)["files"] if row["path"] in paths(expected)] == expected
+    assert verify(database).findings == []
+
+
+def paths(rows: list[dict[str, object]]) -> set[object]:
+    return {row["path"] for row in rows}
+
+
+def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
+    case: Case, place: Path, tmp_path: Path
+) -> None:
+    home = Path(shutil.copytree(case.home, tmp_path / "home"))
+    write_home(home)
+    database = place / "index.db"
+    sync(database, [home])
+    execute(database, "vacuum")
+    expected = dump(database)
+    lost_pages = [*pages_of(database, "files"), *overflow_of(database, LARGE)[3:5]]
+    overwrite(database, [*lost_pages, pages_of(database, "archive")[2]])
+    rebuilt = rebuild(database)
+    assert rebuilt.is_whole
+    assert len(rebuilt.files_damaged) > 3
+    sync(database, [home])
+    assert verify(database).findings == []
+    assert_same(dump(database), expected)
 
 
 def test_no_source_claims_a_path_that_stands_in_for_another() -> None:
@@ -534,6 +663,21 @@ def test_tasks_that_are_gone_come_back_from_their_documents(
     )
     assert (subject, status, list_key) == (None, "done", "sowing")
     assert execute(database, "select * from task_changes where task_id = " + str(task_id))
+
+
+def test_a_table_that_came_with_a_later_version_is_not_lost(case: Case, place: Path) -> None:
+    database = case.copy(place)
+    execute(
+        database,
+        "drop table forgotten",
+        "delete from _sqlite_migrations where name like '%forgotten'",
+    )
+    overwrite(database, pages_of(database, "messages")[1:2])
+    with databases.locked(database):
+        salvaged = salvage.replace_by_sound_copy(database)
+    assert list(salvaged.holes) == ["messages"]
+    assert rebuild(database).is_whole
+    assert verify(database).findings == []
 
 
 # -- the damaged database is kept ------------------------------------------------------------------
