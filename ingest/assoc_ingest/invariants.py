@@ -102,10 +102,6 @@ def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding(check, problem.format(count=count, example=example), REBUILD)
 
 
-_MAIN_FILE = """(
-    select f.id from files f where f.session_id = s.id and f.kind = 'transcript'
-    order by f.gone_at is not null, f.generation desc, f.path limit 1)"""
-
 _DERIVED = (
     (
         "copies",
@@ -147,22 +143,25 @@ _DERIVED = (
     (
         "sessions",
         "{count} sessions count other messages than their transcripts have (one is {example}).",
-        f"""
-        select s.session_key as example from sessions s
-        join transcripts x on x.file_id = {_MAIN_FILE}
-        where s.message_count <> x.message_count
+        """
+        select s.session_key as example from sessions s join (
+            select f.session_id, sum(x.message_count - x.repeated_count) as own,
+                sum(x.copied_count) as copied
+            from files f join transcripts x on x.file_id = f.id
+            where f.kind = 'transcript' group by f.session_id
+        ) t on t.session_id = s.id
+        where s.message_count <> t.own or s.copied_message_count <> t.copied
         """,
     ),
     (
         "sessions",
         "{count} sessions count other prompts than they have (one is {example}).",
-        f"""
+        """
         select s.session_key as example from sessions s where s.prompt_count <> (
-            select count(distinct p.byte_offset) from messages p
-            where p.session_id = s.id and p.kind in ('prompt', 'command', 'bash_input',
-                'queued_prompt')
-            and p.file_id = {_MAIN_FILE} and p.subagent_id is null
-            and (p.kind <> 'queued_prompt' or p.uuid is not null or p.copy_of is null))
+            select count(*) from (
+                select distinct p.file_id, p.byte_offset from messages p
+                where p.session_id = s.id and p.copy_of is null and p.subagent_id is null
+                and p.kind in ('prompt', 'command', 'bash_input', 'queued_prompt')))
         """,
     ),
     (
@@ -170,13 +169,8 @@ _DERIVED = (
         "{count} sessions count other tool calls than they have (one is {example}).",
         """
         select s.session_key as example from sessions s where s.tool_call_count <> (
-            select count(*) from tool_calls c where c.session_id = s.id and c.name is not null
-        ) - (
-            select count(*) from messages b
-            cross join tool_calls c on c.call_id = b.id
-            cross join messages o on o.id = b.copy_of
-            where b.session_id = s.id and b.kind = 'tool_use'
-            and b.copy_of is not null and o.session_id = b.session_id)
+            select count(*) from tool_calls c left join messages m on m.id = c.call_id
+            where c.session_id = s.id and c.name is not null and m.copy_of is null)
         """,
     ),
     (
