@@ -150,6 +150,7 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
         ("every line", 4, 40, 12),
         ("once in each file", 2, 20, 10),
         ("once, without subagents", 1, 10, 5),
+        ("once, without agents that have no file", 1, 10, 5),
         ("once", 1, 10, 5),
     ]
     assert [row[3:7] for row in duplicates] == [(2, 4, 5, 7)]

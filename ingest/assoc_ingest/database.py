@@ -65,7 +65,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     try:
         return _open_current(path, "mode=ro", ())
     except sqlite3.OperationalError as error:
-        _explain(path, error)
+        _check_rights(path, error)
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
             raise
         # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
@@ -73,8 +73,8 @@ def open_reader(path: Path) -> sqlite3.Connection:
         return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
 
 
-def _explain(path: Path, error: sqlite3.OperationalError) -> None:
-    """Raise what says of a database that cannot be opened that the rights on it are to blame."""
+def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
+    """Raise DatabaseIOError if it is for lack of rights that a database cannot be opened."""
     if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
         return
     if not os.access(path, os.R_OK):
@@ -170,7 +170,7 @@ def _check_before_creating(path: Path) -> None:
         try:
             _pending(connection, path)
         except sqlite3.OperationalError as error:
-            _explain(path, error)
+            _check_rights(path, error)
             raise
         finally:
             connection.close()
@@ -222,14 +222,18 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     try:
         (application_id,) = connection.execute("pragma application_id").fetchone()
         (derived_by,) = connection.execute("pragma user_version").fetchone()
-        tables = {name for (name,) in connection.execute("select name from sqlite_master")}
+        # As bytes: those of a damaged list may be no text.
+        names = connection.execute("select cast(name as blob) from sqlite_master")
+        tables = {name for (name,) in names}
+    except UnicodeDecodeError as error:  # what SQLite says of a damaged list quotes it
+        raise _unreadable(path, "its list of tables cannot be read") from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
-        raise _unreadable(path, error) from error
+        raise _unreadable(path, str(error)) from error
     if not tables and application_id == 0:
         return True
-    if application_id != APPLICATION_ID or _RECORD_OF_MIGRATIONS not in tables:
+    if application_id != APPLICATION_ID or _RECORD_OF_MIGRATIONS.encode() not in tables:
         raise DatabaseError(f"{path} is not an assoc-ingest database. Name another: --db FILE")
     applied = {
         name
@@ -252,7 +256,7 @@ def _newer(path: Path) -> DatabaseError:
     )
 
 
-def _unreadable(path: Path, error: sqlite3.DatabaseError) -> DatabaseError:
+def _unreadable(path: Path, error: str) -> DatabaseError:
     """Return what to say of a file that SQLite cannot use, by its header: is it ours?"""
     with path.open("rb") as file:
         header = file.read(72)

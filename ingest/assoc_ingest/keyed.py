@@ -163,7 +163,8 @@ def apply(
         kept.add(id_)
         if version.gone_at is not None and file_id != version.file_id:
             continue  # it is stated elsewhere, too
-        gone_at = version.gone_at and (gone_at or version.gone_at)
+        # Later than its document nothing is gone: that is when a lost row was made again.
+        gone_at = version.gone_at and min(gone_at or version.gone_at, version.gone_at)
         values = (version.file_id, gone_at, *references, *record)
         if row[1:] != values:
             _update(connection, entries, names, row, values)

@@ -29,7 +29,8 @@ _MANY = ("messages", "tool_calls", "usage", "responses")
 _UNKNOWN = Lost()
 
 _PARTS = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
-_PART = re.compile(r"coalesce\((\w+), ('')\)|coalesce\((\w+), (-1)\)|(\w+)")
+_PART = re.compile(r"coalesce\((\w+), (''|x''|-1)\)|(\w+)")
+_FOR_NULL = {"''": "", "x''": b"", "-1": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
         rows = connection.execute(
             'select name, type, "notnull" from pragma_table_info(?)', (table,)
         ).fetchall()
+    except UnicodeDecodeError:  # of the words in which SQLite quotes a damaged list of tables
+        return []
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
@@ -187,6 +190,6 @@ def _indexed(
         return [(name, Lost) for (name,) in rows]
     parts = _PARTS.search(sql)
     return [
-        (text or number or plain, "" if empty else -1 if minus else Lost)
-        for text, empty, number, minus, plain in _PART.findall(parts[1] if parts else "")
+        (column or plain, _FOR_NULL.get(stand_in, Lost))
+        for column, stand_in, plain in _PART.findall(parts[1] if parts else "")
     ]
