@@ -4,7 +4,12 @@
 select
     'message' as what,
     m.kind,
-    snippet(messages_fts, -1, char(2), char(3), '…', 30) as snippet,
+    -- What snippet() costs grows with the square of the matches: of a long text, only its beginning.
+    iif(
+        length(coalesce(m.text, m.tool_text)) > 32768,
+        substr(coalesce(m.text, m.tool_text), 1, 200),
+        snippet(messages_fts, -1, char(2), char(3), '…', 30)
+    ) as snippet,
     s.title as session,
     p.name as project,
     a.agent_type as subagent,

@@ -105,6 +105,18 @@ def _texts(hits: list[Hit]) -> list[str]:
 # -- what is found, and in which order ------------------------------------------------------------
 
 
+def test_a_long_text_shows_its_match(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", "beginning " + "filler words " * 8_000 + "the walrus is here")
+        rows.message(file, "text", "begin " + "a " * 130_000)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        (hit,) = search(connection, "walrus")
+        assert "\x02walrus\x03" in hit.snippet
+        (hit,) = search(connection, "a")  # one match in two letters, of which each costs all others
+        assert "\x02a\x03" in hit.snippet
+
+
 @pytest.mark.parametrize("letter", ["a", "%", "_", "é", "漢", "😀", "\\", '"'])
 @pytest.mark.parametrize("length", [4_999, 12_500, 50_001, 200_000])
 def test_a_word_of_any_length_is_searched_for(

@@ -166,7 +166,17 @@ class _Plain:
             rows = self._rows("search_messages_letters", letters=letters, scope=scope)
             yield from (_hit(row, scope, self._marked(self._text(row["id"]))) for row in rows)
             return
-        yield from (_hit(row, scope, marks.balanced(row["snippet"])) for row in rows)
+        places = Places(self._terms.words)
+        yield from (_hit(row, scope, self._snippet(row, places)) for row in rows)
+
+    def _snippet(self, row: sqlite3.Row, places: Places) -> str:
+        """Return the piece of a message that the query chose; of a long text, choose it here."""
+        snippet = marks.balanced(row["snippet"])
+        if marks.plain(snippet)[1]:
+            return snippet
+        text = self._text(row["id"])
+        spans = places.find(text) + terms.substrings_in(text, self._terms.parts())
+        return marks.around(text, sorted(spans)) if spans else snippet
 
     def stores(self, scope: str) -> list[Iterator[Hit]]:
         """Return the hits of each store that is not messages."""
