@@ -51,9 +51,10 @@ def lacking(names: object) -> str:
 OURS = {
     # Never see stored text: our own query files, addresses of our own pages, mount points.
     "sql._quoted_or_parameter", "web.canned._optional", "surroundings._SYNCED",
+    # Only the columns of our own schema, and names of files, which systems bound.
+    "lost_rows._PART", "lost_rows._PARTS", "restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
-    "discover._escape": ("backslashes", "odd escapes"),
     "forgotten._UUID": ("digits", "dashes"),
     "hits._json_break": ("backslashes", "line starts"),
     "hits._json_frame": ("braces", "opened objects", "quotes"),
@@ -67,6 +68,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.claude._uuid": ("digits", "dashes"),
     "sources.claude._agent_file": ("dots", "letters"),
     "sources.claude._agent_meta": ("dots", "letters"),
+    "sources.claude._ends_in_uuid": ("digits", "dashes", "letters"),
+    "sources.claude._private_directory": ("dots", "letters"),
+    "sources.claude._private_file": ("dots", "letters"),
     "sources.claude._encoded_path": ("dashes",),
     "sources.claude_paths._uuid": ("digits", "dashes"),
     "sources.claude_paths._not_alphanumeric": ("dashes",),
@@ -89,6 +93,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.jsonl._blanks": ("spaces",),
     "sources.jsonl._leading": ("spaces", "surrogates"),
     "sources.jsonl._lone_surrogate": ("surrogates",),
+    "storable._ambiguous": ("backslashes", "odd escapes"),
+    "storable._escape": ("backslashes", "odd escapes"),
     "tags._tag": (
         "less-than signs", "tags that never end", "one tag that never ends", "names", "messages",
         "attributes that never end", "quotes that never end", "attributes between tags",

@@ -133,7 +133,7 @@ class _Watch:
     def run(self) -> None:
         """Hold the database until it is time to stop; hold it anew when it failed."""
         try:
-            while not self._stop.is_set():
+            while True:  # once at least, or a database that can't be used would be no error
                 try:
                     with writing(self._database) as connection:
                         self._keep_up(connection)
@@ -143,6 +143,8 @@ class _Watch:
                     self._say_once(f"{error}. The next attempt is in {self._rescan:g} s.")
                     self._wakeups.forget()
                     self._stop.wait(self._rescan)
+                if self._stop.is_set():
+                    break
         finally:
             self._wakeups.close()
 
