@@ -214,7 +214,7 @@ def _describe(connection: sqlite3.Connection) -> None:
                 left join transcripts y on y.file_id = f.id
                 group by f.session_id
             ) a on a.session_id = s.id
-        ) x where x.id = sessions.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)
 
 
@@ -270,7 +270,7 @@ def _count(connection: sqlite3.Connection) -> None:
                 from touched_sessions t cross join responses r on r.session_id = t.id
                 group by r.session_id
             ) u on u.session_id = t.id
-        ) x where x.id = sessions.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)
 
 

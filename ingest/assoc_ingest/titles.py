@@ -81,5 +81,5 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
             join sources r on r.id = s.source_id
             left join told m on m.session_id = s.id
             left join stated e on e.session_id = s.id
-        ) x where x.id = sessions.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)

@@ -164,7 +164,8 @@ class Claude:
         """
         every = iter(lines)
         first = next(filter(bytes.strip, every), b"")
-        if first.strip() in (b"{", b"["):
+        if first.strip() in (b"{", b"[") and next(every, None) is not None:
+            # With a second line: of a torn line, only the first byte may be written yet.
             return claim.as_foreign(FOREIGN_DOCUMENT)
         if not claim.is_doubtful or self._believes(claim, chain([first], every)):
             return claim
