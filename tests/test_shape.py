@@ -54,6 +54,7 @@ REASONS = {
     "sources.claude_transcript": "the reference of the largest format, every line type of it",
     "sources.claude": "the layout of a home, every place in it",
     "derive": "the derived facts in their order",
+    "search": "one question, from its words to its hits",
     "belongings": "everything in every store that belongs to a conversation",
 }
 
