@@ -297,11 +297,11 @@ def test_what_does_not_follow_from_the_rows_is_found(demo: Path, check: str, cha
 
 
 @pytest.mark.parametrize(
-    ("table", "path"),
-    [("tasks", "tasks/sowing/1.json"), ("inbox_items", "teams/crew/inboxes/bob.json")],
+    ("table", "path", "place_in_it"),  # items know their places; a task is its document
+    [("tasks", "tasks/sowing/1.json", None), ("inbox_items", "teams/crew/inboxes/bob.json", 0)],
 )
 def test_a_row_that_is_missing_of_a_document_that_is_gone_is_found_and_mended(
-    table: str, path: str, fresh: Fresh, place: Path
+    table: str, path: str, place_in_it: int | None, fresh: Fresh, place: Path
 ) -> None:
     """Rows outlive such a document, so there may be more of them; but none may be missing."""
     home, database = place / "home", fresh()
@@ -316,7 +316,7 @@ def test_a_row_that_is_missing_of_a_document_that_is_gone_is_found_and_mended(
     nothing(verify(database))
     before = damage(database, f"select * from {table}")
     damage(database, f"delete from {table} where id = (select max(id) from {table})")
-    assert told(verify(database)) == [("rows", path, None, REBUILD)]
+    assert told(verify(database)) == [("rows", path, place_in_it, REBUILD)]
     rebuild(database)
     nothing(verify(database))
     assert damage(database, f"select * from {table}") == before
@@ -582,7 +582,7 @@ def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> Non
         else:
             assert isinstance(error, DatabaseError), (at, size, repr(error))
         noticed += result.exit_code != 0
-    assert noticed > 15
+    assert noticed > 8  # most of the bytes of so small a database are free space in pages
 
 
 def test_an_entry_that_an_index_lacks_is_found(demo: Path) -> None:

@@ -235,13 +235,16 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
         return True
     if application_id != APPLICATION_ID or _RECORD_OF_MIGRATIONS.encode() not in tables:
         raise DatabaseError(f"{path} is not an assoc-ingest database. Name another: --db FILE")
-    applied = {
-        name
-        for (name,) in connection.execute(
+    try:
+        rows = connection.execute(
             f"select name from {_RECORD_OF_MIGRATIONS} where migration_set = ?",
             (sql.MIGRATION_SET,),
-        )
-    }
+        ).fetchall()
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise _unreadable(path, str(error)) from error
+    applied = {name for (name,) in rows}
     known = set(sql.migration_names())
     # Rows that this program would add to those of a newer one would be read otherwise.
     if applied - known or derived_by > DERIVATION:
