@@ -656,7 +656,7 @@ def test_tasks_are_listed_by_number_and_deleted_ones_only_when_asked_for(place: 
 
 
 def test_teams_are_listed_by_where_their_members_work_or_all(place: Place) -> None:
-    for name, cwd in (("one", "D:\\Work\\Demo"), ("two", "/srv/demo/"), ("three", None)):
+    for name, cwd in (("one", "D:\\Code\\Demo"), ("two", "/srv/demo/"), ("three", None)):
         place.put(f"teams/{name}/config.json", {"name": name, "members": [{"cwd": cwd}]})
     place.sync()
 
@@ -664,7 +664,7 @@ def test_teams_are_listed_by_where_their_members_work_or_all(place: Place) -> No
         return {row["name"] for row in _listed(place, "teams", cwd=cwd)}
 
     assert names("/srv/demo") == {"two"}
-    assert names("d:/work/demo/") == {"one"}
+    assert names("d:/code/demo/") == {"one"}
     assert names("/srv/elsewhere") == names(None) == {"one", "two", "three"}
 
 

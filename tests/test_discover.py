@@ -29,7 +29,7 @@ def home(place: Path) -> Path:
 
 
 def walked(home: Path) -> tuple[list[str], Walk]:
-    seen = Walk(unreadable=[])
+    seen = Walk()
     return [found.path for found in walk(Root(SOURCES["claude"], home), seen)], seen
 
 

@@ -397,7 +397,7 @@ def test_a_removed_file_of_events_leaves_no_active_sessions(
     "names",
     [
         ("-srv-my-app", "-srv-my_app", "-SRV-my.app", "/srv/my.app", "\\srv\\my_app\\"),
-        ("C--work-my-site", "c--work-my.site", "C:\\work\\my_site", "C:/work/my site"),
+        ("C--code-my-site", "c--code-my.site", "C:\\code\\my_site", "C:/code/my site"),
     ],
 )
 def test_every_encoding_of_a_directory_is_the_same(names: tuple[str, ...]) -> None:

@@ -564,12 +564,16 @@ def test_a_document_that_is_broken_keeps_its_last_version(fresh: Fresh, place: P
 
 
 def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> None:
-    """Findings, or an error that names a remedy; and most of them are noticed."""
+    """Findings, or an error that names a remedy; and most of them are noticed.
+
+    Free space, which is most of a small database, is left out: nothing in it can be noticed.
+    """
     whole = demo.read_bytes()
+    used = [place for place, byte in enumerate(whole) if byte and place >= 100]
     chance, noticed = random.Random(7), 0
     for _ in range(60):
         data = bytearray(whole)
-        at = chance.randrange(100, len(data))
+        at = chance.choice(used)
         size = chance.choice((1, 16, 400, 20_000))
         data[at : at + size] = chance.randbytes(len(data[at : at + size]))
         for ending in ("", "-wal", "-shm"):
@@ -582,7 +586,7 @@ def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> Non
         else:
             assert isinstance(error, DatabaseError), (at, size, repr(error))
         noticed += result.exit_code != 0
-    assert noticed > 8  # most of the bytes of so small a database are free space in pages
+    assert noticed > 55
 
 
 def test_an_entry_that_an_index_lacks_is_found(demo: Path) -> None:

@@ -7,9 +7,9 @@ end as if nothing had been lost. A root is found by one of its files.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from .plan import Plan
 from .steps import Work
 from .storable import original_parts
 from .store import known_file
-from .tail import open_regular
+from .tail import opened
 
 _TRIED = 100  # files of a root that is lost, until one is found
 
@@ -80,15 +80,11 @@ def _first_that_stands_in(
     if not candidates:
         return None
     try:
-        descriptor = open_regular(work.found.location)
+        with opened(work.found.location) as descriptor:
+            fits = (file for file in candidates if stands_in(connection, file, descriptor))
+            return next(fits, None)
     except OSError:
         return None  # reading it will tell
-    try:
-        return next((file for file in candidates if stands_in(connection, file, descriptor)), None)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
 
 
 def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
@@ -117,13 +113,9 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
     for file in known:
         if file is None:
             continue
-        try:
-            descriptor = open_regular(str(directory.joinpath(*original_parts(file.path))))
-        except OSError:
-            continue
-        try:
-            if stands_in(connection, file, descriptor):
-                return True
-        finally:
-            os.close(descriptor)
+        with suppress(OSError):  # then another of them may tell
+            location = directory.joinpath(*original_parts(file.path))
+            with opened(str(location)) as descriptor:
+                if stands_in(connection, file, descriptor):
+                    return True
     return False

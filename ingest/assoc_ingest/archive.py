@@ -164,11 +164,20 @@ def sound_pieces(connection: sqlite3.Connection, file_id: int) -> Iterator[tuple
 
 def gaps(connection: sqlite3.Connection, file_id: int, size: int) -> list[tuple[int, int]]:
     """Return the stretches of the first `size` bytes of a file that no sound frame covers."""
+    pieces = sound_pieces(connection, file_id)
+    return uncovered(((start, start + len(data)) for start, data in pieces), size)
+
+
+def uncovered(covered: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Return the stretches of the first `size` bytes that none of these cover, which are in order.
+
+    A stretch is its first byte and the byte after its last.
+    """
     found, position = [], 0
-    for start, data in sound_pieces(connection, file_id):
+    for start, end in covered:
         if min(start, size) > position:
             found.append((position, min(start, size)))
-        position = start + len(data)
+        position = end
     if position < size:
         found.append((position, size))
     return found

@@ -26,7 +26,7 @@ from . import full_text
 from .database import open_reader, writing
 from .display import size as shown
 from .errors import BusyError, DatabaseError, DatabaseIOError
-from .place import resolved, temporary_directory
+from .place import log_of, resolved, temporary_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def compact(database: Path) -> Compaction:
 
 def on_disk(database: Path) -> int:
     """Return the bytes of the database and its log."""
-    beside = (Path(f"{resolved(database)}{ending}") for ending in ("", "-wal"))
+    beside = (resolved(database), log_of(resolved(database)))
     return sum(path.stat().st_size for path in beside if path.exists())
 
 
@@ -173,7 +173,7 @@ def _end_if_another_writes(connection: sqlite3.Connection) -> None:
 
 
 def _kept(database: Path) -> str:
-    log = Path(f"{resolved(database)}-wal")
+    log = log_of(resolved(database))
     size = log.stat().st_size if log.exists() else 0
     return (
         f"Another program reads the database and keeps its old pages: {shown(size)} may still be "

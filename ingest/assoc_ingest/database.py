@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from . import sql
 from .errors import DamagedError, DatabaseError, DatabaseIOError
@@ -220,36 +221,55 @@ def _close_writer(connection: sqlite3.Connection) -> None:
 def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     """Does the database lack a migration? Raises DatabaseError if it is not ours or newer."""
     try:
-        (application_id,) = connection.execute("pragma application_id").fetchone()
-        (derived_by,) = connection.execute("pragma user_version").fetchone()
-        # As bytes: those of a damaged list may be no text.
-        names = connection.execute("select cast(name as blob) from sqlite_master")
-        tables = {name for (name,) in names}
-    except UnicodeDecodeError as error:  # what SQLite says of a damaged list quotes it
-        raise _unreadable(path, "its list of tables cannot be read") from error
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _unreadable(path, str(error)) from error
-    if not tables and application_id == 0:
+        found = _found(connection)
+    except sqlite3.OperationalError:
+        raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise _unreadable(path, _why(error)) from error
+    if found is None:
         return True
-    if application_id != APPLICATION_ID or _RECORD_OF_MIGRATIONS.encode() not in tables:
+    if found.application_id != APPLICATION_ID or found.migrations is None:
         raise DatabaseError(f"{path} is not an assoc-ingest database. Name another: --db FILE")
-    try:
-        rows = connection.execute(
-            f"select name from {_RECORD_OF_MIGRATIONS} where migration_set = ?",
-            (sql.MIGRATION_SET,),
-        ).fetchall()
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _unreadable(path, str(error)) from error
-    applied = {name for (name,) in rows}
     known = set(sql.migration_names())
     # Rows that this program would add to those of a newer one would be read otherwise.
-    if applied - known or derived_by > DERIVATION:
+    if found.migrations - known or found.derived_by > DERIVATION:
         raise _newer(path)
-    return bool(known - applied)
+    return bool(known - found.migrations)
+
+
+class _Found(NamedTuple):
+    """What a database says of itself."""
+
+    application_id: int
+    derived_by: int
+    migrations: set[str] | None
+    """Names of those that were applied, None if there is no record of them."""
+
+
+def _found(connection: sqlite3.Connection) -> _Found | None:
+    """Return what a database says of itself, None if it is empty.
+
+    Raises sqlite3.DatabaseError and UnicodeDecodeError if it is damaged.
+    """
+    (application_id,) = connection.execute("pragma application_id").fetchone()
+    (derived_by,) = connection.execute("pragma user_version").fetchone()
+    # As bytes: those of a damaged list may be no text.
+    names = connection.execute("select cast(name as blob) from sqlite_master")
+    tables = {name for (name,) in names}
+    if not tables and application_id == 0:
+        return None
+    if _RECORD_OF_MIGRATIONS.encode() not in tables:
+        return _Found(application_id, derived_by, None)
+    rows = connection.execute(
+        f"select name from {_RECORD_OF_MIGRATIONS} where migration_set = ?", (sql.MIGRATION_SET,)
+    )
+    return _Found(application_id, derived_by, {name for (name,) in rows})
+
+
+def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged list quotes it
+        return "its list of tables cannot be read"
+    return str(error)
 
 
 def _newer(path: Path) -> DatabaseError:

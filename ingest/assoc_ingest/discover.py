@@ -24,7 +24,7 @@ from .presence import (
     is_real_directory,
     is_there,
     obstacle,
-    resolved,
+    real_path,
 )
 from .scanning import DIRECTORY, FILE, LINK, Walk
 from .storable import (
@@ -234,8 +234,8 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         raise UsageError(
             f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
         )
-    top = resolved(path)
-    seen = Walk(unreadable=[])
+    top = real_path(path)
+    seen = Walk()
     knowing = _knowing(top, sources, seen)
     roots = [Root(source, top, _without(source, knowing)) for source in knowing]
     below = {name: source for name, source in sources.items() if name == "associate"}

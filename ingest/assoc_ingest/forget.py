@@ -20,6 +20,7 @@ from pathlib import Path
 
 from . import archive
 from .archive import Compressor, Frame
+from .aside import kept_aside
 from .belongings import (
     REFERENCES,
     Belongings,
@@ -30,18 +31,17 @@ from .belongings import (
     copies,
     session_ids,
 )
+from .clock import Clock
 from .compact import check_room, rewrite
 from .database import open_reader, writing
 from .forgotten import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
+from .place import log_of
 from .sources import SOURCES
 from .store import Batch, known_file
 from .tail import Prefix, lines_of
 from .targets import Target, find
 from .touched import id_list
-from .when import now
 from .writers import COUNTS
-
-_DAMAGED = ".damaged-"  # begins what stands behind the name of a database that was put aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +166,8 @@ def _put_aside(connection: sqlite3.Connection) -> list[str]:
     (name,) = connection.execute(
         "select file from pragma_database_list where name = 'main'"
     ).fetchone()
-    database = Path(name)
-    return sorted(
-        str(path)
-        for path in database.parent.iterdir()
-        if path.name.startswith(f"{database.name}{_DAMAGED}")
-    )
+    files = (file for kept in kept_aside(Path(name)) for file in (kept, log_of(kept)))
+    return [str(file) for file in files if file.exists()]
 
 
 # -- the transaction -----------------------------------------------------------------------------
@@ -179,9 +175,9 @@ def _put_aside(connection: sqlite3.Connection) -> list[str]:
 
 def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
-    batch = Batch(connection, now())
+    batch = Batch(connection, Clock(connection).now())
     try:
-        _note(connection, found)
+        _note(connection, found, batch.now)
         for root, key in found.keys:
             connection.execute(
                 "delete from tasks where list_key = ?1 and source_id in"
@@ -206,14 +202,17 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
         raise
 
 
-def _note(connection: sqlite3.Connection, found: Belongings) -> None:
+def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
     """Write the rows of `forgotten`, as pending until the file is free of traces."""
     stones = {Stone(key, None, root) for root, key in found.keys} | found.stones
     connection.executemany(
         "insert into forgotten (session_key, path, root, content_length, content_hash,"
-        f" forgotten_at, is_pending) values (?, ?, ?, ?, ?, '{now()}', 1)"
+        " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
         " on conflict do update set is_pending = 1",
-        ((*stone[:3], *(stone.content or (None, None))) for stone in sorted(stones, key=str)),
+        (
+            (*stone[:3], *(stone.content or (None, None)), moment)
+            for stone in sorted(stones, key=str)
+        ),
     )
 
 

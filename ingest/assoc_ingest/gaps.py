@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from . import archive, lost
 from .forgotten import is_left_out
 from .model import Issue, KnownFile
 from .storable import original_parts, original_root
-from .tail import CHUNK, Prefix, open_regular, read_at
+from .tail import CHUNK, Prefix, opened, read_at
 
 _HEAD = 1024
 _COMPARED = 50  # lines
@@ -36,20 +35,15 @@ def examined(
     (frames,) = connection.execute(
         "select count(*) from archive where file_id = ?", (known.id,)
     ).fetchone()
-    prefix, gaps, position = Prefix(), [], 0
+    prefix, covered = Prefix(), []
     for start, data in archive.sound_pieces(connection, known.id):
-        frames -= 1
-        if min(start, size) > position:
-            gaps.append((position, min(start, size)))
-        position = start + len(data)
+        covered.append((start, start + len(data)))
         prefix = prefix.extended(data)
-    if position < size:
-        gaps.append((position, size))
     is_marked = bool(mark.head_hash) and size > 0  # else it is read again, or was never archived
-    is_as_read = not frames and (
+    is_as_read = len(covered) == frames and (
         not is_marked or prefix.checkpoint() == mark or is_left_out(connection, known.id)
     )
-    return gaps, is_as_read
+    return archive.uncovered(covered, size), is_as_read
 
 
 def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
@@ -58,15 +52,10 @@ def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> b
     One that was gone may have come back as another: then it is not.
     """
     try:
-        descriptor = open_regular(str(original_root(root).joinpath(*original_parts(known.path))))
+        with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
+            return known.gone_at is None or stands_in(connection, known, descriptor)
     except OSError:
         return False
-    try:
-        return known.gone_at is None or stands_in(connection, known, descriptor)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
@@ -104,11 +93,15 @@ def note_gaps(
     lost.note(connection, known.id, issues)
     (root,) = connection.execute("select root from sources where id = ?", (source_id,)).fetchone()
     if comes_back(connection, root, known):
-        connection.execute(
-            "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'')"
-            " where id = ?",
-            (known.id,),
-        )
+        read_again_later(connection, known.id)
         return None
     count = sum(issue.byte_length for issue in issues) or known.checkpoint.offset
     return LostBytes(root, known.path, count) if count else None
+
+
+def read_again_later(connection: sqlite3.Connection, file_id: int) -> None:
+    """Let the next sync find a file changed, and read all of it, if it is still there."""
+    connection.execute(
+        "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'') where id = ?",
+        (file_id,),
+    )

@@ -35,6 +35,10 @@ class Line(NamedTuple):
     data: bytes
 
 
+LEADING = b" \t\r\n\x00\xef\xbb\xbf"
+"""Bytes that may stand before the object of a line: white space, a byte order mark, and the NULs
+that a crash leaves."""
+
 FOREIGN = "foreign"
 """Kind of a log in a transcript's place that another program left: counted, not believed."""
 
@@ -722,7 +726,8 @@ class Source(Protocol):
     def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         """Return the claim of a log as its lines show it: mostly as it is.
 
-        `lines` are read as they are asked for.
+        `lines` are read as they are asked for. Where they do not change the claim, no line that
+        follows them may: a log that goes on is not judged again.
         """
         ...
 

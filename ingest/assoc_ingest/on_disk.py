@@ -87,7 +87,7 @@ def _compare_root(
     seen: OnDisk,
     advance: Advance,
 ) -> None:
-    listing = Walk(unreadable=[])
+    listing = Walk()
     for found in walk(root, listing):
         file = known.pop(found.path, None)
         if file is None:
@@ -103,7 +103,7 @@ def _compare_root(
         place = root.location(file.path.split("/"))
         if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
-    seen.unreadable += [place for place, _ in listing.unreadable or ()]
+    seen.unreadable += [place for place, _ in listing.unreadable]
 
 
 def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:

@@ -51,6 +51,11 @@ def resolved(path: Path) -> Path:
     return path if real == path.absolute() else real
 
 
+def log_of(path: Path) -> Path:
+    """Return the file in which SQLite keeps what is not yet in the database itself."""
+    return Path(f"{path}-wal")
+
+
 def lock_of(path: Path) -> Path:
     """Return the file that the writer of a database holds."""
     return Path(f"{path}.lock")

@@ -32,7 +32,7 @@ from .returned import Home, Returned, sort_out
 from .scanning import Walk
 from .steps import Work
 from .store import known_files
-from .tail import open_regular, resume
+from .tail import opened, resume
 
 Places = Mapping[Root, Collection[Place]]
 """The places below each root to which a plan is limited."""
@@ -141,7 +141,7 @@ def _plan_root(
     full: bool,
     places: Collection[Place],
 ) -> Walk:
-    seen = Walk(unreadable=[], directories=plan.directories)
+    seen = Walk(directories=plan.directories)
     is_bare = True
     for found in walk(root, seen, places):
         is_bare = False
@@ -160,7 +160,7 @@ def _plan_root(
         forgotten = plan.forgotten.keys_in(root.name)
         plan.work.append(Work(root, source_id, found, claim, file, forgotten))
     report.symlinks += seen.symlinks
-    report.unreadable += seen.unreadable or ()
+    report.unreadable += seen.unreadable
     if is_bare and places == WHOLE and known and _is_empty(root):
         report.missing_roots.append(root.name)
         return seen
@@ -221,16 +221,12 @@ def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
     if not candidates:
         return None
+    size = work.found.size
     try:
-        descriptor = open_regular(work.found.location)
+        with opened(work.found.location) as descriptor:
+            for file in candidates:
+                if resume(descriptor, size, file.checkpoint, thorough=True):
+                    return file
     except OSError:
-        return None  # reading it will tell
-    try:
-        for file in candidates:
-            if resume(descriptor, work.found.size, file.checkpoint, thorough=True):
-                return file
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+        pass  # reading it will tell
     return None

@@ -48,7 +48,7 @@ def identity(path: str | Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def resolved(path: str | Path) -> Path:
+def real_path(path: str | Path) -> Path:
     """Return the path without links, as far as it can be followed."""
     try:
         return Path(os.path.realpath(path))

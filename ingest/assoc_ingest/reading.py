@@ -104,16 +104,19 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
 def _read_log(
     work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
 ) -> Iterator[Step]:
-    claim = work.root.source.judge(work.claim, lines_in(descriptor, size))
-    if work.root.source.shape(claim) != LOG:
+    source, known, generation, prefix = work.root.source, work.known, 0, None
+    was_judged = known is not None and known.kind == work.claim.kind and known.checkpoint.offset > 0
+    claim = work.claim if was_judged else source.judge(work.claim, lines_in(descriptor, size))
+    if known is not None and claim.kind == known.kind:
+        odd = thorough or is_odd(known, work.found)
+        prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
+    if was_judged and prefix is None:  # by lines that are no longer there
+        claim = source.judge(work.claim, lines_in(descriptor, size))
+    if source.shape(claim) != LOG:
         yield from _note_document(work, claim, descriptor, size)
         return
-    known, generation, prefix = work.known, 0, None
     if known is not None:
         generation = known.generation
-        if claim.kind == known.kind:
-            odd = thorough or is_odd(known, work.found)
-            prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
         if prefix is None and known.gone_at is not None:
             # What a sync saw gone came back as something else: the old rows stay.
             known, generation = None, generation + 1

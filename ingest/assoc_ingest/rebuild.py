@@ -30,7 +30,7 @@ from .derive import refresh
 from .errors import ArchiveError, DamagedError, DatabaseError
 from .filling import fill_in
 from .forgotten import issues_of_other_bytes
-from .gaps import LostBytes, examined, note_gaps
+from .gaps import LostBytes, examined, note_gaps, read_again_later
 from .judging import as_known, lines_of
 from .losses import only_here
 from .model import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
@@ -39,7 +39,7 @@ from .replay import replay
 from .sources import SOURCES
 from .store import Batch, known_file
 from .tail import Prefix
-from .touched import Touched
+from .touched import Touched, id_list
 
 
 @dataclass(slots=True)
@@ -165,10 +165,9 @@ def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> Non
 
 def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
     """Derive some files again in a batch that does something else, too."""
-    wanted, agents, rebuilt = set(file_ids), AgentFiles(batch.connection), Rebuilt()
-    for source, source_id, known in _files(batch.connection) if wanted else ():
-        if known.id in wanted:
-            _derive(batch, source, source_id, known, rebuilt, agents)
+    agents, rebuilt = AgentFiles(batch.connection), Rebuilt()
+    for source, source_id, known in _files(batch.connection, f"f.id in ({id_list(file_ids)})"):
+        _derive(batch, source, source_id, known, rebuilt, agents)
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:
@@ -177,11 +176,13 @@ def _mend_indexes(connection: sqlite3.Connection) -> None:
             full_text.make_anew(connection, name)
 
 
-def _files(connection: sqlite3.Connection) -> Iterator[tuple[Source, int, KnownFile]]:
+def _files(
+    connection: sqlite3.Connection, which: str = "true"
+) -> Iterator[tuple[Source, int, KnownFile]]:
     """Yield the files of sources that this program knows, in the order in which they came."""
     rows = connection.execute(
         "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
-        " order by f.id"
+        f" where {which} order by f.id"
     ).fetchall()
     for file_id, source_id, kind in rows:
         known = known_file(connection, file_id)
@@ -226,7 +227,8 @@ def _derive(
         rebuilt.files_kept += 1
         if claim is not None:
             fill_in(batch, source, source_id, claim, known, [])
-        _read_again_later(connection, known)
+        if known.gone_at is None and not lost.is_unnamed(known.path):  # else found by its bytes
+            read_again_later(connection, known.id)
         return
     claim = agents.tell(source, source_id, claim)
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
@@ -261,17 +263,6 @@ def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
     if shape == LOG:
         return True
     return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0
-
-
-def _read_again_later(connection: sqlite3.Connection, known: KnownFile) -> None:
-    """Let the next sync find the file changed, if it is still there."""
-    if lost.is_unnamed(known.path):
-        return  # it finds this one by its bytes
-    connection.execute(
-        "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'')"
-        " where id = ? and gone_at is null",
-        (known.id,),
-    )
 
 
 # -- what follows --------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ import re
 import sqlite3
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -25,7 +26,7 @@ from . import archive
 from .discover import default_roots
 from .errors import ArchiveError, UsageError
 from .model import LOG, PRIVATE, UNREAD
-from .presence import identity, is_directory, is_there, resolved
+from .presence import identity, is_directory, is_there, real_path
 from .replay import claim_of
 from .selection import Selected
 from .sources import SOURCES
@@ -96,7 +97,8 @@ def restore(
             if any(target.is_relative_to(root) for root in roots):
                 raise _RefusedError("an agent writes to that directory")
             gaps = archive.gaps(connection, file.known.id, file.known.checkpoint.offset)
-            status = _restore_file(connection, file, place, parts, dry_run=dry_run)
+            original = partial(_original, connection, file, gaps)
+            status = _restore_file(file, original, place, parts, dry_run=dry_run)
             note, size = _incomplete(file, shape, gaps), file.known.checkpoint.offset
             less = sum(end - start for start, end in gaps)
             yield Restored(file.known.path, file.root, str(target), status, note, size, less)
@@ -114,12 +116,12 @@ def restore(
 def _known_roots(connection: sqlite3.Connection) -> list[Path]:
     roots = [original_root(root) for (root,) in connection.execute("select root from sources")]
     defaults = default_roots(os.environ, ())
-    return roots + [resolved(path) for path in defaults if is_directory(path)]
+    return roots + [real_path(path) for path in defaults if is_directory(path)]
 
 
 def _checked(directory: Path, roots: Iterable[Path]) -> Path:
-    """Return the directory, links resolved. Raises UsageError if nothing may be written there."""
-    place = resolved(directory)
+    """Return the directory, links real_path. Raises UsageError if nothing may be written there."""
+    place = real_path(directory)
     if is_there(place) and not is_directory(place):
         raise UsageError(f"{directory} is a file. Name a directory: --to DIR")
     above = {identity(path) for path in (place, *place.parents)}
@@ -207,8 +209,8 @@ def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int
 
 
 def _restore_file(
-    connection: sqlite3.Connection,
     file: Selected,
+    original: Callable[[], Iterator[bytes]],
     place: Path,
     parts: tuple[str, ...],
     *,
@@ -217,17 +219,17 @@ def _restore_file(
     """Write one file, or find it there already; return the status."""
     parent = _parent(place, parts[:-1], dry_run=dry_run)
     target = place.joinpath(*parts)
-    if not resolved(parent).is_relative_to(place):
+    if not real_path(parent).is_relative_to(place):
         raise _RefusedError("its path leads out of the directory")
     if os.path.lexists(target):
-        if not _is_identical(connection, file, target):
+        if not _is_identical(file, original(), target):
             raise _RefusedError("something else is there")
         return IDENTICAL
     if dry_run:
-        for _ in _original(connection, file):  # a damaged archive shows now, not later
+        for _ in original():  # a damaged archive shows now, not later
             pass
         return WRITTEN
-    _write(parent, target, file.known.mtime_ns, _original(connection, file))
+    _write(parent, target, file.known.mtime_ns, original())
     return WRITTEN
 
 
@@ -245,11 +247,12 @@ def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
     return parent
 
 
-def _original(connection: sqlite3.Connection, file: Selected) -> Iterator[bytes]:
+def _original(
+    connection: sqlite3.Connection, file: Selected, gaps: Sequence[tuple[int, int]]
+) -> Iterator[bytes]:
     """Yield the bytes of a file; raise ArchiveError, at the end, if they are not what was read."""
     known = file.known
-    gaps = archive.gaps(connection, known.id, known.checkpoint.offset)
-    if gaps and gaps != [(0, known.checkpoint.offset)]:  # what is left of it
+    if gaps and list(gaps) != [(0, known.checkpoint.offset)]:  # what is left of it
         yield from archive.read_around_gaps(connection, known.id, known.checkpoint.offset)
         return
     crc = 0
@@ -261,7 +264,7 @@ def _original(connection: sqlite3.Connection, file: Selected) -> Iterator[bytes]
         raise ArchiveError("Its archived bytes have not the checksum of what was read.", 0)
 
 
-def _is_identical(connection: sqlite3.Connection, file: Selected, target: Path) -> bool:
+def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bool:
     """Is the file that is there the one to be restored? Reads it only if it has the size."""
     try:
         descriptor = open_regular(str(target))
@@ -270,7 +273,7 @@ def _is_identical(connection: sqlite3.Connection, file: Selected, target: Path) 
     with os.fdopen(descriptor, "rb") as there:
         if os.fstat(descriptor).st_size != file.known.checkpoint.offset:
             return False
-        return all(there.read(len(data)) == data for data in _original(connection, file))
+        return all(there.read(len(data)) == data for data in original)
 
 
 def _write(parent: Path, target: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:

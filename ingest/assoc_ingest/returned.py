@@ -19,11 +19,11 @@ when it was read, and now turns out to be one, is removed, and its traces are le
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from .clock import Clock
 from .forgotten import (
     Content,
     Forgotten,
@@ -38,8 +38,7 @@ from .keyed import OF_THEIR_PLACE
 from .model import LOG, UNREAD, Checkpoint, Claim
 from .steps import Work
 from .store import Batch, known_file
-from .tail import CHUNK, Prefix, open_regular, read_at, resume
-from .when import now
+from .tail import CHUNK, Prefix, opened, read_at, resume
 
 Home = tuple[str, str]
 """A root, and the key of a forgotten conversation that has files in it."""
@@ -104,15 +103,10 @@ class Originals:
         if not originals:
             return None
         try:
-            descriptor = open_regular(work.found.location)
+            with opened(work.found.location) as descriptor:
+                return first_of(originals, _pieces(descriptor))
         except OSError:
             return None  # reading it will tell
-        try:
-            return first_of(originals, _pieces(descriptor))
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
 
 
 def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone | None:
@@ -256,18 +250,14 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
     is_log = item.root.source.shape(item.claim) == LOG
     if not (known.checkpoint.offset if is_log else is_left_out(connection, known.id)):
         return False
+    size, mark = item.found.size, known.checkpoint
     try:
-        descriptor = open_regular(item.found.location)
+        with opened(item.found.location) as descriptor:
+            if is_log:
+                return resume(descriptor, size, mark, thorough=True) is not None
+            return known.size == size and _unarchived(descriptor) == mark
     except OSError:
         return False
-    try:
-        if is_log:
-            return resume(descriptor, item.found.size, known.checkpoint, thorough=True) is not None
-        return known.size == item.found.size and _unarchived(descriptor) == known.checkpoint
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def _unarchived(descriptor: int) -> Checkpoint:
@@ -282,7 +272,7 @@ def note(connection: sqlite3.Connection, returned: Returned) -> None:
     """Note in one transaction what was found, and remove what had been read of it."""
     if not returned.stones and not returned.copies:
         return
-    batch = Batch(connection, now())
+    batch = Batch(connection, Clock(connection).now())
     try:
         connection.executemany(
             "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"

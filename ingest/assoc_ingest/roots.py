@@ -14,7 +14,7 @@ from pathlib import Path
 from .discover import ASSOCIATE, Root, default_roots, recognised, root_at
 from .errors import NotFoundError, UnreadableError, UsageError
 from .outcome import Report
-from .presence import hindrance, is_directory, obstacle, resolved
+from .presence import hindrance, is_directory, obstacle, real_path
 from .sources import SOURCES
 from .storable import original_root, stored_root
 
@@ -145,7 +145,7 @@ def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]])
         try:
             yield from recognised(path, SOURCES, only)
         except UnreadableError as error:
-            unread.append((resolved(error.place), error.reason))
+            unread.append((real_path(error.place), error.reason))
         except UsageError:
             pass  # it is there but holds nothing of ours
 

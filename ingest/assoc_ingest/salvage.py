@@ -27,7 +27,7 @@ from .full_text import is_damage
 from .invariants import check_references, check_schema, fresh_schema
 from .lost_rows import FARTHEST, Table, Told
 from .pages import Lost, Row
-from .place import temporary_directory
+from .place import log_of, temporary_directory
 from .verdict import REBUILD
 
 _AT_ONCE = 500  # rows that were found, to be inserted
@@ -102,7 +102,7 @@ def _opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
     """Keep the log of a damaged database as it is. Raises DamagedError if its list is damaged."""
-    log = Path(f"{path}-wal")
+    log = log_of(path)
     has_log = log.exists() and log.stat().st_size > 0  # who may write ends it when closing
     with _opened(path, "ro" if has_log else "rw") as damaged:
         if not lost_rows.columns(damaged, "files"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LINK, DIRECTORY, FILE = "link", "directory", "file"
 
@@ -16,20 +16,20 @@ class Walk:
     hard_links: int = 0
     linked: int = 0
     """Files that have several names, here or elsewhere."""
-    unreadable: list[tuple[str, str]] | None = None
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    """What cannot be read, and why."""
     directories: dict[str, int] | None = None
     """The directories that were listed, with their inodes."""
 
     def note(self, place: str, error: OSError) -> None:
         """Take in what cannot be read, and why."""
-        if self.unreadable is not None:
-            self.unreadable.append((place, error.strerror or str(error)))
+        self.unreadable.append((place, error.strerror or str(error)))
 
     def hides(self, location: str) -> bool:
         """Is this place, or one above it, among what cannot be read?"""
         return any(
             location == place or location.startswith(f"{place}{os.sep}")
-            for place, _ in self.unreadable or ()
+            for place, _ in self.unreadable
         )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from . import display, sql
 from .clock import Clock, of_clock_behind, said
 from .output import write, write_table
+from .place import lock_of, log_of
 from .presence import unlisted
 from .storable import original_root
 from .terminal import Paint, safe, safe_json
@@ -48,7 +49,7 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
     clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
-    beside = (Path(f"{database}{ending}") for ending in ("", "-wal"))
+    beside = (database, log_of(database))
     sources = _rows(connection, "status_sources")
     return Status(
         str(database),
@@ -86,7 +87,7 @@ def has_writer(database: Path) -> bool:
     A number that another process has by now says so wrongly, until the next writer comes.
     """
     try:
-        holder = Path(f"{database.resolve()}.lock").read_text().strip()
+        holder = lock_of(Path(os.path.realpath(database))).read_text().strip()
     except PermissionError:
         return os.name == "nt"  # there a lock keeps readers out
     except OSError:

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .place import has_second_name, unfinished
-from .presence import is_there, resolved
+from .place import has_second_name, lock_of, log_of, unfinished
+from .presence import is_there, real_path
 from .verdict import Finding
 
 _SYNCED = re.compile(
@@ -30,7 +30,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def look_around(database: Path) -> Iterator[Finding]:
     """Yield warnings about the place of a database and the SQLite that reads it."""
-    path = resolved(database)
+    path = real_path(database)
     if os.name == "posix":
         yield from _modes(path)
     if has_second_name(path):
@@ -75,7 +75,7 @@ def is_wal_reset_version(version: tuple[int, ...]) -> bool:
 
 
 def _modes(database: Path) -> Iterator[Finding]:
-    files = [Path(f"{database}{ending}") for ending in ("", "-wal", "-shm", ".lock")]
+    files = [database, log_of(database), Path(f"{database}-shm"), lock_of(database)]
     for path, mode in [*((file, 0o600) for file in files), (database.parent, 0o700)]:
         try:
             found = stat.S_IMODE(path.stat().st_mode)

@@ -17,11 +17,12 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from .model import Checkpoint, Line
+from .model import LEADING, Checkpoint, Line
 
 CHUNK = 8 * 1024 * 1024
 """Bytes read at a time; a line longer than this is read whole."""
@@ -30,7 +31,6 @@ MAX_LINE = 64 * 1024 * 1024
 """A longer line is archived but not decoded: it would take a gigabyte of memory."""
 
 _MARK = 1024
-_LEADING = b" \t\r\n\x00\xef\xbb\xbf"  # what may stand before an object
 _ALWAYS_CHECKED = 1024 * 1024  # prefixes up to this size are compared whole at every visit
 
 
@@ -83,6 +83,16 @@ def open_regular(path: str) -> int:
         os.close(descriptor)
         raise FileNotFoundError(f"not a regular file: {Path(path).name}")
     return descriptor
+
+
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """Open a regular file for reading, as `open_regular` does, and close it at the end."""
+    descriptor = open_regular(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:
@@ -159,7 +169,7 @@ def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int
     Whoever looked before the rest was written has read them. Only what is behind them is too long,
     or is not.
     """
-    if not begins_too_long(buffer) or not buffer.lstrip(_LEADING).startswith(b"{"):
+    if not begins_too_long(buffer) or not buffer.lstrip(LEADING).startswith(b"{"):
         return 0
     return complete_prefix(buffer[:MAX_LINE])
 

@@ -32,7 +32,7 @@ from .database import LOG_LIMIT, writing
 from .discover import Root
 from .errors import BusyError, NotFoundError
 from .outcome import Progress, Report
-from .place import lock_of, resolved
+from .place import lock_of, log_of, resolved
 from .plan import Places, Plan
 from .presence import identity
 from .roots import Given, given_roots, root_paths
@@ -270,7 +270,7 @@ class _Watch:
         is, the fewer passes add to it.
         """
         try:
-            log = Path(f"{self._database}-wal").stat().st_size
+            log = log_of(self._database).stat().st_size
         except FileNotFoundError:
             log = 0
         rest = min(seconds * _REST, _LONGEST_REST)

@@ -45,7 +45,7 @@ def forget(
     """
     from ..errors import UsageError
     from ..forget import forget as run
-    from ..presence import resolved
+    from ..presence import real_path
     from ..removed import write_forgotten, write_remembered, write_tombstones
     from ..storable import stored_root
     from ..targets import Target
@@ -65,7 +65,7 @@ def forget(
         return
     run(
         database,
-        Target(name, project, stored_root(resolved(root)) if root else None),
+        Target(name, project, stored_root(real_path(root)) if root else None),
         with_copies=copies,
         dry_run=dry_run,
         announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),

@@ -49,12 +49,12 @@ def listing(
       assoc-ingest list sessions --project shop
       assoc-ingest list tasks --all --json
     """
-    from ..presence import is_directory, resolved
+    from ..presence import is_directory, real_path
     from ..questions import write_list
 
     connection = reading(database)
     if cwd is not None and is_directory(cwd):
-        cwd = str(resolved(cwd))
+        cwd = str(real_path(cwd))
     write_list(
         connection, what, form,
         project=project, cwd=cwd, everything=everything, gone=gone, limit=limit,

@@ -27,12 +27,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
-from ..model import Line
+from ..model import LEADING, Line
 
 JSONObject = dict[str, object]
 
 _BLANK = b" \t\r\n"
-_LEADING = b" \t\r\n\x00\xef\xbb\xbf"
 _MAX_TRIES = 20  # starts of an object tried behind a stub; more would be quadratic on garbage
 _NUL_ESCAPE = b"\\u0000"
 _blanks = re.compile(rb"[ \t\r\n]*+")
@@ -96,7 +95,7 @@ def whole_value(data: bytes) -> tuple[object, str | None] | None:
 
     Decoded as leniently as the object of a line.
     """
-    found = _whole_object(b'{"":' + data.lstrip(_LEADING) + b"}")
+    found = _whole_object(b'{"":' + data.lstrip(LEADING) + b"}")
     if found is None or list(found[0]) != [""]:
         return None
     return found[0][""], found[1]
@@ -104,7 +103,7 @@ def whole_value(data: bytes) -> tuple[object, str | None] | None:
 
 def exact_object(data: bytes) -> JSONObject:
     """Decode an object again with all digits of its integers, repaired as in `pieces`."""
-    found = _lenient(data.lstrip(_LEADING))
+    found = _lenient(data.lstrip(LEADING))
     return found[0] if found else {}
 
 
@@ -160,7 +159,7 @@ def _no_prefix(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) 
 
 
 def _whole_object(data: bytes) -> tuple[JSONObject, str | None] | None:
-    body = data.lstrip(_LEADING)
+    body = data.lstrip(LEADING)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
