@@ -417,7 +417,7 @@ def forbidden(file: Path) -> Iterator[None]:
 
     with (
         patch("assoc_ingest.reading.open_regular", open_unless_forbidden),
-        patch("assoc_ingest.plan.open_regular", open_unless_forbidden),
+        patch("assoc_ingest.tail.open_regular", open_unless_forbidden),
     ):
         yield
 

@@ -464,6 +464,12 @@ class Batch:
             self._learn_session(file)
         if transcript.sidechain_count and file.claim.kind == "transcript":
             self._touched.sidechains.add(file.id)
+        if transcript.session_kind is not None:
+            before = self.connection.execute(
+                "select session_kind from transcripts where file_id = ?", (file.id,)
+            ).fetchone()
+            if before is not None and before[0] != transcript.session_kind:
+                self._touched.moved.add(file.id)
 
     def _agents_at(self, file: OpenFile, lines: Sequence[model.AgentLine]) -> dict[int, int]:
         """Return the subagents of lines that are theirs, by offset; made where missing."""

@@ -42,6 +42,7 @@ class Touched:
     responses: set[str] = field(default_factory=set)
     sidechains: set[int] = field(default_factory=set)
     moved: set[int] = field(default_factory=set)
+    """Files that have another path or kind now, and with it another place in `FILE_RANK`."""
     projects: set[int] = field(default_factory=set)
     is_project_removed: bool = False
     shared: set[int] = field(default_factory=set)
