@@ -85,9 +85,10 @@ class _Reader(HTMLParser):
 class Site:
     """Datasette over some databases."""
 
-    def __init__(self, *databases: Path, **settings: Any) -> None:
+    def __init__(self, *databases: Path, query_ms: int | None = None, **settings: Any) -> None:
         self._databases = [str(path) for path in databases]
         self._settings = settings
+        self._query_ms = query_ms
 
     def get(self, *addresses: str) -> Page:
         """Return the last of the pages."""
@@ -100,6 +101,8 @@ class Site:
         if self._settings:  # 1.0 takes who may see what from its config
             key = "metadata" if hasattr(Datasette, "metadata") else "config"
             parts[key] = self._settings
+        if self._query_ms is not None:
+            parts["settings"] = {"sql_time_limit_ms": self._query_ms}
         datasette = Datasette(self._databases, **parts)
         await datasette.invoke_startup()
         for address in addresses:
