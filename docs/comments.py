@@ -19,6 +19,17 @@ from assoc_ingest import sql
 
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
+CORRECTED = {
+    ("sessions", "message_count"): (
+        "user and assistant lines of the main transcript that repeat no others; "
+        "see copied_message_count"
+    ),
+    ("sessions", "prompt_count"): "what a person typed; copies left out",
+    ("sessions", "tool_call_count"): "tool invocations, subagents included; copies left out",
+    ("tool_calls", "status"): ("ok, error, declined (a person said no), or pending: no result yet"),
+}
+"""Comments that are no longer true. A released migration keeps its text: `verify` compares that."""
+
 _opening = re.compile(r"create (?:table|view) \w+ (?:\(|as)\s*(?:--\s*(.*))?", re.IGNORECASE)
 _comment = re.compile(r"--\s*(.*)")
 _added_column = re.compile(r", (\w+)[^,]*? /\*\s*(.*?)\s*\*/")
@@ -105,7 +116,10 @@ def _columns(table: str, text: str, tables: dict[str, Table]) -> list[Column]:
         Column(
             name,
             type_.lower(),
-            own.get(name) or passed_on.get(name) or shared.get(name, ""),
+            CORRECTED.get((table, name))
+            or own.get(name)
+            or passed_on.get(name)
+            or shared.get(name, ""),
             references.get(name),
         )
         for _, name, type_, *_ in migrated().execute(f"pragma table_info([{table}])")
