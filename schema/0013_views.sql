@@ -33,13 +33,12 @@ select
         order by c.byte_offset desc limit 1
     ) as permission_mode,               -- permission mode in which it was said
     s.session_key,
-    r.kind as source,                   -- the system that wrote it
+    (select r.kind from files f join sources r on r.id = f.source_id where f.id = m.file_id)
+        as source,                      -- the system that wrote it
     (select o.session_id from messages o where o.session_id = s.linked_session_id limit 1)
         as repeats_session_id,          -- conversation of another system that this one repeats, where that is here too
     m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
-left join files f on f.id = m.file_id
-left join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
 left join agents g on g.id = s.agent_id
