@@ -46,10 +46,7 @@ Answers = dict[str, list[tuple[Any, ...]]]
 
 
 def ask(connection: sqlite3.Connection, question: str, now: str, **others: str) -> list[Any]:
-    """Return the rows, asked at a time; `others` stand in place of names in the page.
-
-    The time has no Z: behind one, SQLite takes the modifier utc for done, other than behind now.
-    """
+    """Return the rows, asked at a time; `others` stand in place of names in the page."""
     statement = QUESTIONS[question]
     for shown, other in {"'now'": f"'{now}'", **others}.items():
         statement = statement.replace(shown, other)
