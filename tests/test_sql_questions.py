@@ -133,11 +133,8 @@ DEMO: Answers = {
         ("2026-03-02T08:16:20.330Z", "text"),
     ],
     "Where was something said?": [
-        ("2026-03-02T08:15:31.310Z", FROST_TITLE),
-        ("2026-03-02T08:16:02.000Z", FROST_TITLE),
-        ("2026-03-02T08:16:20.330Z", FROST_TITLE),
-        ("2026-03-03T09:06:40.000Z", "Spring plan for the four beds"),
-        ("2026-03-03T09:07:05.000Z", "Spring plan for the four beds"),
+        ("2026-03-02T08:14:03.118Z", FROST_TITLE),
+        ("2026-03-04T17:30:16.000Z", NEWS_TITLE),
     ],
     "What was said on a branch?": [
         (None, "user", WARN), (None, "assistant", LOOK), ("Explore", "user", FIND),
@@ -343,7 +340,7 @@ SUBSTITUTES = {
     FROST: SESSION,
     "a4c1e07b92d83f516": "abc",
     "'frost-warning'": "'topic'",
-    "kale": "tidy",
+    "seedlings": "tidy",
     "'2026-03'": "'2026-01'",
     "'2026-04'": "'2026-02'",
 }
