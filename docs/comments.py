@@ -13,11 +13,22 @@ import sqlite3
 from dataclasses import dataclass
 from functools import cache
 
-from sqlite_utils import Database
+from sqlite_utils import Database, db
 
 from assoc_ingest import sql
 
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
+
+CORRECTED = {
+    ("sessions", "message_count"): (
+        "user and assistant lines of the main transcript that repeat no others; "
+        "see copied_message_count"
+    ),
+    ("sessions", "prompt_count"): "what a person typed; copies left out",
+    ("sessions", "tool_call_count"): "tool invocations, subagents included; copies left out",
+    ("tool_calls", "status"): ("ok, error, declined (a person said no), or pending: no result yet"),
+}
+"""Comments that are no longer true. A released migration keeps its text: `verify` compares that."""
 
 _opening = re.compile(r"create (?:table|view) \w+ (?:\(|as)\s*(?:--\s*(.*))?", re.IGNORECASE)
 _comment = re.compile(r"--\s*(.*)")
@@ -52,11 +63,11 @@ class Table:
 
 
 @cache
-def migrated() -> sqlite3.Connection:
+def migrated() -> Database:
     """Return a database in memory to which all migrations were applied."""
     connection = sqlite3.connect(":memory:")
-    sql.migrations().apply(Database(connection))
-    return connection
+    sql.migrate(connection)
+    return Database(connection, execute_plugins=False)
 
 
 @cache
@@ -98,17 +109,20 @@ def _columns(table: str, text: str, tables: dict[str, Table]) -> list[Column]:
     own = _own_comments(text)
     passed_on = _passed_on_comments(text, tables) if text.lower().startswith("create view") else {}
     shared = shared_comments()
-    references = {
-        row[3]: row[2] for row in migrated().execute(f"pragma foreign_key_list([{table}])")
-    }
+    described = migrated()[table]
+    keys = described.foreign_keys if isinstance(described, db.Table) else []
+    references = {key.column: key.other_table for key in keys}
     return [
         Column(
-            name,
-            type_.lower(),
-            own.get(name) or passed_on.get(name) or shared.get(name, ""),
-            references.get(name),
+            column.name,
+            column.type.lower(),
+            CORRECTED.get((table, column.name))
+            or own.get(column.name)
+            or passed_on.get(column.name)
+            or shared.get(column.name, ""),
+            references.get(column.name),
         )
-        for _, name, type_, *_ in migrated().execute(f"pragma table_info([{table}])")
+        for column in described.columns
     ]
 
 
@@ -149,15 +163,15 @@ def _passed_on_comments(text: str, tables: dict[str, Table]) -> dict[str, str]:
 def _indexes(table: str) -> list[str]:
     """Return what is indexed, in words: columns, uniqueness and condition."""
     found = []
-    for _, name, is_unique, *_ in migrated().execute(f"pragma index_list([{table}])"):
-        text = _text_of(name)
-        columns = [row[2] for row in migrated().execute(f"pragma index_info([{name}])")]
-        words = ", ".join(column or "(expression)" for column in columns)
+    described = migrated()[table]
+    for index in described.indexes if isinstance(described, db.Table) else []:
+        text = _text_of(index.name)
+        words = ", ".join(column or "(expression)" for column in index.columns)
         if text is not None:
             words = re.sub(r"\s+", " ", text[text.index("(") + 1 :]).replace(" )", ")").strip()
             words, _, condition = words.partition(") where ")
             words = words.removesuffix(")") + (f" where {condition}" if condition else "")
-        found.append(f"{words}{' (unique)' if is_unique else ''}")
+        found.append(f"{words}{' (unique)' if index.unique else ''}")
     return sorted(found)
 
 

@@ -5,7 +5,7 @@ Datasette needs to know beside them stands here.
 
 - A table that foreign keys point to has a label column that is never null, else the labels are
   uuids, or "None".
-- Facets only where an index answers them and the values are few.
+- Facets only where an index alone answers them, without a look at the rows, and the values are few.
 - Sorted by what is indexed, or by id where the rows are many.
 - What only serves other tables is hidden; it can still be opened by its address.
 """
@@ -30,16 +30,21 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "agents": {"label_column": "name"},
     "subagents": {"label_column": "agent_key", "sort_desc": "id"},
     "files": {"label_column": "path", "sort_desc": "mtime", "facets": ["kind"]},
-    "messages": {"label_column": "kind", "sort_desc": "id", "size": 50},
-    "tool_calls": {"label_column": "name", "sort_desc": "id"},
+    "messages": {"label_column": "kind", "sort_desc": "id", "size": 50, "facets": ["kind"]},
+    "tool_calls": {"label_column": "name", "sort_desc": "id", "facets": ["name", "status"]},
     "responses": {"sort_desc": "id", "facets": ["model"]},
     "teams": {"label_column": "name"},
     "tasks": {"label_column": "subject", "facets": ["status"]},
     "todos": {"facets": ["status"]},
-    "inbox_items": {"label_column": "sender", "sort_desc": "timestamp"},
+    "inbox_items": {
+        "label_column": "sender",
+        "sort_desc": "timestamp",
+        "facets": ["team_id", "kind"],
+    },
     "plans": {"label_column": "title", "sort_desc": "modified_at"},
     "documents": {"sort_desc": "modified_at"},
     "prompts": {"sort_desc": "timestamp"},
+    "hook_events": {"sort_desc": "id", "facets": ["event"]},
     "links": {"sort_desc": "timestamp"},
     "line_extras": {"sort_desc": "id", "size": 50},
     "git_changes": {"facets": ["project_id"]},

@@ -51,8 +51,7 @@ def _full_text_indexes() -> Iterator[str]:
     yield "\n## Full-text indexes\n\n| index | of | columns |\n|---|---|---|"
     for table in tables().values():
         for name in table.full_text:
-            rows = migrated().execute(f"pragma table_info([{name}])")
-            columns = ", ".join(row[1] for row in rows)
+            columns = ", ".join(column.name for column in migrated()[name].columns)
             yield f"| {name} | [{table.name}](#{table.name}) | {columns} |"
 
 

@@ -1,9 +1,11 @@
 -- What the files hold
--- Every type of line that was ever seen, also those that this program does not know.
+-- Every type of line that was ever seen in files of each system, also those that this program does
+-- not know.
 select
     type,
     subtype,
     lines,
-    files
+    files,
+    source
 from coverage
-order by lines desc, type, subtype
+order by lines desc, type, subtype, source

@@ -4,6 +4,8 @@ select
     name,
     path,
     last_activity_at,
+    session_count,
+    source,
     id
 from orphaned_projects
 order by last_activity_at desc, id

@@ -41,13 +41,7 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:role, '') in ('', m.role)
   and coalesce(:source, '') in ('', r.kind)
   -- Where it was said: a session may change its branch on the way.
-  and coalesce(:branch, '') in ('', coalesce((
-    select c.value
-    from contexts c
-    where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
-    order by c.byte_offset desc
-    limit 1
-  ), s.git_branch))
+  and coalesce(:branch, '') in ('', (select c.git_branch from conversation c where c.id = m.id))
   and (coalesce(:since, '') = '' or m.timestamp >= :since)
   and (coalesce(:until, '') = '' or m.timestamp < :until)
   and (

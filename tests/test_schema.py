@@ -148,6 +148,24 @@ def test_every_view_can_be_read(empty: sqlite3.Connection) -> None:
         assert all(0 in row for row in rows), view  # what only counts, counts nothing
 
 
+OF_ALL_SYSTEMS = {
+    "messages_cjk",  # the content of an index: its columns are those that are indexed
+    *("usage_by_day", "usage_by_model", "usage_by_subagent_type", "usage_reconciliation"),  # sums
+}
+TIMES = {"timestamp", "mtime", "started_at", "last_at", "last_activity_at"}
+
+
+def test_a_view_says_which_conversation_which_system_and_when() -> None:
+    views = {table.name: {c.name for c in table.columns} for table in tables().values()
+             if table.kind == "view"}  # fmt: skip
+    of_conversations = {name for name, columns in views.items() if "session_id" in columns}
+    assert {"conversation", "tool_calls_full", "response_costs", "retention"} <= of_conversations
+    for name, columns in views.items():
+        assert name not in of_conversations or "session_key" in columns, name
+        assert name in OF_ALL_SYSTEMS or "source" in columns, name
+        assert name in OF_ALL_SYSTEMS | {"coverage"} or columns & TIMES, name
+
+
 def test_the_database_says_that_it_is_ours(empty: sqlite3.Connection) -> None:
     assert empty.execute("pragma application_id").fetchone() == (APPLICATION_ID,)
     applied = empty.execute("select name from _sqlite_migrations order by name").fetchall()

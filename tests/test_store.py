@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlite_utils import Database
+from sqlite_utils import Database, hookimpl, plugins
 from tests.child import Child
 from tests.dump import check, connect, dump
 from tests.shell import Shell
@@ -19,6 +19,7 @@ from assoc_ingest import sql
 from assoc_ingest.__main__ import main
 from assoc_ingest.database import APPLICATION_ID, DERIVATION, open_reader, writing
 from assoc_ingest.errors import BusyError, DatabaseError
+from assoc_ingest.invariants import fresh_schema
 from assoc_ingest.sync import sync
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
@@ -263,6 +264,28 @@ def test_a_failing_migration_leaves_the_database_as_it_was(
     monkeypatch.undo()
     sync(database, [home])
     check(database, home)
+
+
+def test_what_others_add_to_sqlite_utils_gets_no_connection_of_ours(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plugin may be installed for another program, in the same environment."""
+    seen: list[sqlite3.Connection] = []
+
+    class Plugin:
+        @hookimpl
+        def prepare_connection(self, conn: sqlite3.Connection) -> None:
+            seen.append(conn)
+
+    plugin = Plugin()
+    plugins.pm.register(plugin)
+    try:
+        with writing(place / "index.db"), fresh_schema():
+            assert seen == []
+        Database(memory=True)
+        assert len(seen) == 1, "the plugin was not in the way of anything"
+    finally:
+        plugins.pm.unregister(plugin)
 
 
 def test_a_migrated_database_says_whose_it_is(fresh: Callable[[], Path]) -> None:

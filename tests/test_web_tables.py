@@ -104,6 +104,17 @@ def test_every_table_and_view_says_what_it_is(site: Any) -> None:
     assert seen > 40
 
 
+@pytest.mark.parametrize("table", ["inbox_items", "hook_events", "tool_calls", "messages"])
+def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None:
+    page = get(site, f"/story/{table}").text
+    for column in tables()[table]["facets"]:
+        value = data(site, f"/story/{table}.json?{column}__notblank=1&_size=1")[0][column]
+        value = value["value"] if isinstance(value, dict) else value  # with the label of its row
+        assert any(link.endswith(f"/story/{table}?{column}={value}") for link in links(page)), (
+            column
+        )
+
+
 def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
     both = set(sql.queries()) & set(tables())
     assert {"usage_by_day", "coverage"} <= both

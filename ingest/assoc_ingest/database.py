@@ -298,14 +298,12 @@ def _number(field: bytes) -> int:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Apply all pending migrations in one transaction, or none."""
-    from sqlite_utils import Database
-
     connection.execute("begin immediate")
     try:
         if connection.execute("pragma application_id").fetchone() == (0,):
             connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
-        sql.migrations().apply(Database(connection))
+        sql.migrate(connection)
         connection.executemany(
             "insert into messages_fts (messages_fts, rank) values (?, ?)", _FTS_SETTINGS.items()
         )

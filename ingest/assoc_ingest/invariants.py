@@ -23,11 +23,9 @@ _LISTED = 20  # findings of one check; a hundred more say nothing new
 @contextmanager
 def fresh_schema() -> Iterator[sqlite3.Connection]:
     """Yield an empty database in memory with the schema that this program makes."""
-    from sqlite_utils import Database
-
     connection = sqlite3.connect(":memory:")
     try:
-        sql.migrations().apply(Database(connection))
+        sql.migrate(connection)
         yield connection
     finally:
         connection.close()

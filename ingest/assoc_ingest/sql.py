@@ -89,6 +89,16 @@ def migration_names() -> list[str]:
     return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
 
 
+def migrate(connection: sqlite3.Connection) -> None:
+    """Apply what a database lacks of `schema/`; in the transaction that is open, if one is.
+
+    Plugins of sqlite-utils, which somebody installed for another program, are not asked.
+    """
+    from sqlite_utils import Database
+
+    migrations().apply(Database(connection, execute_plugins=False))
+
+
 def migrations() -> Migrations:
     """Return the files of `schema/` as migrations."""
     from sqlite_utils import Migrations

@@ -19,13 +19,14 @@ CREATE UNIQUE INDEX forgotten_key on forgotten (
     coalesce(session_key, ''), coalesce(path, ''), coalesce(root, ''), coalesce(content_hash, x'')
 );
 CREATE INDEX hook_events_session on hook_events (session_id) where session_id is not null;
-CREATE INDEX hook_events_session_key on hook_events (session_key) where session_key is not null;
+CREATE INDEX hook_events_session_key on hook_events (session_key, event);
 CREATE INDEX hook_events_subagent on hook_events (subagent_id) where subagent_id is not null;
 CREATE INDEX inbox_items_copy on inbox_items (copy_of) where copy_of is not null;
 CREATE INDEX inbox_items_hash on inbox_items (text_hash);
 CREATE UNIQUE INDEX inbox_items_key on inbox_items (
     file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
 );
+CREATE INDEX inbox_items_kind on inbox_items (kind);
 CREATE INDEX inbox_items_message on inbox_items (message_key) where message_key is not null;
 CREATE INDEX inbox_items_session on inbox_items (session_id) where session_id is not null;
 CREATE INDEX inbox_items_team on inbox_items (team_id) where team_id is not null;
@@ -101,7 +102,7 @@ CREATE INDEX todos_subagent on todos (subagent_id) where subagent_id is not null
 CREATE INDEX tool_calls_call on tool_calls (call_id) where call_id is not null;
 CREATE INDEX tool_calls_result on tool_calls (result_id) where result_id is not null;
 CREATE INDEX tool_calls_searches on tool_calls (response_key, tool_use_id, search_count) where search_count is not null;
-CREATE INDEX tool_calls_session on tool_calls (session_id, name);
+CREATE INDEX tool_calls_session on tool_calls (session_id, name, status);
 CREATE INDEX tool_calls_subagent on tool_calls (subagent_id) where subagent_id is not null;
 CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not null;
 CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
@@ -984,8 +985,13 @@ select
     order by r.n
     )
     ) as subagents,
-    t.session_key, t.session_id, t.source_id
+    s.started_at,
+    s.ended_at,
+    t.session_key,
+    r.kind as source,
+    t.session_id, t.source_id
 from state t
+join sources r on r.id = t.source_id
 left join sessions s on s.id = t.session_id
 left join known c on c.source_id = t.source_id and c.session_key = t.session_key and c.n = t.changed
 left join known w on w.source_id = t.source_id and w.session_key = t.session_key
@@ -999,12 +1005,12 @@ select
     g.name as agent,
     a.agent_type as subagent,
     m.model,
-    (
-    select nullif(c.value, '')
+    nullif(coalesce((
+    select c.value
     from contexts c
     where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
     order by c.byte_offset desc limit 1
-    ) as git_branch,
+    ), s.git_branch), '') as git_branch,
     (
     select c.value
     from contexts c
@@ -1018,11 +1024,12 @@ select
     order by c.byte_offset desc limit 1
     ) as permission_mode,
     s.session_key,
-    r.kind as source,
+    (select r.kind from files f join sources r on r.id = f.source_id where f.id = m.file_id)
+    as source,
+    (select o.session_id from messages o where o.session_id = s.linked_session_id limit 1)
+    as repeats_session_id,
     m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
 from messages m
-join files f on f.id = m.file_id
-join sources r on r.id = f.source_id
 left join sessions s on s.id = m.session_id
 left join projects p on p.id = s.project_id
 left join agents g on g.id = s.agent_id
@@ -1030,19 +1037,26 @@ left join subagents a on a.id = m.subagent_id
 where m.copy_of is null;
 CREATE VIEW coverage as
 select
-    type, subtype,
-    sum(count) as lines,
-    count(*) as files
-from line_types
-group by type, subtype;
+    l.type, l.subtype,
+    sum(l.count) as lines,
+    count(*) as files,
+    r.kind as source
+from line_types l
+join files f on f.id = l.file_id
+join sources r on r.id = f.source_id
+group by r.kind, l.type, l.subtype;
 CREATE VIEW messages_cjk as
 select id, text, tool_text
 from messages
 where has_cjk = 1;
 CREATE VIEW orphaned_projects as
-select name, path, last_activity_at, id
-from projects
-where path is not null and on_disk = 0;
+select
+    p.name, p.path, p.last_activity_at, p.session_count,
+    r.kind as source,
+    p.id
+from projects p
+join sources r on r.id = p.source_id
+where p.path is not null and p.on_disk = 0;
 CREATE VIEW response_costs as
 select
     r.model,
@@ -1086,7 +1100,14 @@ select
     r.output_tokens,
     r.cache_read_tokens,
     r.cache_write_5m_tokens + r.cache_write_1h_tokens as cache_write_tokens,
+    s.title as session,
+    (select p.name from projects p where p.id = s.project_id)
+    as project,
+    s.session_key,
+    (select o.kind from files f join sources o on o.id = f.source_id where f.id = r.file_id)
+    as source,
     r.session_id,
+    s.project_id,
     r.subagent_id,
     r.id
 from responses r
@@ -1109,6 +1130,8 @@ select
     ) end as days_left,
     f.gone_at is not null as is_gone,
     f.gone_at,
+    s.session_key,
+    r.kind as source,
     f.session_id,
     f.project_id,
     f.id
@@ -1119,14 +1142,25 @@ left join projects p on p.id = f.project_id
 where f.kind <> 'file_history';
 CREATE VIEW tool_calls_full as
 select
-    t.name, t.target, t.status, t.started_at, t.duration_ms,
+    t.name, t.target,
+    t.status,
+    t.started_at, t.duration_ms, t.exit_code,
     c.tool_text as input,
-    r.tool_text as output,
+    (select r.tool_text from messages r where r.id = t.result_id)
+    as output,
     s.title as session,
+    (select p.name from projects p where p.id = s.project_id)
+    as project,
+    (select a.agent_type from subagents a where a.id = t.subagent_id)
+    as subagent,
+    s.session_key,
+    (select o.kind from files f join sources o on o.id = f.source_id where f.id = t.file_id)
+    as source,
+    (select o.session_id from messages o where o.session_id = s.linked_session_id limit 1)
+    as repeats_session_id,
     t.id, t.session_id, t.subagent_id, t.tool_use_id, t.call_id, t.result_id
 from tool_calls t
-join messages c on c.id = t.call_id and c.copy_of is null
-left join messages r on r.id = t.result_id
+cross join messages c on c.id = t.call_id and c.copy_of is null
 left join sessions s on s.id = t.session_id;
 CREATE VIEW usage_by_day as
 select
@@ -1167,10 +1201,14 @@ select
     sum(r.cache_write_tokens) as cache_write_tokens,
     round(sum(r.cost_microusd) / 1000000.0, 4) as cost_usd,
     sum(r.cost_microusd is null) as unpriced,
+    min(r.timestamp) as first_at,
+    max(r.timestamp) as last_at,
+    o.kind as source,
     p.id as project_id
 from response_costs r
 left join sessions s on s.id = r.session_id
 left join projects p on p.id = s.project_id
+left join sources o on o.id = p.source_id
 group by p.id;
 CREATE VIEW usage_by_session as
 select
@@ -1187,10 +1225,12 @@ select
     sum(r.cost_microusd is null) as unpriced,
     sum(r.subagent_id is not null) as subagent_responses,
     s.session_key,
+    o.kind as source,
     s.id as session_id,
     s.project_id
 from response_costs r
 left join sessions s on s.id = r.session_id
+left join sources o on o.id = s.source_id
 left join projects p on p.id = s.project_id
 group by s.id;
 CREATE VIEW usage_by_subagent_type as
@@ -1204,7 +1244,9 @@ select
     sum(r.cache_read_tokens) as cache_read_tokens,
     sum(r.cache_write_tokens) as cache_write_tokens,
     round(sum(r.cost_microusd) / 1000000.0, 4) as cost_usd,
-    sum(r.cost_microusd is null) as unpriced
+    sum(r.cost_microusd is null) as unpriced,
+    min(r.timestamp) as first_at,
+    max(r.timestamp) as last_at
 from response_costs r
 left join subagents a on a.id = r.subagent_id
 group by subagent_type;
