@@ -239,7 +239,7 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "median_ms": 20,
         },
     ]
-    assert _run(connection, "tool_use", project="blog") == []
+    assert _run(connection, "tool_use", project="[]") == []
 
 
 def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connection) -> None:

@@ -183,7 +183,7 @@ def test_questions_that_serve_a_page_or_need_a_key_are_left_out() -> None:
     shown = {query.name for query in for_people().values()}
     assert {"usage_by_day", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
     left_out = {"show_session", "search_messages", "message_text", "sessions_by_prefix"}
-    left_out |= {"session_key_neighbours", "projects_by_name", "show_files"}
+    left_out |= {"session_key_neighbours", "show_files"}
     assert not shown & left_out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
+from .sources.directories import slashed
 from .touched import Touched, id_list
 
 # Since when nothing names a project: nothing lies in it, and all lists have dropped it.
@@ -58,7 +59,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
         stated = _path_from_lines(connection, project_id)
         path = stated or listed[1] if listed[5] else listed[1] or stated
         path = path or _path_from_prompts(connection, project_id)
-        path = path.replace("\\", "/") if path else None
+        path = slashed(path) if path else None
         name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
         name = name or path or _directory_name(connection, project_id)
         connection.execute(
@@ -88,14 +89,14 @@ def _worktrees(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
 
 
 def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return how the project's directory is written: its key is the same in folded letters."""
+    """Return how the project's directory is written: its key may be the same in lower case."""
     key, path = connection.execute(
         "select p.key, (select min(f.path) from files f where f.project_id = p.id)"
         " from projects p where p.id = ?",
         (project_id,),
     ).fetchone()
     parts = path.split("/") if path else []
-    name: str = next((part for part in parts if part.casefold() == key), key)
+    name: str = next((part for part in parts if key in (part, part.casefold())), key)
     return name
 
 
@@ -110,6 +111,8 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
         # Of a long path the directory's name ends in a hash, and `encoded` before it.
         " order by not (p.key = d.encoded"
         "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
+        # Where case tells nothing apart, two ways of writing the path end in one directory.
+        " lower(p.key) <> lower(d.encoded),"
         " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
         (project_id,),
     ).fetchone()
