@@ -1,6 +1,6 @@
 -- Count the hits of a search
 -- How many of the newest :limit messages that match an FTS5 expression have each kind, project,
--- source, model, role and month. The row of the facet "all" has their number.
+-- source, model, role, branch and month. The row of the facet "all" has their number.
 with hits as materialized (
     select
         m.kind,
@@ -8,6 +8,14 @@ with hits as materialized (
         r.kind as source,
         m.model,
         m.role,
+        -- Where it was said: a session may change its branch on the way.
+        coalesce((
+            select c.value
+            from contexts c
+            where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+            order by c.byte_offset desc
+            limit 1
+        ), s.git_branch) as branch,
         substr(m.timestamp, 1, 7) as month
     from messages_fts
     -- A cross join is never reordered: the index comes first, else every message would be visited.
@@ -23,14 +31,7 @@ with hits as materialized (
       and coalesce(:model, '') in ('', m.model)
       and coalesce(:role, '') in ('', m.role)
       and coalesce(:source, '') in ('', r.kind)
-      -- Where it was said: a session may change its branch on the way.
-      and coalesce(:branch, '') in ('', coalesce((
-        select c.value
-        from contexts c
-        where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
-        order by c.byte_offset desc
-        limit 1
-      ), s.git_branch))
+      and coalesce(:branch, '') in ('', branch)
       and (coalesce(:since, '') = '' or m.timestamp >= :since)
       and (coalesce(:until, '') = '' or m.timestamp < :until)
       and (
@@ -60,5 +61,7 @@ union all
 select 'model', model, count(*) from hits where model is not null group by model
 union all
 select 'role', role, count(*) from hits where role is not null group by role
+union all
+select 'branch', branch, count(*) from hits where branch <> '' group by branch
 union all
 select 'month', month, count(*) from hits where month is not null group by month

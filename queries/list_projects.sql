@@ -5,16 +5,16 @@
 select
     p.name,
     p.path,
+    p.on_disk,
     p.session_count,
+    p.last_activity_at,
     (
         select p.session_count + sum(w.session_count)
         from projects w
         where w.parent_id = p.id
     ) as sessions_with_worktrees,
-    p.last_activity_at,
     p.git_branch,
     o.name as worktree_of,
-    p.on_disk,
     r.kind as source,
     p.gone_at,
     p.key,

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.dump import dump
+from tests.dump import assert_same, check, dump
 from tests.shell import Shell
-from tests.writing import user, write
+from tests.writing import SESSION, Object, assistant, user, write
 
 from assoc_ingest.sources.directories import comparable, comparable_name, slashed
 
@@ -209,3 +209,176 @@ def test_what_differs_in_case_is_two_projects_also_for_forget(place: Path, shell
     assert listed(shell, "proj") == {"/srv/proj"}
     assert shell("forget", "--project", "proj") == 0
     assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {keys["/srv/Proj"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "is_same"),
+    [
+        ("/srv/garden", "-srv-garden", True),
+        ("/srv/garden", "-SRV-Garden", False),
+        ("C:\\work\\my.site", "c--Work-my-site", True),
+    ],
+)
+def test_a_note_is_of_the_project_whose_directory_it_names(
+    path: str, directory: str, is_same: bool, place: Path, shell: Shell
+) -> None:
+    in_projects(place / "home", shell, path)
+    associate = place / "associate"
+    write(associate, "hook-events.jsonl", {"hook_event_name": "SessionStart"})
+    note = {"id": "n1", "title": "Seeds", "content": "Beans"}
+    write(associate, f"projects/{directory}/notes/n1.json", note)
+    assert shell("sync", str(associate)) == 0
+    (found,) = dump(shell.database)["documents"]
+    assert (found["project_id"] is not None) is is_same
+
+
+# -- worktrees ------------------------------------------------------------------------------------
+
+
+REPOSITORY, WORKTREE = "/home/ada/cli", "/home/ada/cli/.worktrees/3"
+AT_PRICES = {"input_tokens": 1000, "output_tokens": 1000}
+
+
+def held(home: Path, path: str, number: int, branch: str | None, *more: Object) -> str:
+    """Write a conversation with an answer that costs something; return its key."""
+    key = f"{number:08x}-aaaa-4222-8333-444455556666"
+    own: Object = {"cwd": path, "sessionId": key} | ({"gitBranch": branch} if branch else {})
+    write(
+        home, f"projects/{re.sub('[^A-Za-z0-9]', '-', path)}/{key}.jsonl",
+        user("turnip", f"w{number}", second=number, **own),
+        assistant("turnip", f"x{number}", f"w{number}", number + 1, id=f"msg_w{number}",
+                  usage=AT_PRICES, model="claude-sonnet-4-5", **own),
+        *({**line, "sessionId": key} for line in more),
+    )  # fmt: skip
+    return key
+
+
+def projects(shell: Shell) -> dict[str, Object]:
+    rows = shell.json("list", "projects", "--json", "--all")
+    assert isinstance(rows, list)
+    return {row["path"]: row for row in rows}
+
+
+def entered(path: str, origin: str, branch: str = "seven") -> Object:
+    """The line of a session that made a worktree."""
+    state = {"originalCwd": origin, "worktreePath": path, "worktreeBranch": branch}
+    return {"type": "worktree-state", "worktreeSession": state}
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return place / "home"
+
+
+def test_a_worktree_is_called_after_its_repository_and_branch(home: Path, shell: Shell) -> None:
+    held(home, REPOSITORY, 1, "main", entered("/srv/seven", REPOSITORY))
+    held(home, WORKTREE, 2, "feature-x")
+    held(home, "/srv/seven", 3, "HEAD")  # detached: the branch is that of the line above
+    held(home, f"{REPOSITORY}/.claude/worktrees/elm", 4, None)
+    held(home, "/opt/alone/.worktrees/2", 5, "two")  # nobody worked in its repository
+    assert shell("sync", str(home)) == 0
+    found = {path: (row["name"], row["worktree_of"]) for path, row in projects(shell).items()}
+    assert found == {
+        REPOSITORY: ("cli", None),
+        WORKTREE: ("cli · feature-x", "cli"),
+        "/srv/seven": ("cli · seven", "cli"),
+        f"{REPOSITORY}/.claude/worktrees/elm": ("cli · elm", "cli"),
+        "/opt/alone/.worktrees/2": ("alone · two", None),
+    }
+    assert listed(shell, "cli · feature-x") == {WORKTREE}
+    assert listed(shell, "cli") == {REPOSITORY}
+
+
+def test_what_tells_a_worktree_may_come_in_any_order_and_go(home: Path, shell: Shell) -> None:
+    """The repository after its worktree, the line that names it last of all."""
+    held(home, WORKTREE, 1, "feature-x")
+    held(home, "/srv/seven", 2, "HEAD")
+    assert shell("sync", str(home)) == 0
+    assert [row["name"] for row in projects(shell).values()] == ["seven", "cli · feature-x"]
+    key = held(home, REPOSITORY, 3, "main", entered("/srv/seven", REPOSITORY))
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)["/srv/seven"]["name"] == "cli · seven"
+    assert projects(shell)[WORKTREE]["worktree_of"] == "cli"
+    check(shell.database)
+    in_steps = dump(shell.database)
+    shell.database.unlink()
+    assert shell("sync", str(home)) == 0
+    assert_same(in_steps, dump(shell.database))
+    assert shell("forget", key) == 0
+    assert projects(shell)["/srv/seven"]["name"] == "seven"
+    assert projects(shell)[WORKTREE]["worktree_of"] is None
+
+
+def test_statements_in_a_circle_make_nothing_a_worktree(home: Path, shell: Shell) -> None:
+    held(home, "/srv/one", 1, "a", entered("/srv/two", "/srv/one"))
+    held(home, "/srv/two", 2, "b", entered("/srv/one", "/srv/two"))
+    held(home, "/srv/three", 3, "c", entered("/srv/three", "/srv/three"))
+    assert shell("sync", str(home)) == 0
+    assert sorted(row["name"] for row in projects(shell).values()) == ["one", "three", "two"]
+
+
+def test_a_worktree_of_a_worktree_is_one_of_the_repository(home: Path, shell: Shell) -> None:
+    held(home, REPOSITORY, 1, "main", entered("/srv/seven", REPOSITORY))
+    held(home, "/srv/seven", 2, "seven", entered("/srv/eight", "/srv/seven", "eight"))
+    held(home, "/srv/eight", 3, "eight")
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)["/srv/eight"]["name"] == "cli · eight"
+    assert projects(shell)[REPOSITORY]["sessions_with_worktrees"] == 3
+
+
+def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
+    home: Path, shell: Shell
+) -> None:
+    for number, path in enumerate((REPOSITORY, WORKTREE, WORKTREE, "/srv/other"), 1):
+        held(home, path, number, "main" if path == REPOSITORY else "feature-x")
+    assert shell("sync", str(home)) == 0
+    rows = shell.json("stats", "--by", "project", "--json")
+    assert isinstance(rows, list)
+    by_path = {row["path"]: row for row in rows}
+    own, other = by_path[REPOSITORY], by_path["/srv/other"]
+    assert own["cost_usd"] > 0
+    assert own["sessions"] == 1
+    assert own["sessions_with_worktrees"] == 3
+    assert own["cost_with_worktrees_usd"] == pytest.approx(3 * own["cost_usd"], rel=1e-3)
+    assert other["cost_with_worktrees_usd"] is other["sessions_with_worktrees"] is None
+    (total,) = shell.json("stats", "--by", "model", "--json")  # type: ignore[misc]
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(total["cost_usd"], rel=1e-3)
+    assert sum(row["sessions"] for row in rows) == 4
+    assert projects(shell)[REPOSITORY]["session_count"] == 1
+    assert projects(shell)[REPOSITORY]["sessions_with_worktrees"] == 3
+
+
+def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
+    home: Path, shell: Shell
+) -> None:
+    held(home, WORKTREE, 1, "feature-x")
+    write(home, f"projects/-home-ada-cli/{SESSION}.jsonl", user("no answer", cwd=REPOSITORY))
+    assert shell("sync", str(home)) == 0
+    rows = shell.json("stats", "--by", "project", "--json")
+    assert isinstance(rows, list)
+    (own,) = (row for row in rows if row["path"] == REPOSITORY)
+    assert (own["sessions"], own["sessions_with_worktrees"]) == (0, 1)
+    assert own["cost_with_worktrees_usd"] > 0
+
+
+# -- what is not on this disk ---------------------------------------------------------------------
+
+
+def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
+    home: Path, place: Path, shell: Shell
+) -> None:
+    here = place / "here"
+    here.mkdir()
+    held(home, str(here), 1, None)
+    held(home, "/srv/on-another-machine", 2, None)
+    assert shell("sync", str(home)) == 0
+    assert shell("list", "projects") == 0
+    assert re.search(r"on-another-machine .* no ", shell.out)
+    assert re.search(r"here .* yes ", shell.out)
+    assert "more with" not in shell.err
+    rows = shell.json("list", "projects", "--json")
+    assert isinstance(rows, list)
+    assert {row["path"]: row["on_disk"] for row in rows} == {
+        str(here): 1,
+        "/srv/on-another-machine": 0,
+    }

@@ -14,7 +14,7 @@ import json
 import posixpath
 import sqlite3
 from collections.abc import Callable, Iterable
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import NoReturn
@@ -49,12 +49,13 @@ def find_projects(
     if path is not None:
         return _ids(_at(path, known) or _missing_path(path, known))
     by_id = [row for row in known if _is_id(project) and row["id"] == int(project)]
-    by_name = [row for row in known if _is_called(project, row)]
+    by_name = [row for row in known if row["name"] == project]
+    by_key = [row for row in known if row["key"] == comparable_name(project)]
     if exactly:
-        return _ids(_only(project, _unique(by_id + by_name)) or _not_exact(project, known))
-    return _ids(
-        by_id or by_name or _only(project, _loosely(project, known)) or _missing(project, known)
-    )
+        found = _only(project, _unique(by_id + by_name + by_key))
+        return _ids(found or _not_exact(project, known))
+    found = by_id or by_name or by_key or _only(project, _loosely(project, known))
+    return _ids(found or _missing(project, known))
 
 
 # -- what the text is ------------------------------------------------------------------------------
@@ -92,10 +93,6 @@ def _is_id(project: str) -> bool:
 def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
     place = comparable(path)
     return [row for row in known if row["path"] and comparable(row["path"]) == place]
-
-
-def _is_called(project: str, row: sqlite3.Row) -> bool:
-    return project == row["name"] or bool(comparable_name(project) == row["key"])
 
 
 def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
@@ -156,9 +153,9 @@ def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
 
 
 def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
-    names = {row["name"]: None for row in known if row["name"]}
-    nearest = _nearest([project], {name: [name.casefold()] for name in names})
-    hint = f"; the nearest is {nearest!r}" if nearest else ""
+    names = {row["name"].casefold(): row["name"] for row in known if row["name"]}
+    nearest = get_close_matches(project.casefold(), names, 1)
+    hint = f"; the nearest is {names[nearest[0]]!r}" if nearest else ""
     raise NotFoundError(f"No project is called {project!r}{hint}. {_SEE_THEM}")
 
 

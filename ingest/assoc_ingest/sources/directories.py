@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _windows_path = re.compile(r"[A-Za-z]:(?:[\\/]|$)|[\\/]{2}").match
+_in_repository = re.compile(r"(.+?)/(?:\.claude/worktrees|\.worktrees)/.").match
 _named_after_drive = re.compile(r"[A-Za-z]--").match
 
 
@@ -40,3 +41,12 @@ def comparable_name(directory: str) -> str:
     `D:\\work` becomes `D--work` in one editor and `d--work` in another.
     """
     return directory.casefold() if _named_after_drive(directory) else directory
+
+
+def repository_around(path: str) -> str | None:
+    """Return the repository in which a directory lies as one of its worktrees, None if in none.
+
+    Claude Code makes them in `.claude/worktrees/`, people in `.worktrees/`.
+    """
+    found = _in_repository(slashed(path))
+    return found[1] if found else None
