@@ -87,6 +87,16 @@ def _fill_stores(rows: Rows, file: int) -> None:
     rows.add("issues", reason="not JSON", quarantined=1, **place)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if ":project" in sql.query(name).sql])
+def test_a_query_takes_ids_of_projects_and_no_text_to_look_for(name: str) -> None:
+    """What `--project` means is decided in one place, and that is not here."""
+    statement = re.sub("--.*", "", sql.query(name).sql)
+    for known in ("coalesce(:project, '') = ''", "json_each(:project)",
+                  "json_each(nullif(:project, ''))"):  # fmt: skip
+        statement = statement.replace(known, "")
+    assert ":project" not in statement
+
+
 def _run(
     connection: sqlite3.Connection, name: str, **parameters: object
 ) -> list[dict[str, object]]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
@@ -166,6 +167,22 @@ def test_questions_answer_what_the_command_answers(demo: Path, site: Any) -> Non
     rows = data(site, "/story/ask-longest-sessions.json?limit=2")
     assert [tuple(row.values()) for row in rows] == expected
     assert len(rows) == 2
+
+
+@pytest.mark.parametrize("named", ["fernhill", "/srv/fernhill", "id"])
+def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
+    named: str, demo: Path, site: Any
+) -> None:
+    """A command has found the ids before it asks; a form has nobody to do that."""
+    if named == "id":
+        with closing(sqlite3.connect(demo)) as connection:
+            (number,) = connection.execute(
+                "select id from projects where name = 'fernhill'"
+            ).fetchone()
+            named = str(number)
+    found = data(site, f"/story/ask-list-subagents.json?project={quote(named)}")
+    assert found
+    assert data(site, "/story/ask-list-subagents.json?project=fern") == []
 
 
 def test_questions_are_listed_with_their_titles(site: Any) -> None:

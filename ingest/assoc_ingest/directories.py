@@ -7,6 +7,7 @@ to see whether it is there.
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from . import git
 from .presence import is_directory, is_file
@@ -22,7 +23,7 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
         " from projects where path is not null"
     )
     for project_id, path, is_known, *before in rows:
-        is_there = path.startswith("/") and is_directory(path)
+        is_there = Path(path).is_absolute() and is_directory(path)
         is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
         if before != [int(is_there), is_worktree]:
             changes.append((int(is_there), is_worktree, project_id))

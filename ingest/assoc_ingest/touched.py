@@ -103,9 +103,9 @@ class Touched:
 def linked_worktrees(connection: sqlite3.Connection, file_ids: str) -> set[int]:
     """Return the projects whose directory the files, as SQL, state to be a worktree."""
     rows = connection.execute(
-        "select p.id from links i join files f on f.id = i.file_id"
-        " join projects p on p.source_id = f.source_id"
-        f" and lower(p.path) = lower(rtrim(replace(i.url, '\\', '/'), '/'))"
+        "select p.id from links i cross join files f on f.id = i.file_id"
+        " cross join projects p on p.source_id = f.source_id"
+        " and lower(p.path) = lower(rtrim(replace(i.url, '\\', '/'), '/'))"
         f" where i.kind = 'worktree' and i.file_id in ({file_ids})"
     )
     return {project for (project,) in rows}

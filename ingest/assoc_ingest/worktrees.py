@@ -48,11 +48,12 @@ def relatives(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     these = id_list(ids)
     rows = connection.execute(
         f"select id from projects where parent_id in ({these})"
-        " union select e.project_id from projects o join project_entries e on e.parent_key = o.key"
-        " join projects p on p.id = e.project_id and p.source_id = o.source_id"
-        f" where o.id in ({these})"
-        " union select w.id from projects p join projects w on w.source_id = p.source_id"
-        f" and w.repository is not null and lower(w.repository) = lower(p.path)"
+        " union select e.project_id from project_entries e"
+        " cross join projects p on p.id = e.project_id"
+        " cross join projects o on o.source_id = p.source_id and o.key = e.parent_key"
+        f" where e.parent_key is not null and o.id in ({these})"
+        " union select w.id from projects p cross join projects w on w.source_id = p.source_id"
+        " and w.repository is not null and lower(w.repository) = lower(p.path)"
         f" where p.id in ({these})"
     )
     return {project for (project,) in rows}
@@ -92,9 +93,9 @@ def _root(
     seen = {project_id}
     parent: int | None = None
     while True:
-        rows = connection.execute(
+        rows = connection.execute(  # the plus: the planner would go through all of the source
             "select id, path, repository from projects"
-            " where source_id = ? and lower(path) = lower(?) order by key",
+            " where source_id = ? and lower(path) = lower(?) order by +key",
             (source_id, repository),
         )
         place = comparable(repository)

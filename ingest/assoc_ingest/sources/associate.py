@@ -151,10 +151,10 @@ def _project_key(claim: Claim) -> str | None:
     """Return the project that the path names, as it is compared."""
     if claim.parts[0] != "projects":
         return None
-    return comparable_directory(claim.parts[1])
+    return folded_directory(claim.parts[1])
 
 
-def comparable_directory(directory: str) -> str:
+def folded_directory(directory: str) -> str:
     """Return what every encoding of a directory's path, or of its name, comes to."""
     return comparable_name(_not_alphanumeric.sub("-", directory).rstrip("-"))
 
@@ -206,7 +206,7 @@ def _note(reader: Reader, value: JSONObject) -> Iterator[Record]:
         "/".join(reader.claim.parts),
         project_path=path,
         modified_at=reader.time(value, "modified") or reader.time(value, "created"),
-        project_key=comparable_directory(path) if path else _project_key(reader.claim),
+        project_key=folded_directory(path) if path else _project_key(reader.claim),
         extra=left_over(value, _NOTE_COLUMNS),
     )
 
