@@ -54,7 +54,8 @@ def find_projects(
     if exactly:
         found = _only(project, _unique(by_id + by_name + by_key))
         return _ids(found or _not_exact(project, known))
-    found = by_id or by_name or by_key or _only(project, _loosely(project, known))
+    found = by_id or by_name or by_key or _in_other_case(project, known)
+    found = found or _only(project, _loosely(project, known))
     return _ids(found or _missing(project, known))
 
 
@@ -93,6 +94,12 @@ def _is_id(project: str) -> bool:
 def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
     place = comparable(path)
     return [row for row in known if row["path"] and comparable(row["path"]) == place]
+
+
+def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return what has one name that differs from the text in case only; nothing if two have."""
+    found = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
+    return found if len({row["name"] for row in found}) == 1 else []
 
 
 def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:

@@ -94,7 +94,7 @@ def _root(
     parent: int | None = None
     while True:
         rows = connection.execute(  # the plus: the planner would go through all of the source
-            "select id, path, repository from projects"
+            "select id, path, repository, parent_id from projects"
             " where source_id = ? and lower(path) = lower(?) order by +key",
             (source_id, repository),
         )
@@ -106,8 +106,8 @@ def _root(
         if parent in seen:
             return None, None
         seen.add(parent)
-        if found[2] is None:
-            return parent, repository
+        if found[2] is None:  # what a list states to be a worktree has its parent already
+            return found[3] or parent, repository
         repository = found[2]
 
 
