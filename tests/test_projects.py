@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -211,6 +213,24 @@ def test_what_differs_in_case_is_two_projects_also_for_forget(place: Path, shell
     assert shell("list", "sessions", "--project", "PROJ") == 2, "it may mean either"
     assert shell("forget", "--project", "proj") == 0
     assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {keys["/srv/Proj"]}
+
+
+def test_a_database_that_has_them_as_one_is_derived_again(place: Path, shell: Shell) -> None:
+    """As versions before this one left it: one project for both, in lower case."""
+    in_projects(place / "home", shell, "/srv/Proj", "/srv/proj")
+    expected = dump(shell.database)
+    with closing(sqlite3.connect(shell.database)) as connection:
+        (kept,) = connection.execute("select id from projects where key = '-srv-proj'").fetchone()
+        for table in ("files", "sessions"):
+            connection.execute(f"update {table} set project_id = ?", (kept,))
+        connection.execute("update files set project_key = lower(project_key)")
+        connection.execute("update working_directories set encoded = lower(encoded)")
+        connection.execute("delete from projects where id <> ?", (kept,))
+        connection.execute("pragma user_version = 3")
+        connection.commit()
+    assert shell("sync") == 0, shell.err
+    assert_same(dump(shell.database), expected)
+    check(shell.database)
 
 
 @pytest.mark.parametrize(

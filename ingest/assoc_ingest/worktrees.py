@@ -91,24 +91,30 @@ def _root(
     Where the statements go in a circle, nothing is a worktree.
     """
     seen = {project_id}
-    parent: int | None = None
-    while True:
-        rows = connection.execute(  # the plus: the planner would go through all of the source
-            "select id, path, repository, parent_id from projects"
-            " where source_id = ? and lower(path) = lower(?) order by +key",
-            (source_id, repository),
-        )
-        place = comparable(repository)
-        found = next((row for row in rows if comparable(row[1]) == place), None)
-        if found is None:
-            return None, repository
-        parent = int(found[0])
+    while (found := _project_at(connection, source_id, repository)) is not None:
+        parent, its_repository, its_parent = found
         if parent in seen:
             return None, None
         seen.add(parent)
-        if found[2] is None:  # what a list states to be a worktree has its parent already
-            return found[3] or parent, repository
-        repository = found[2]
+        if its_repository is None:  # what a list states to be a worktree has its parent already
+            return its_parent or parent, repository
+        repository = its_repository
+    return None, repository
+
+
+def _project_at(
+    connection: sqlite3.Connection, source_id: int, path: str
+) -> tuple[int, str | None, int | None] | None:
+    """Return a project with its repository and its parent, None if none lies at the path."""
+    rows = connection.execute(  # the plus: the planner would go through all of the source
+        "select path, id, repository, parent_id from projects"
+        " where source_id = ? and lower(path) = lower(?) order by +key",
+        (source_id, path),
+    )
+    place = comparable(path)
+    return next(
+        ((found[0], found[1], found[2]) for at, *found in rows if comparable(at) == place), None
+    )
 
 
 def _stated(connection: sqlite3.Connection, project_id: int, path: str, column: str) -> str | None:
