@@ -1,16 +1,47 @@
 -- Projects by their newest session
--- Sessions, prompts and tool calls of each project in the sessions that ended after :since.
+-- Sessions, prompts and tool calls of each project in the sessions that ended after :since. Of a
+-- repository, sessions_with_worktrees has those of its worktrees too, and worktrees their ids (JSON).
+with own as materialized (
+    select
+        s.project_id,
+        count(*) as sessions,
+        sum(s.prompt_count) as prompts,
+        sum(s.tool_call_count) as tool_calls,
+        max(s.ended_at) as last_activity
+    from sessions s
+    where s.kind in ('main', 'background')
+      and (coalesce(:since, '') = '' or s.ended_at >= :since)
+    group by s.project_id
+),
+worktrees as materialized (
+    select
+        p.parent_id,
+        sum(o.sessions) as sessions,
+        max(o.last_activity) as last_activity,
+        json_group_array(p.id) as ids
+    from own o
+    join projects p on p.id = o.project_id
+    where p.parent_id is not null
+    group by p.parent_id
+),
+active as (
+    select project_id from own
+    union
+    select parent_id from worktrees
+)
 select
     p.name as project,
-    count(*) as sessions,
-    sum(s.prompt_count) as prompts,
-    sum(s.tool_call_count) as tool_calls,
-    max(s.ended_at) as last_activity,
+    coalesce(o.sessions, 0) as sessions,
+    coalesce(o.sessions, 0) + w.sessions as sessions_with_worktrees,
+    coalesce(o.prompts, 0) as prompts,
+    coalesce(o.tool_calls, 0) as tool_calls,
+    coalesce(o.last_activity, w.last_activity) as last_activity,
+    p.on_disk,
     p.path,
+    w.ids as worktrees,
     p.id
-from sessions s
-join projects p on p.id = s.project_id
-where s.kind in ('main', 'background')
-  and (coalesce(:since, '') = '' or s.ended_at >= :since)
-group by p.id
-order by last_activity desc
+from active a
+join projects p on p.id = a.project_id
+left join own o on o.project_id = p.id
+left join worktrees w on w.parent_id = p.id
+order by 6 desc, p.id

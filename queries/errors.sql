@@ -20,9 +20,7 @@ where t.status = 'error'
   and coalesce(:tool, '') in ('', t.name)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by t.started_at desc, t.id desc
 limit cast(coalesce(nullif(:limit, ''), 50) as integer)

@@ -14,7 +14,5 @@ select
 from git_changes c
 join projects p on p.id = c.project_id
 where coalesce(:project, '') = ''
-   or p.key = lower(:project)
-   or lower(p.name) = lower(:project)
-   or instr(lower(p.path), lower(:project))
+   or p.id in (select value from json_each(:project))
 order by p.name, p.path, c.project_id, c.status, c.path

@@ -1,6 +1,6 @@
 -- Count the hits of a search
 -- How many of the newest :limit messages that match an FTS5 expression have each kind, project,
--- source, model, role and month. The row of the facet "all" has their number.
+-- source, model, role, branch and month. The row of the facet "all" has their number.
 with hits as materialized (
     select
         m.kind,
@@ -8,6 +8,8 @@ with hits as materialized (
         r.kind as source,
         m.model,
         m.role,
+        -- Where it was said: a session may change its branch on the way.
+        (select c.git_branch from conversation c where c.id = m.id) as branch,
         substr(m.timestamp, 1, 7) as month
     from messages_fts
     -- A cross join is never reordered: the index comes first, else every message would be visited.
@@ -23,19 +25,12 @@ with hits as materialized (
       and coalesce(:model, '') in ('', m.model)
       and coalesce(:role, '') in ('', m.role)
       and coalesce(:source, '') in ('', r.kind)
-      -- Where it was said: a session may change its branch on the way.
-      and coalesce(:branch, '') in ('', (select c.git_branch from conversation c where c.id = m.id))
+      and coalesce(:branch, '') in ('', branch)
       and (coalesce(:since, '') = '' or m.timestamp >= :since)
       and (coalesce(:until, '') = '' or m.timestamp < :until)
       and (
         coalesce(:project, '') = ''
-        or s.project_id in (
-            select id
-            from projects
-            where key = lower(:project)
-               or lower(name) = lower(:project)
-               or instr(lower(path), lower(:project))
-        )
+        or s.project_id in (select value from json_each(:project))
       )
       and (
         coalesce(:cjk, '') = ''
@@ -60,5 +55,7 @@ union all
 select 'model', model, count(*) from hits where model is not null group by model
 union all
 select 'role', role, count(*) from hits where role is not null group by role
+union all
+select 'branch', branch, count(*) from hits where branch <> '' group by branch
 union all
 select 'month', month, count(*) from hits where month is not null group by month

@@ -20,9 +20,7 @@ left join sessions s on s.agent_id = a.id
 where (coalesce(:all, '') <> '' or a.gone_at is null)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 group by a.id
 order by last_activity desc, p.name, a.name, a.id

@@ -15,9 +15,7 @@ left join projects p on p.id = f.project_id
 where true
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by i.quarantined desc, r.root, f.path, i.byte_offset
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

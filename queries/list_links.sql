@@ -20,9 +20,7 @@ where (
   )
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by i.timestamp desc, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

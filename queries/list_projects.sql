@@ -1,31 +1,31 @@
 -- Projects
--- Directories in which agents worked, the newest activity first. Without :all those are left out
--- whose directory is not on this machine, and without :gone those that only a list named, and no
--- longer names.
+-- Directories in which agents worked, the newest activity first. One that is not on this machine has
+-- on_disk 0. Of a repository with worktrees, sessions_with_worktrees has the sessions of all. Without
+-- :gone those are left out that only a list named, and no longer names; :all leaves out none.
 select
     p.name,
     p.path,
+    p.on_disk,
     p.session_count,
     p.last_activity_at,
+    (
+        select p.session_count + sum(w.session_count)
+        from projects w
+        where w.parent_id = p.id
+    ) as sessions_with_worktrees,
     p.git_branch,
     o.name as worktree_of,
-    p.on_disk,
     r.kind as source,
     p.gone_at,
-    p.key
+    p.key,
+    p.id
 from projects p
 join sources r on r.id = p.source_id
 left join projects o on o.id = p.parent_id
-where (
-    coalesce(:all, '') <> ''
-    or (p.gone_at is null and coalesce(p.on_disk, 1) = 1)
-    or (coalesce(:gone, '') <> '' and p.gone_at is not null)
-  )
+where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or p.gone_at is null)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by p.last_activity_at desc, p.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

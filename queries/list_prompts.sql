@@ -12,9 +12,7 @@ left join projects p on p.id = coalesce(i.project_id, s.project_id)
 where true
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 group by i.timestamp, i.text, i.session_key
 order by i.timestamp desc, i.id desc

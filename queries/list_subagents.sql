@@ -18,9 +18,7 @@ left join projects p on p.id = s.project_id
 where (coalesce(:all, '') <> '' or a.kind <> 'warmup')
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by a.started_at desc, a.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

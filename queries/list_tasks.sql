@@ -31,9 +31,7 @@ where (
   )
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by
     s.ended_at desc,

@@ -35,9 +35,7 @@ where (
   )
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
   and (
     coalesce(:cwd, '') = ''

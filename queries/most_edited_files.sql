@@ -17,9 +17,7 @@ where t.name in ('Edit', 'MultiEdit', 'Write', 'NotebookEdit')
   and t.status <> 'declined'
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 group by t.target, s.project_id
 order by edits desc, last_edited desc

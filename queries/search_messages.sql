@@ -46,13 +46,7 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
   and (coalesce(:until, '') = '' or m.timestamp < :until)
   and (
     coalesce(:project, '') = ''
-    or s.project_id in (
-        select id
-        from projects
-        where key = lower(:project)
-           or lower(name) = lower(:project)
-           or instr(lower(path), lower(:project))
-    )
+    or s.project_id in (select value from json_each(:project))
   )
   -- Words in Chinese, Japanese or Korean: three letters and more have an index of trigrams.
   and (

@@ -39,13 +39,7 @@ where m.has_cjk = 1
   and (coalesce(:until, '') = '' or m.timestamp < :until)
   and (
     coalesce(:project, '') = ''
-    or s.project_id in (
-        select id
-        from projects
-        where key = lower(:project)
-           or lower(name) = lower(:project)
-           or instr(lower(path), lower(:project))
-    )
+    or s.project_id in (select value from json_each(:project))
   )
   and not exists (
     select 1

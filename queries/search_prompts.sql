@@ -31,9 +31,7 @@ where prompts_fts match coalesce(nullif(:match, ''), '""')
   and (coalesce(:until, '') = '' or i.timestamp < :until)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by prompts_fts.rank
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -34,9 +34,7 @@ where s.title is not null
   and (coalesce(:until, '') = '' or s.ended_at < :until)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
   and not exists (
     select 1

@@ -68,9 +68,7 @@ where (i.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
   and (coalesce(:until, '') = '' or coalesce(i.timestamp, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
   and not exists (
     select 1

@@ -29,9 +29,7 @@ where tasks_fts match coalesce(nullif(:match, ''), '""')
   and (coalesce(:until, '') = '' or f.mtime < :until)
   and (
     coalesce(:project, '') = ''
-    or p.key = lower(:project)
-    or lower(p.name) = lower(:project)
-    or instr(lower(p.path), lower(:project))
+    or p.id in (select value from json_each(:project))
   )
 order by tasks_fts.rank
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)

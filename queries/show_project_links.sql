@@ -8,7 +8,7 @@ select
     max(i.timestamp) as timestamp
 from sessions s
 join links i on i.session_id = s.id
-where s.project_id = :project
+where s.project_id in (select value from json_each(nullif(:project, '')))
   and i.kind <> 'plan'
   and i.gone_at is null
 group by i.kind, i.url

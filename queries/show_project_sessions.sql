@@ -13,7 +13,7 @@ select
     s.session_key,
     s.id
 from sessions s
-where s.project_id = :project
+where s.project_id in (select value from json_each(nullif(:project, '')))
   and s.gone_at is null
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), 50) as integer)

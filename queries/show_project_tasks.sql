@@ -13,13 +13,13 @@ from (
     select t.id, s.id as session_id
     from sessions s
     join tasks t on t.session_id = s.id
-    where s.project_id = :project
+    where s.project_id in (select value from json_each(nullif(:project, '')))
     union
     select t.id, s.id
     from sessions s
     join teams c on c.lead_session_id = s.id
     join tasks t on t.team_id = c.id
-    where s.project_id = :project
+    where s.project_id in (select value from json_each(nullif(:project, '')))
 ) o
 join tasks i on i.id = o.id
 join sessions s on s.id = o.session_id

@@ -9,7 +9,6 @@ with calls as materialized (
         t.duration_ms
     from tool_calls t
     left join sessions s on s.id = t.session_id
-    left join projects p on p.id = s.project_id
     where t.call_id is not null
       and t.call_id not in (
         -- scans messages: only the index of those that are copies
@@ -20,9 +19,7 @@ with calls as materialized (
       and (coalesce(:since, '') = '' or t.started_at >= :since)
       and (
         coalesce(:project, '') = ''
-        or p.key = lower(:project)
-        or lower(p.name) = lower(:project)
-        or instr(lower(p.path), lower(:project))
+        or s.project_id in (select value from json_each(:project))
       )
 ),
 timed as (

@@ -527,7 +527,8 @@ def test_a_whole_path_is_no_part_of_the_only_project(place: Path, shell: Shell) 
     assert shell("forget", "--project", "/srv/shop") == 1
     assert shell("forget", "--project", "/srv/shop", "--dry-run") == 1
     assert_same(dump(shell.database), before)
-    assert shell("forget", "--project", "shop-tw") == 0
+    assert shell("forget", "--project", "shop-tw") == 2, "a part of a name is none"
+    assert shell("forget", "--project", "shop-two") == 0
 
 
 def test_a_key_that_several_roots_use_has_to_be_told_apart(place: Path, shell: Shell) -> None:

@@ -392,6 +392,33 @@ def test_a_sync_that_asks_git_replaces_what_it_said(
     check(database, home)
 
 
+def test_a_worktree_is_called_after_the_repository_that_git_names(
+    repository: Path, home: Path, tmp_path: Path, fresh: Callable[[], Path]
+) -> None:
+    """Nothing else tells: it lies anywhere, and is but a number."""
+    database, worktree, inside = fresh(), tmp_path / "3", tmp_path / "3" / "beds"
+    run(repository, "worktree", "add", "-b", "feature-x", str(worktree))
+    inside.mkdir()
+    for number, place in enumerate((worktree, inside)):
+        line = user("hello", cwd=str(place), sessionId=f"{number}{SESSION[1:]}")
+        write(home, f"projects/-place-{number}/{number}{SESSION[1:]}.jsonl", line)
+    names = "select name from projects order by path"
+    sync(database, [home])
+    assert rows(database, names) == [("3",), ("beds",), ("garden",)]
+    sync(database, [home], ASK)
+    assert rows(database, names) == [("garden · feature-x",), ("beds",), ("garden",)]
+    assert rows(
+        database,
+        "select p.repository, o.name from projects p join projects o on o.id = p.parent_id",
+    ) == [(str(repository), "garden")]
+    check(database)
+    run(worktree, "checkout", "-b", "feature-y")
+    sync(database, [home], ASK)
+    assert rows(database, names)[0] == ("garden · feature-y",)
+    rebuild(database)
+    assert rows(database, names)[0] == ("garden · feature-y",), "nobody asked again"
+
+
 def test_what_git_said_of_a_project_that_left_the_disk_stays_with_its_time(
     repository: Path, home: Path, tmp_path: Path, fresh: Callable[[], Path]
 ) -> None:
@@ -506,4 +533,4 @@ def test_the_question_what_is_not_committed_is_answered(
     (row,) = shell.json("query", "git_changes", "-p", "project", "garden", "--json")  # type: ignore[misc]
     asked = ("project", "status", "letter", "path", "changes_of_project", "branch")
     assert [row[key] for key in asked] == ["garden", "untracked", "?", "new.txt", 1, "trunk"]
-    assert shell.json("query", "git_changes", "-p", "project", "elsewhere", "--json") == []
+    assert shell("query", "git_changes", "-p", "project", "elsewhere", "--json") == 1

@@ -55,7 +55,7 @@ def associate(home: Path) -> Path:
     transcript = f"/home/ada/.claude/projects/-srv-garden/{SESSION}.jsonl"
     stop = {"transcript_path": transcript, "hook_event_name": "Stop"}
     write(home / "hook-events.jsonl", {**event, "hook_event_name": "SessionStart"}, start, stop)
-    project = home / "projects" / "-SRV-Garden"
+    project = home / "projects" / "-srv-garden"
     write(project / "notes" / "n1.json", {"id": "n1", "title": "Seeds", "content": "Beans"})
     write(project / "plan-links.json", {"brave-green-fern.md": SESSION})
     summary = project / "summaries" / f"{SESSION}-summary-001.md"
@@ -177,7 +177,7 @@ def test_hook_events_are_of_a_session_and_of_a_subagent(
 
 
 @pairs("associate")
-def test_notes_and_summaries_are_of_a_project_in_any_letters(
+def test_notes_and_summaries_are_of_the_project_that_their_directory_names(
     order: tuple[str, str], read: Callable[..., sqlite3.Connection]
 ) -> None:
     rows = read(*order).execute(

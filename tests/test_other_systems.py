@@ -396,7 +396,7 @@ def test_a_removed_file_of_events_leaves_no_active_sessions(
 @pytest.mark.parametrize(
     "names",
     [
-        ("-srv-my-app", "-srv-my_app", "-SRV-my.app", "/srv/my.app", "\\srv\\my_app\\"),
+        ("-srv-my-app", "-srv-my_app", "-srv-my.app", "/srv/my.app", "\\srv\\my_app\\"),
         ("C--code-my-site", "c--code-my.site", "C:\\code\\my_site", "C:/code/my site"),
     ],
 )

@@ -87,6 +87,16 @@ def _fill_stores(rows: Rows, file: int) -> None:
     rows.add("issues", reason="not JSON", quarantined=1, **place)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if ":project" in sql.query(name).sql])
+def test_a_query_takes_ids_of_projects_and_no_text_to_look_for(name: str) -> None:
+    """What `--project` means is decided in one place, and that is not here."""
+    statement = re.sub("--.*", "", sql.query(name).sql)
+    for known in ("coalesce(:project, '') = ''", "json_each(:project)",
+                  "json_each(nullif(:project, ''))"):  # fmt: skip
+        statement = statement.replace(known, "")
+    assert ":project" not in statement
+
+
 def _run(
     connection: sqlite3.Connection, name: str, **parameters: object
 ) -> list[dict[str, object]]:
@@ -239,7 +249,7 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "median_ms": 20,
         },
     ]
-    assert _run(connection, "tool_use", project="blog") == []
+    assert _run(connection, "tool_use", project="[]") == []
 
 
 def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connection) -> None:

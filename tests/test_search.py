@@ -286,7 +286,8 @@ def test_filters_leave_out_the_rest(find: Find) -> None:
     assert [hit.what for hit in find("deadlock", kind="plan")] == ["plan"]
     assert not find("zebra", project="blog")
     assert find("zebra", project="SHOP")
-    assert find("接続", project="/srv/blog")
+    assert find("接続", project="srv/blog")
+    assert find("接続", project="/srv/Blog/web")
     assert find("zebra", session="0b7c2f")
     assert find("zebra", source="claude")
     assert not find("zebra", source="cortex")

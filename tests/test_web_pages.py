@@ -298,7 +298,7 @@ def test_a_search_shows_hits_of_all_stores_with_their_matches_marked(demo: Site)
     assert {"inbox", "plan", "document", "you", "agent", "title"} <= set(page.words.split())
 
 
-@pytest.mark.parametrize("facet", ["kind", "project", "source", "model", "role", "month"])
+@pytest.mark.parametrize("facet", ["kind", "project", "source", "model", "role", "branch", "month"])
 def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
     page = demo.get("/-/assoc/search?q=the")
     offered = re.findall(rf'href="([^"]*[?&;]{facet}=[^"]*)">[^<]*<span[^>]*>(\d+)<', page.text)
@@ -310,8 +310,7 @@ def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
         hits = narrowed.text.count('<div class="ai-hit">') - narrowed.words.count(" title ·")
         every = narrowed.text.count('<div class="ai-hit">')
         assert f" {every} found" in narrowed.words
-        # A project is found by any part of its path, so that its worktrees are found with it.
-        assert hits == int(count) or (facet == "project" and hits > int(count))
+        assert hits == int(count)
 
 
 def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
@@ -362,6 +361,45 @@ def test_a_project_shows_its_sessions_tasks_and_plans(demo: Site) -> None:
     assert FROST in page.links()
     for text in ("Draw the map of the beds", "Plan:", "Pull request:", "Team bed-team"):
         assert text in page.words
+
+
+def test_a_repository_shows_what_it_used_with_its_worktrees(tmp_path: Path) -> None:
+    places = ("/srv/cli", "/srv/cli/.worktrees/3")
+    for number, (path, branch) in enumerate(zip(places, ("main", "feature-x"), strict=True)):
+        key = f"{number}{SESSION[1:]}"
+        own = {"cwd": path, "gitBranch": branch, "sessionId": key}
+        used = {"input_tokens": 1_000_000, "output_tokens": 0}
+        write(
+            tmp_path / "home", f"projects/{re.sub('[^a-z0-9]', '-', path)}/{key}.jsonl",
+            user("turnip", f"u{number}", **own),
+            assistant("yes", f"a{number}", f"u{number}", id=f"msg_{number}",
+                      model="claude-sonnet-4-5", usage=used, **own),
+        )  # fmt: skip
+    sync(tmp_path / "one.db", [tmp_path / "home"])
+    site = Site(tmp_path / "one.db")
+    dashboard = site.get("/-/assoc/dashboard?days=all")
+    assert "cli not on this disk 1 (2 with worktrees) 1 $6.00 ($12.00 with worktrees)" in (
+        dashboard.words
+    )
+    assert "cli · feature-x not on this disk 1 1 $6.00" in dashboard.words
+    assert "Cost $12.00" in dashboard.words, "each once"
+    address = next(
+        address
+        for address in dashboard.links("/-/project/")
+        if "Worktree of" not in site.get(address).words
+    )
+    page = site.get(address)
+    assert "Directory /srv/cli not on this disk" in page.words
+    assert "Sessions 1 2 with worktrees" in page.words
+    assert "Cost $6.00 $12.00 with worktrees" in page.words
+    assert (
+        "Worktree cli · feature-x /srv/cli/.worktrees/3 (not on this disk) · 1 session · $6.00"
+        in page.words
+    )
+    found = site.get("/-/assoc/search?q=turnip&branch=feature-x")
+    assert found.text.count('<div class="ai-hit">') == 1
+    assert re.search(r'class="ai-chosen"[^>]*>feature-x ', found.text)
+    assert 'type="hidden" name="branch" value="feature-x"' in found.text, "asked again with it"
 
 
 def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
@@ -179,6 +180,22 @@ def test_questions_answer_what_the_command_answers(demo: Path, site: Any) -> Non
     assert len(rows) == 2
 
 
+@pytest.mark.parametrize("named", ["fernhill", "/srv/fernhill", "id"])
+def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
+    named: str, demo: Path, site: Any
+) -> None:
+    """A command has found the ids before it asks; a form has nobody to do that."""
+    if named == "id":
+        with closing(sqlite3.connect(demo)) as connection:
+            (number,) = connection.execute(
+                "select id from projects where name = 'fernhill'"
+            ).fetchone()
+            named = str(number)
+    found = data(site, f"/story/ask-list-subagents.json?project={quote(named)}")
+    assert found
+    assert data(site, "/story/ask-list-subagents.json?project=fern") == []
+
+
 def test_questions_are_listed_with_their_titles(site: Any) -> None:
     page = get(site, "/story").text
     listed = [name for name in for_people() if f"/story/{name}" in links(page)]
@@ -194,7 +211,7 @@ def test_questions_that_serve_a_page_or_need_a_key_are_left_out() -> None:
     shown = {query.name for query in for_people().values()}
     assert {"usage_by_day", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
     left_out = {"show_session", "search_messages", "message_text", "sessions_by_prefix"}
-    left_out |= {"session_key_neighbours", "projects_by_name", "show_files"}
+    left_out |= {"session_key_neighbours", "show_files"}
     assert not shown & left_out
 
 

@@ -7,9 +7,11 @@ to see whether it is there.
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from . import git
 from .presence import is_directory, is_file
+from .projects import refresh_named
 from .when import now
 
 
@@ -17,11 +19,12 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
     """Note which projects are on this disk, and which of them are worktrees."""
     changes = []
     rows = connection.execute(
-        "select id, path, on_disk, is_worktree from projects where path is not null"
+        "select id, path, parent_id is not null or repository is not null, on_disk, is_worktree"
+        " from projects where path is not null"
     )
-    for project_id, path, *before in rows:
-        is_there = path.startswith("/") and is_directory(path)
-        is_worktree = int(is_file(f"{path}/.git")) if is_there else None
+    for project_id, path, is_known, *before in rows:
+        is_there = Path(path).is_absolute() and is_directory(path)
+        is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
         if before != [int(is_there), is_worktree]:
             changes.append((int(is_there), is_worktree, project_id))
     if changes:
@@ -38,21 +41,31 @@ def ask_git(connection: sqlite3.Connection) -> None:
     Where it does not answer, what it said last stays, with its time. Where there is no longer a
     repository, nothing stays.
     """
-    rows = connection.execute("select id, path from projects where on_disk = 1").fetchall()
-    facts = {path: git.look_at(path) for path in dict.fromkeys(path for _, path in rows)}
+    rows = connection.execute(
+        "select id, path, head_branch, git_repository from projects where on_disk = 1"
+    ).fetchall()
+    facts = {path: git.look_at(path) for path in dict.fromkeys(path for _, path, *_ in rows)}
     seen_at = now()
+    changed = set()
     connection.execute("begin immediate")
-    for project_id, path in rows:
+    for project_id, path, *before in rows:
         fact = facts[path]
         connection.execute(
             "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
-            " is_dirty = ?2 where id = ?3",
-            (fact.branch if fact else None, fact.is_dirty if fact else None, project_id),
-        )
+            " is_dirty = ?2, git_repository = iif(?3, ?4, git_repository) where id = ?5",
+            (
+                fact.branch if fact else None, fact.is_dirty if fact else None,
+                fact is not None, fact.repository if fact else None, project_id,
+            ),
+        )  # fmt: skip
+        if fact is not None and before != [fact.branch, fact.repository]:
+            changed.add(project_id)
         if fact is not None:
             _replace(connection, project_id, fact, seen_at)
         elif not git.is_repository(path):
             _replace(connection, project_id, None, None)
+    if changed:
+        refresh_named(connection, changed)
     connection.execute("commit")
 
 

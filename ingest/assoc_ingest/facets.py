@@ -1,4 +1,4 @@
-"""How many hits of a search have which kind, project, source, model, role and month.
+"""How many hits of a search have which kind, project, source, model, role, branch and month.
 
 Messages are counted by one query over the full-text index, the newest ones first where there are
 very many. The smaller stores are small: their hits are counted one by one.
@@ -18,7 +18,7 @@ from .search import store_hits
 MOST = 20_000
 """Messages that are counted; of more, the newest."""
 
-FACETS = ("kind", "project", "source", "model", "role", "month")
+FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
 _MOST_OF_STORES = 500
 
 

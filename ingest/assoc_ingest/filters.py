@@ -6,7 +6,8 @@ import sqlite3
 from dataclasses import dataclass
 
 from .errors import UsageError
-from .named import find_project, find_session
+from .named import find_session
+from .project_names import project_ids
 from .since import since as time_of
 
 SOURCES = ("claude", "associate", "chorus", "cortex", "ccinsights")
@@ -44,7 +45,7 @@ class Filters:
         _check("source", self.source, SOURCES)
         return {
             "kind": self.kind,
-            "project": find_project(connection, self.project) if self.project else None,
+            "project": project_ids(connection, self.project) if self.project else None,
             "session": find_session(connection, self.session) if self.session else None,
             "source": self.source,
             "since": time_of(self.since) if self.since else None,

@@ -61,6 +61,7 @@ _BRANCHES = (
     "--format=%(HEAD)%(refname:short)",
     "refs/heads/",
 )
+_PLACES = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
 _KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _HEAD = "# branch.head "
 
@@ -89,6 +90,8 @@ class GitFacts:
     """Entries that git listed; of these, `changes` has the first."""
     changes: tuple[Change, ...] = ()
     branches: tuple[Branch, ...] = ()
+    repository: str | None = None
+    """Of a worktree, the directory of its repository."""
 
     @property
     def is_dirty(self) -> bool:
@@ -120,6 +123,7 @@ def look_at(directory: str) -> GitFacts | None:
         return None
     status = _ask(directory, (*without_filters, *_STATUS), deadline)
     branches = _ask(directory, _BRANCHES, deadline)
+    places = _ask(directory, _PLACES, deadline)
     if status is None or branches is None:
         return None
     entries = _entries(status, "\0")
@@ -130,6 +134,7 @@ def look_at(directory: str) -> GitFacts | None:
         len(changes),
         tuple(changes[:MOST_ENTRIES]),
         tuple(Branch(line[1:], line[0] == "*") for line in _entries(branches, "\n") if line),
+        _repository(directory, _entries(places or b"", "\n")),
     )
 
 
@@ -225,6 +230,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _entries(answer: bytes, end: str) -> list[str]:
     """Return the whole entries of an answer; bytes that are no text are escaped like `\\xff`."""
     return answer.decode("utf-8", "backslashreplace").split(end)[:-1]
+
+
+def _repository(directory: str, places: list[str]) -> str | None:
+    """Return the repository of a worktree; None for any other directory, also one in a worktree.
+
+    A repository without files of its own is the directory that git keeps it in.
+    """
+    if len(places) != 3:  # git has no such place, or a name that is many lines
+        return None
+    top, own, common = (os.path.realpath(Path(directory, place)) for place in places)
+    if own == common or top != os.path.realpath(directory):
+        return None
+    return Path(common.removesuffix("/.git")).as_posix()
 
 
 def _changes(entries: Iterable[str]) -> Iterator[Change]:

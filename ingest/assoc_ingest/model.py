@@ -330,7 +330,8 @@ class Summary(NamedTuple):
 class Link(NamedTuple):
     """A pull request, a frame, a worktree or a plan of a session.
 
-    `session_key` names the session where the path of the file does not: in a list.
+    `session_key` names the session where the path of the file does not: in a list. `origin` is the
+    directory from which a worktree was made.
     """
 
     kind: str
@@ -340,6 +341,7 @@ class Link(NamedTuple):
     byte_offset: int
     byte_length: int
     session_key: str | None = None
+    origin: str | None = None
 
 
 class SessionEntry(NamedTuple):

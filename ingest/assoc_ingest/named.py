@@ -1,14 +1,12 @@
-"""What a user names in short: a session by the beginning of its key, a project by its name."""
+"""What a user names in short: a session by the beginning of its key."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from itertools import takewhile
 
 from . import sql
 from .errors import NotFoundError, UsageError
-from .presence import here
 from .terminal import cut, one_line
 from .terms import bindable
 
@@ -36,22 +34,6 @@ def short_key(connection: sqlite3.Connection, key: str) -> str:
     (row,) = sql.ask(connection, "session_key_neighbours", key=key)
     shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
     return key[: max(_SHORTEST, shared + 1)]
-
-
-def find_project(connection: sqlite3.Connection, project: str) -> str:
-    """Return the text that names `project` in a query; `.` is the current directory."""
-    if project == ".":
-        directory = here()
-        if directory is None:
-            raise UsageError("The current directory was removed. Name a project: --project NAME")
-        project = directory.as_posix()
-    project = bindable(project.replace(os.sep, "/").rstrip("/")) or project
-    found = sql.ask(connection, "projects_by_name", project=project)
-    if found.fetchone() is None:
-        raise NotFoundError(
-            f"No project is called {project!r}. To see them: assoc-ingest list projects"
-        )
-    return project
 
 
 def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:

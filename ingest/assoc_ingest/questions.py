@@ -9,8 +9,8 @@ from itertools import islice
 
 from . import sql
 from .errors import UsageError
-from .named import find_project
 from .output import Format, Row, say, write, write_objects, write_rows
+from .project_names import project_ids
 from .sql import Query
 from .terminal import is_terminal, table, terminal_width
 from .terms import bindable
@@ -45,7 +45,7 @@ def write_list(
         raise UsageError(f"list {what} never leaves out what is gone: ask it without --gone.")
     given: dict[str, object] = {
         "cwd": cwd,
-        "project": find_project(connection, project) if project else None,
+        "project": project_ids(connection, project) if project else None,
         "all": 1 if everything else None,
         "gone": 1 if gone else None,
         "limit": limit + 1 if limit else -1,
@@ -93,6 +93,8 @@ def write_answer(
     if unknown:
         raise UsageError(f"{name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
     given = {key: parameters.get(key) for key in query.parameters}
+    if given.get("project"):
+        given["project"] = project_ids(connection, given["project"] or "")
     bound = {key: None if value is None else bindable(value) for key, value in given.items()}
     try:
         cursor = connection.execute(query.sql, bound)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from dataclasses import dataclass
-from pathlib import PureWindowsPath
 
 from .belongings import Key, StoredFile, naming, stored_files
 from .errors import NotFoundError, UsageError
 from .forgotten import is_unique_key
-from .named import find_project, find_session
-from .sql import query
+from .named import find_session
+from .project_names import find_projects
 
 _LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A session's key or a file's name, or a project's name; a root where there are several."""
+    """A session's key or a file's name, or a project; a root where there are several."""
 
     name: str | None = None
     project: str | None = None
@@ -87,46 +85,11 @@ def _names(file: StoredFile) -> tuple[str, ...]:
     return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
 
 
-def _projects(connection: sqlite3.Connection, name: str) -> set[int]:
-    """Return the ids of the one project that is meant; it may be in several roots.
-
-    A part of a path is enough to search in a project, but only if it means one to forget it. A path
-    from the top of the disk means what lies there, and nothing that begins or ends like it.
-    """
-    wanted = find_project(connection, name)
-    rows = connection.execute(query("projects_by_name").sql, {"project": wanted}).fetchall()
-    if _is_absolute(wanted):
-        if found := [row for row in rows if _is_at(wanted, row["path"])]:
-            return {row["id"] for row in found}
-        raise NotFoundError(
-            f"No project lies at {wanted!r}. To see them: assoc-ingest list projects"
-        )
-    exact = [row for row in rows if wanted.lower() in (row["key"], (row["path"] or "").lower())]
-    found = exact or [r for r in rows if wanted.lower() == (r["name"] or "").lower()] or rows
-    paths = sorted({row["path"] or row["key"] for row in found})
-    if len(paths) > 1:
-        places = "".join(f"\n  {path}" for path in paths[:_LISTED])
-        raise UsageError(f"{len(paths)} projects are called {name!r}; give a path:{places}")
-    return {row["id"] for row in found}
-
-
-def _is_absolute(path: str) -> bool:
-    """Does a path begin at the top of a disk, of this system or of one that was read?"""
-    return path.startswith("/") or PureWindowsPath(path).is_absolute()
-
-
-def _is_at(wanted: str, path: str | None) -> bool:
-    if path is None:
-        return False
-    one, other = (place.replace("\\", "/").rstrip("/") for place in (wanted, path))
-    return one == other or (sys.platform in ("win32", "darwin") and one.lower() == other.lower())
-
-
 def _in_project(
     connection: sqlite3.Connection, project: str, root: str | None
 ) -> tuple[set[Key], list[StoredFile]]:
     """All conversations of the projects that the name means, and the files that are only theirs."""
-    ids = _projects(connection, project)
+    ids = set(find_projects(connection, project, exactly=True))
     rows = connection.execute(
         "select s.session_key, x.root, s.project_id from sessions s"
         " join sources x on x.id = s.source_id"

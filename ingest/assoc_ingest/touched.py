@@ -90,6 +90,7 @@ class Touched:
                 (file_id,),
             )
             ids.update(id_ for (id_,) in rows if id_ is not None)
+        self.projects.update(linked_worktrees(connection, str(file_id)))
         rows = connection.execute(  # of a session that a line here titles, though it is elsewhere
             "select session_id from summaries where file_id = ?", (file_id,)
         )
@@ -98,6 +99,17 @@ class Touched:
             "select project_id from project_entries where file_id = ?", (file_id,)
         )
         self.projects.update(project for (project,) in rows if project is not None)
+
+
+def linked_worktrees(connection: sqlite3.Connection, file_ids: str) -> set[int]:
+    """Return the projects whose directory the files, as SQL, state to be a worktree."""
+    rows = connection.execute(
+        "select p.id from links i cross join files f on f.id = i.file_id"
+        " cross join projects p on p.source_id = f.source_id"
+        " and lower(p.path) = lower(rtrim(replace(i.url, '\\', '/'), '/'))"
+        f" where i.kind = 'worktree' and i.file_id in ({file_ids})"
+    )
+    return {project for (project,) in rows}
 
 
 def fill(connection: sqlite3.Connection, table: str, values: Iterable[int | str]) -> None:

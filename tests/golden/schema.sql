@@ -36,6 +36,7 @@ CREATE INDEX line_extras_session on line_extras (session_id) where session_id is
 CREATE UNIQUE INDEX links_key on links (file_id, kind, url, coalesce(session_key, ''));
 CREATE INDEX links_session on links (session_id) where session_id is not null;
 CREATE INDEX links_session_key on links (session_key) where session_key is not null;
+CREATE INDEX links_worktree on links (url) where kind = 'worktree';
 CREATE INDEX messages_copied on messages (session_id, kind) where copy_of is not null;
 CREATE INDEX messages_copy on messages (copy_of) where copy_of is not null;
 CREATE INDEX messages_has_cjk on messages (id) where has_cjk = 1;
@@ -50,6 +51,8 @@ CREATE INDEX plan_lines_plan on plan_lines (plan_id);
 CREATE INDEX plans_session on plans (session_id) where session_id is not null;
 CREATE INDEX project_entries_project on project_entries (project_id);
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
+CREATE INDEX projects_place on projects (source_id, lower(path));
+CREATE INDEX projects_repository on projects (source_id, lower(repository)) where repository is not null;
 CREATE INDEX prompts_project on prompts (project_id) where project_id is not null;
 CREATE INDEX prompts_project_key on prompts (project_key) where project_key is not null;
 CREATE INDEX prompts_session on prompts (session_id) where session_id is not null;
@@ -352,7 +355,7 @@ CREATE TABLE links (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null
-, gone_at text /* when a sync found it missing from the list that stated it */) strict;
+, gone_at text /* when a sync found it missing from the list that stated it */, origin text /* of a worktree: the directory from which it was made */) strict;
 CREATE TABLE messages (
     id integer primary key,
     kind text not null,
@@ -451,7 +454,7 @@ CREATE TABLE projects (
     session_count integer not null default 0,
     last_activity_at text,
     parent_id integer references projects (id) on delete set null,
-    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */,
+    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */, repository text /* directory of the repository that it is a worktree of, as its path, a link or git says */, git_repository text /* the same, as git said; only with sync
     unique (source_id, key)
 ) strict;
 CREATE TABLE prompts (

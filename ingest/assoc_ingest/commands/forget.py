@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, project_option
 
 
 @click.command()
 @click.argument("name", required=False, metavar="[SESSION|FILE]")
-@click.option("--project", help="All that is known of a project now; . is the current directory.")
+@project_option("All that is known of this project now")
 @click.option("--root", help="Only in this root, where several have it.")
 @click.option("--copies", is_flag=True, help="Also the conversations that repeat it.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options, reading
+from .options import database_option, format_options, project_option, reading
 
 if TYPE_CHECKING:
     from ..output import Format
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument("what")
-@click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
+@project_option("Only this project")
 @click.option("--cwd", help="Teams with a member in this directory; all, if there is none.")
 @click.option("--all", "everything", is_flag=True, help="Also what is usually left out.")
 @click.option("--gone", is_flag=True, help="Also what lists no longer name; --all has it, too.")

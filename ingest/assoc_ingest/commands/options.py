@@ -92,6 +92,12 @@ def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path
     return resolved(database)
 
 
+def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add `--project`; `what` says for what the project is given."""
+    text = f"{what}: its name, path or id; . is the current directory."
+    return click.option("--project", help=text)
+
+
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `-v`, which the entry point reads when something goes wrong."""
     return click.option(

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from .options import database_option, reading
+from .options import database_option, project_option, reading
 
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--kind", help="Only this kind: prompt, text, thinking, tool_use, plan, task ...")
-@click.option("--project", help="Only this project: its name, or a part of its path; . is here.")
+@project_option("Only this project")
 @click.option("--session", help="Only this session: the beginning of its key.")
 @click.option("--source", help="Only this system: claude, associate, chorus, cortex, ccinsights.")
 @click.option("--branch", help="Only what was said on this git branch.")

@@ -61,6 +61,7 @@ from ..model import (
     TaskDependency,
 )
 from .claude_paths import folded
+from .directories import comparable_name
 from .fields import bounded_json, json_text, left_over, mapping, string
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
@@ -73,7 +74,7 @@ _TASK_COLUMNS = (
     *("subject", "description", "status", "owner", "activeForm", "metadata"),
     *("blocks", "blockedBy"),
 )
-_not_alphanumeric = re.compile(r"[^a-z0-9]")
+_not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
 
 
 class Associate:
@@ -147,15 +148,15 @@ class Associate:
 
 
 def _project_key(claim: Claim) -> str | None:
-    """Return the folded directory of the project that the path names."""
+    """Return the project that the path names, as it is compared."""
     if claim.parts[0] != "projects":
         return None
     return folded_directory(claim.parts[1])
 
 
 def folded_directory(directory: str) -> str:
-    """Return what every encoding of a directory's name, or the name itself, comes to."""
-    return _not_alphanumeric.sub("-", directory.casefold()).rstrip("-")
+    """Return what every encoding of a directory's path, or of its name, comes to."""
+    return comparable_name(_not_alphanumeric.sub("-", directory).rstrip("-"))
 
 
 # -- hook events ---------------------------------------------------------------------------------

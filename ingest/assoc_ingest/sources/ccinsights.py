@@ -57,7 +57,8 @@ from ..model import (
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude_paths import folded
-from .fields import integer, left_over, mapping, slashed
+from .directories import comparable, slashed
+from .fields import integer, left_over, mapping
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -178,28 +179,30 @@ def _is_tracking(value: JSONObject) -> bool:
 def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for path in value:
         project = reader.mapping(value, path)
-        place = slashed(path)
+        place = comparable(path)
         key = reader.text(project, "id") or sha256(path.encode()).hexdigest()[:8]
         key = key.casefold()
         worktrees = reader.mapping(project, "worktrees")
         mains: JSONObject = {}
         for where in worktrees:
             worktree = reader.mapping(worktrees, where)
-            here = slashed(where)
+            here = comparable(where)
             is_main = here == place or worktree.get("type") == "primary"
             if is_main:
                 mains[where] = {word: item for word, item in worktree.items() if word != "chats"}
             else:
                 name, extra = reader.text(worktree, "name"), left_over(worktree, _WORKTREE_COLUMNS)
-                yield ProjectEntry(here, name, here, key, 1, extra=extra)
+                yield ProjectEntry(here, name, slashed(where), key, 1, extra=extra)
             for chat in reader.items(worktree, "chats"):
-                yield from _chat(reader, chat, key if is_main else here, here, None)
+                yield from _chat(reader, chat, key if is_main else here, slashed(where), None)
         extra = left_over({**project, "worktrees": mains}, ("id", "name", "archivedChats"))
-        yield ProjectEntry(key, reader.text(project, "name"), place, extra=extra)
-        others = set(map(slashed, worktrees)) - {place}
+        yield ProjectEntry(key, reader.text(project, "name"), slashed(path), extra=extra)
+        others = set(map(comparable, worktrees)) - {place}
         for chat in reader.items(project, "archivedChats"):
-            where = slashed(reader.text(chat, "originalWorktreePath") or path)
-            yield from _chat(reader, chat, where if where in others else key, where, "archived")
+            where = reader.text(chat, "originalWorktreePath") or path
+            here = comparable(where)
+            owner = here if here in others else key
+            yield from _chat(reader, chat, owner, slashed(where), "archived")
 
 
 def _chat(

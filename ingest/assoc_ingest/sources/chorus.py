@@ -51,7 +51,8 @@ from ..model import (
 )
 from .chorus_messages import Messages
 from .claude_paths import folded
-from .fields import left_over, mapping, slashed
+from .directories import comparable, slashed
+from .fields import left_over, mapping
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -206,9 +207,9 @@ def _conversations(reader: Reader, value: JSONObject) -> Iterator[Record]:
         project = workspace.casefold() if workspace else reader.claim.project_key
         worktree, branch = reader.text(entry, "worktreePath"), reader.text(entry, "branchName")
         if worktree is not None:
-            path = slashed(worktree)
-            yield ProjectEntry(path, None, path, project, 1, branch)
-            project = path
+            place = comparable(worktree)
+            yield ProjectEntry(place, None, slashed(worktree), project, 1, branch)
+            project = place
         settings = reader.mapping(entry, "settings")
         linked = reader.text(entry, "sessionId")
         model = reader.text(settings, "model")

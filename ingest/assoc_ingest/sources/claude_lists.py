@@ -147,8 +147,9 @@ def job(claim: Claim, lines: Iterable[Line]) -> list[Record]:
         worktree = reader.text(value, "worktreePath")
         if worktree is not None:
             branch = reader.text(value, "worktreeBranch")
+            origin = reader.text(value, "originCwd")
             reader.records.append(
-                Link("worktree", worktree, branch, None, 0, reader.length, session)
+                Link("worktree", worktree, branch, None, 0, reader.length, session, origin)
             )
     return reader.finish()
 

@@ -2,7 +2,8 @@
 
 A project directory is named after a working directory: each character that is no ASCII letter or
 digit became a hyphen; of a name over 200 characters the first 200 stay, and a hash follows. That
-cannot be undone, and editors differ in the case of a drive letter, so names are compared folded.
+cannot be undone. Names that begin with a drive letter are compared in lower case, see
+`directories`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from ..model import Claim
+from .directories import comparable_name
 
 uuid = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 """Regular expression of a session's id."""
@@ -42,7 +44,7 @@ def in_project(
         kind,
         session_key=session,
         agent_key=agent,
-        project_key=directory.casefold(),
+        project_key=comparable_name(directory),
         project_directory=directory,
         workflow=workflow,
         parts=parts,
@@ -51,11 +53,11 @@ def in_project(
 
 
 def encoded(path: str) -> str:
-    """Return the name of the project directory of a working directory, folded.
+    """Return the name of the project directory of a working directory, as names are compared.
 
     Of a path over 200 characters it ends where the hash would follow.
     """
-    name = _not_alphanumeric.sub("-", path).casefold()
+    name = comparable_name(_not_alphanumeric.sub("-", path))
     return name if len(name) <= _MAX_ENCODED else name[:_MAX_ENCODED] + "-"
 
 

@@ -593,14 +593,16 @@ class TranscriptReader:
             self._url("frame", line.get("frameUrl"), line.get("title"))
         else:
             state = mapping(line.get("worktreeSession"))
-            self._url("worktree", state.get("worktreePath"), state.get("worktreeBranch"))
+            path, branch = state.get("worktreePath"), state.get("worktreeBranch")
+            self._url("worktree", path, branch, string(state.get("originalCwd")))
 
-    def _url(self, kind: str, url: object, title: object) -> None:
+    def _url(self, kind: str, url: object, title: object, origin: str | None = None) -> None:
         if not isinstance(url, str) or not url:
             if url:  # none is stated when the session leaves its worktree
                 self._wrong("url", url)
             return
-        link = Link(kind, url, string(title), self._timestamp, self._start, self._length)
+        title, place = string(title), (self._start, self._length)
+        link = Link(kind, url, title, self._timestamp, *place, origin=origin)
         self._urls.setdefault((kind, url), link)
 
     def _snapshots_of(self, line: JSONObject) -> None:

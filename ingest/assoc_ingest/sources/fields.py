@@ -46,11 +46,6 @@ _OTHER_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0})
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
 
 
-def slashed(path: str) -> str:
-    """Return a directory with forward slashes, and none at its end: it may be a key."""
-    return path.replace("\\", "/").rstrip("/") or "/"
-
-
 def has_cjk(text: str) -> int:
     """Return 1 if the text holds Chinese, Japanese or Korean letters."""
     if text.isascii():

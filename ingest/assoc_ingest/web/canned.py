@@ -11,6 +11,7 @@ Datasette hides one of the two behind the other; no table has a dash in its name
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from .. import sql
@@ -18,13 +19,16 @@ from ..sql import Query
 
 _PREFIX = "ask-"
 _SERVING = ("search_", "show_")
+_IDS = "(select value from json_each(:project))"
+_NAMED = "(select id from projects where :project in (id || '', path, name))"
+"""A command has already found the ids of a project; into a form, a person writes what it is."""
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
 
 def for_people() -> dict[str, Query]:
     """Return the questions that are shown, by the names that they have in Datasette."""
     return {
-        _PREFIX + name.replace("_", "-"): query
+        _PREFIX + name.replace("_", "-"): replace(query, sql=query.sql.replace(_IDS, _NAMED))
         for name, query in sql.queries().items()
         if not name.startswith(_SERVING)
         and set(query.parameters) <= set(_optional.findall(query.sql))

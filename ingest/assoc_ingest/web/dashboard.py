@@ -6,6 +6,7 @@ nobody uses any more is as readable as ever. Days are UTC, as in `assoc-ingest s
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -88,6 +89,13 @@ class _Usage:
         local = datetime.fromisoformat(f"{row['hour']}:00:00+00:00").astimezone()
         self.hours[local.weekday(), local.hour] += row["responses"]
 
+    def together(self, project: sqlite3.Row) -> _Sums | None:
+        """Return what a repository used with its worktrees, None if it has none."""
+        if project["worktrees"] is None:
+            return None
+        all_of_it = [project["id"], *json.loads(project["worktrees"])]
+        return _Sums(cost=sum(self.projects[one].cost for one in all_of_it))
+
 
 class _Calls:
     """The tools that are called most, and the calls of all."""
@@ -151,7 +159,10 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     series = charts.ranked(tokens)  # the same colours in both charts
     tools = _Calls(sql.ask(connection, "tool_use", since=since, project=None))
     projects = iter(sql.ask(connection, "dashboard_projects", since=since))
-    shown_projects = [pages.brief(row) for row in islice(projects, _PROJECTS)]
+    shown_projects = [
+        (pages.brief(row), usage.projects[row["id"]], usage.together(row))
+        for row in islice(projects, _PROJECTS)
+    ]
     active = [
         row
         for row in pages.ask(connection, "active_sessions", limit=_ACTIVE + 1)
@@ -173,7 +184,7 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "calls": tools.calls,
         "errors": tools.errors,
         "most_calls": max((row["calls"] for row in tools.first), default=0),
-        "projects": [(row, usage.projects[row["id"]]) for row in shown_projects],
+        "projects": shown_projects,
         "has_more_projects": next(projects, None) is not None,
         "teams": pages.ask(connection, "teams_overview", limit=_TEAMS),
         "active": active[:_ACTIVE],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ def _read(
         if rows[MOST:]:
             more.append(name)
     related = pages.ask(connection, "show_project_related", project=project["id"])
+    usage = _Usage(project["id"], sql.ask(connection, "show_project_usage", project=project["id"]))
     offset = (number - 1) * PAGE
     sessions = pages.ask(
         connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
@@ -78,6 +80,7 @@ def _read(
     return {
         "title": project["name"] or project["key"],
         "project": project,
+        "usage": usage,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
         "gone": dict(map(tuple, sql.ask(connection, "show_project_gone", project=project["id"]))),
@@ -87,6 +90,20 @@ def _read(
         "most": MOST,
         **found,
     }
+
+
+class _Usage:
+    """What a project and its worktrees hold and cost, each alone and all together."""
+
+    def __init__(self, project: int, rows: Iterable[sqlite3.Row]) -> None:
+        self.sessions: dict[int, int] = {}
+        self.costs: dict[int, float] = {}
+        for row in rows:
+            self.sessions[row["id"]] = row["session_count"]
+            self.costs[row["id"]] = row["cost_usd"] or 0.0
+        self.own_sessions, self.own_cost = self.sessions[project], self.costs[project]
+        self.all_sessions, self.all_cost = sum(self.sessions.values()), sum(self.costs.values())
+        self.has_worktrees = len(self.sessions) > 1
 
 
 def _page_number(text: str | None) -> int:

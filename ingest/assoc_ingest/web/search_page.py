@@ -124,6 +124,7 @@ def _filters(asked: dict[str, str]) -> Filters:
         until=until,
         model=asked["model"] or None,
         role=asked["role"] or None,
+        branch=asked["branch"] or None,
     )
 
 

@@ -1,0 +1,10 @@
+-- Projects as they can be named
+-- What :project of other queries is chosen from: an id, a path, a name, or the name of the directory
+-- under projects/. The newest activity comes first.
+select
+    name,
+    path,
+    key,
+    id
+from projects
+order by last_activity_at desc, id

@@ -1,0 +1,406 @@
+"""A project is one directory, and `--project` means exactly the one that its user names."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.dump import assert_same, check, dump
+from tests.shell import Shell
+from tests.writing import SESSION, Object, assistant, user, write
+
+from assoc_ingest.sources.directories import comparable, comparable_name, slashed
+
+PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")
+
+
+@pytest.fixture
+def keys(place: Path, shell: Shell) -> dict[str, str]:
+    """A conversation in each of PLACES; its key by the directory."""
+    return in_projects(place / "home", shell, *PLACES)
+
+
+def in_projects(home: Path, shell: Shell, *paths: str) -> dict[str, str]:
+    keys = {}
+    for number, path in enumerate(paths):
+        keys[path] = f"{number:08x}-1111-4222-8333-444455556666"
+        line = user(f"pumpkin in {path}", f"u{number}", cwd=path, sessionId=keys[path])
+        directory = re.sub("[^A-Za-z0-9]", "-", path)
+        write(home, f"projects/{directory}/{keys[path]}.jsonl", line)
+    assert shell("sync", str(home)) == 0, shell.err
+    return keys
+
+
+def listed(shell: Shell, project: str) -> set[str]:
+    """Return where the conversations lie that a list of one project has."""
+    rows = shell.json("list", "sessions", "--json", "--project", project)
+    assert isinstance(rows, list)
+    return {row["cwd"] for row in rows}
+
+
+def id_of(shell: Shell, path: str) -> str:
+    rows = shell.json("list", "projects", "--json", "--all")
+    assert isinstance(rows, list)
+    return str(next(row["id"] for row in rows if row["path"] == path))
+
+
+# -- which directory is the same as which ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("/srv/Shop", "/srv/shop", False),
+        ("/srv/shop/", "/srv/shop", True),
+        ("D:\\Work\\Shop", "d:/work/shop/", True),
+        ("\\\\Server\\Share", "//server/share", True),
+        ("/srv/a\\b", "/srv/a/b", False),
+    ],
+)
+def test_case_tells_directories_apart_unless_the_path_is_one_of_windows(
+    one: str, other: str, is_same: bool
+) -> None:
+    assert (comparable(one) == comparable(other)) is is_same
+
+
+def test_only_names_that_begin_with_a_drive_are_compared_without_case() -> None:
+    assert comparable_name("D--Work") == comparable_name("d--work")
+    assert comparable_name("-srv-Work") != comparable_name("-srv-work")
+
+
+def test_a_backslash_is_a_letter_in_a_path_that_begins_with_a_slash() -> None:
+    assert slashed("/srv/a\\b/") == "/srv/a\\b"
+    assert slashed("C:\\a\\b\\") == "C:/a/b"
+
+
+# -- what --project means -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("path", ["/srv/shop", "/srv/shop/", "/srv/./shop", "/srv/x/../shop"])
+def test_a_path_means_what_lies_exactly_there(path: str, shell: Shell) -> None:
+    assert listed(shell, path) == {"/srv/shop"}
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_project_is_named_by_its_id_or_its_name(shell: Shell) -> None:
+    assert listed(shell, id_of(shell, "/srv/shop-2")) == {"/srv/shop-2"}
+    assert listed(shell, "garden") == {"/home/ada/garden"}
+    assert listed(shell, "-srv-shop-till") == {"/srv/shop/till"}
+    assert listed(shell, "shop") == {"/srv/shop", "/Srv/shop"}, "two are called so"
+
+
+@pytest.mark.usefixtures("keys")
+def test_what_reads_takes_other_case_and_a_part_that_only_one_has(shell: Shell) -> None:
+    assert listed(shell, "GARDEN") == {"/home/ada/garden"}
+    assert listed(shell, "SHOP") == listed(shell, "shop")
+    assert listed(shell, "ada/gar") == {"/home/ada/garden"}
+    assert shell("list", "sessions", "--project", "sho") == 2
+    assert all(path in shell.err for path in ("/srv/shop-2", "/srv/shop/till"))
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_number_is_an_id_before_it_is_a_name(shell: Shell) -> None:
+    number = id_of(shell, "/opt/7")
+    assert listed(shell, number) == {"/opt/7"}
+    if number != "7":
+        assert listed(shell, "7") == {"/opt/7"}, "no project has this id"
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_path_at_which_nothing_lies_is_told_with_the_nearest(shell: Shell) -> None:
+    for path, nearest in (
+        ("/srv/shop/till/src", "/srv/shop/till"),
+        ("/srv/shpo-2", "/srv/shop-2"),
+        ("/home/ada", "/home/ada/garden"),
+    ):
+        assert shell("list", "sessions", "--project", path) == 1
+        assert shell.err.count("\n") == 1
+        assert repr(path) in shell.err
+        assert repr(nearest) in shell.err
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_home_and_the_current_directory_are_paths(
+    shell: Shell, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = place / "here" / "deep"
+    here.mkdir(parents=True)
+    in_projects(place / "more", shell, str(here))
+    monkeypatch.chdir(here)
+    assert listed(shell, ".") == {str(here)}
+    monkeypatch.setenv("HOME", str(place))
+    assert listed(shell, "~/here/deep") == {str(here)}
+    monkeypatch.chdir(here.parent)
+    assert listed(shell, "./deep") == {str(here)}
+    assert shell("list", "sessions", "--project", ".") == 1
+    assert str(here) in shell.err
+
+
+def test_a_path_of_windows_is_found_in_any_case(shell: Shell, place: Path) -> None:
+    in_projects(place / "home", shell, "D:\\Work\\Shop")
+    assert listed(shell, "d:\\work\\shop\\") == {"D:\\Work\\Shop"}
+
+
+@pytest.mark.usefixtures("keys")
+def test_every_command_that_takes_a_project_means_the_same(shell: Shell) -> None:
+    found = shell.json("search", "pumpkin", "--json", "--project", "/srv/shop")
+    assert isinstance(found, list)
+    assert [hit["snippet"] for hit in found] == ["pumpkin in /srv/shop"]
+    shell("query", "most_edited_files", "-p", "project", "/srv/nowhere")
+    assert "nearest" in shell.err
+    number = id_of(shell, "/srv/shop")
+    assert shell("query", "show_project_sessions", "-p", "project", "/srv/shop", "--json") == 0
+    by_path = shell.out
+    assert shell("query", "show_project_sessions", "-p", "project", number, "--json") == 0
+    assert json.loads(by_path) == json.loads(shell.out) != []
+
+
+# -- forget ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["path", "id"])
+def test_forget_takes_one_directory_and_none_that_looks_like_it(
+    how: str, keys: dict[str, str], shell: Shell
+) -> None:
+    """Not /srv/shop-2, which begins like it, not what lies in it, not /Srv/shop."""
+    named = "/srv/shop" if how == "path" else id_of(shell, "/srv/shop")
+    assert shell("forget", "--project", named) == 0, shell.err
+    left = {row["session_key"] for row in dump(shell.database)["sessions"]}
+    assert left == {key for path, key in keys.items() if path != "/srv/shop"}
+
+
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [
+        ("shop", 2),  # two are called so
+        ("SHOP-2", 2),  # what reads would take it
+        ("shop-", 2),
+        ("/srv", 1),
+        ("/SRV/shop", 1),
+        ("/srv/shop-", 1),
+        ("nothing like it", 1),
+    ],
+)
+def test_forget_refuses_what_is_not_exactly_one_project(
+    named: str, code: int, keys: dict[str, str], shell: Shell
+) -> None:
+    assert shell("forget", "--project", named) == code
+    if code == 2:
+        assert "/srv/shop" in shell.err
+    assert len(dump(shell.database)["sessions"]) == len(keys)
+
+
+def test_forget_refuses_a_number_that_is_an_id_and_a_name(place: Path, shell: Shell) -> None:
+    in_projects(place / "home", shell, "/a/2", "/b/1")
+    assert id_of(shell, "/a/2") == "1"
+    assert listed(shell, "1") == {"/a/2"}
+    assert shell("forget", "--project", "1") == 2
+    assert "/a/2" in shell.err
+    assert "/b/1" in shell.err
+
+
+# -- directories that differ in case --------------------------------------------------------------
+
+
+def test_what_differs_in_case_is_two_projects_also_for_forget(place: Path, shell: Shell) -> None:
+    keys = in_projects(place / "home", shell, "/srv/Proj", "/srv/proj")
+    assert listed(shell, "proj") == {"/srv/proj"}
+    assert shell("list", "sessions", "--project", "PROJ") == 2, "it may mean either"
+    assert shell("forget", "--project", "proj") == 0
+    assert {row["session_key"] for row in dump(shell.database)["sessions"]} == {keys["/srv/Proj"]}
+
+
+def test_a_database_that_has_them_as_one_is_derived_again(place: Path, shell: Shell) -> None:
+    """As versions before this one left it: one project for both, in lower case."""
+    in_projects(place / "home", shell, "/srv/Proj", "/srv/proj")
+    expected = dump(shell.database)
+    with closing(sqlite3.connect(shell.database)) as connection:
+        (kept,) = connection.execute("select id from projects where key = '-srv-proj'").fetchone()
+        for table in ("files", "sessions"):
+            connection.execute(f"update {table} set project_id = ?", (kept,))
+        connection.execute("update files set project_key = lower(project_key)")
+        connection.execute("update working_directories set encoded = lower(encoded)")
+        connection.execute("delete from projects where id <> ?", (kept,))
+        connection.execute("pragma user_version = 3")
+        connection.commit()
+    assert shell("sync") == 0, shell.err
+    assert_same(dump(shell.database), expected)
+    check(shell.database)
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "is_same"),
+    [
+        ("/srv/garden", "-srv-garden", True),
+        ("/srv/garden", "-SRV-Garden", False),
+        ("C:\\code\\my.site", "c--Code-my-site", True),
+    ],
+)
+def test_a_note_is_of_the_project_whose_directory_it_names(
+    path: str, directory: str, is_same: bool, place: Path, shell: Shell
+) -> None:
+    in_projects(place / "home", shell, path)
+    associate = place / "associate"
+    write(associate, "hook-events.jsonl", {"hook_event_name": "SessionStart"})
+    note = {"id": "n1", "title": "Seeds", "content": "Beans"}
+    write(associate, f"projects/{directory}/notes/n1.json", note)
+    assert shell("sync", str(associate)) == 0
+    (found,) = dump(shell.database)["documents"]
+    assert (found["project_id"] is not None) is is_same
+
+
+# -- worktrees ------------------------------------------------------------------------------------
+
+
+REPOSITORY, WORKTREE = "/home/ada/cli", "/home/ada/cli/.worktrees/3"
+AT_PRICES = {"input_tokens": 1000, "output_tokens": 1000}
+
+
+def held(home: Path, path: str, number: int, branch: str | None, *more: Object) -> str:
+    """Write a conversation with an answer that costs something; return its key."""
+    key = f"{number:08x}-aaaa-4222-8333-444455556666"
+    own: Object = {"cwd": path, "sessionId": key} | ({"gitBranch": branch} if branch else {})
+    write(
+        home, f"projects/{re.sub('[^A-Za-z0-9]', '-', path)}/{key}.jsonl",
+        user("turnip", f"w{number}", second=number, **own),
+        assistant("turnip", f"x{number}", f"w{number}", number + 1, id=f"msg_w{number}",
+                  usage=AT_PRICES, model="claude-sonnet-4-5", **own),
+        *({**line, "sessionId": key} for line in more),
+    )  # fmt: skip
+    return key
+
+
+def projects(shell: Shell) -> dict[str, Object]:
+    rows = shell.json("list", "projects", "--json", "--all")
+    assert isinstance(rows, list)
+    return {row["path"]: row for row in rows}
+
+
+def entered(path: str, origin: str, branch: str = "seven") -> Object:
+    """The line of a session that made a worktree."""
+    state = {"originalCwd": origin, "worktreePath": path, "worktreeBranch": branch}
+    return {"type": "worktree-state", "worktreeSession": state}
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return place / "home"
+
+
+def test_a_worktree_is_called_after_its_repository_and_branch(home: Path, shell: Shell) -> None:
+    held(home, REPOSITORY, 1, "main", entered("/srv/seven", REPOSITORY))
+    held(home, WORKTREE, 2, "feature-x")
+    held(home, "/srv/seven", 3, "HEAD")  # detached: the branch is that of the line above
+    held(home, f"{REPOSITORY}/.claude/worktrees/elm", 4, None)
+    held(home, "/opt/alone/.worktrees/2", 5, "two")  # nobody worked in its repository
+    assert shell("sync", str(home)) == 0
+    found = {path: (row["name"], row["worktree_of"]) for path, row in projects(shell).items()}
+    assert found == {
+        REPOSITORY: ("cli", None),
+        WORKTREE: ("cli · feature-x", "cli"),
+        "/srv/seven": ("cli · seven", "cli"),
+        f"{REPOSITORY}/.claude/worktrees/elm": ("cli · elm", "cli"),
+        "/opt/alone/.worktrees/2": ("alone · two", None),
+    }
+    assert listed(shell, "cli · feature-x") == {WORKTREE}
+    assert listed(shell, "cli") == {REPOSITORY}
+
+
+def test_what_tells_a_worktree_may_come_in_any_order_and_go(home: Path, shell: Shell) -> None:
+    """The repository after its worktree, the line that names it last of all."""
+    held(home, WORKTREE, 1, "feature-x")
+    held(home, "/srv/seven", 2, "HEAD")
+    assert shell("sync", str(home)) == 0
+    assert [row["name"] for row in projects(shell).values()] == ["seven", "cli · feature-x"]
+    key = held(home, REPOSITORY, 3, "main", entered("/srv/seven", REPOSITORY))
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)["/srv/seven"]["name"] == "cli · seven"
+    assert projects(shell)[WORKTREE]["worktree_of"] == "cli"
+    check(shell.database)
+    in_steps = dump(shell.database)
+    shell.database.unlink()
+    assert shell("sync", str(home)) == 0
+    assert_same(in_steps, dump(shell.database))
+    assert shell("forget", key) == 0
+    assert projects(shell)["/srv/seven"]["name"] == "seven"
+    assert projects(shell)[WORKTREE]["worktree_of"] is None
+
+
+def test_statements_in_a_circle_make_nothing_a_worktree(home: Path, shell: Shell) -> None:
+    held(home, "/srv/one", 1, "a", entered("/srv/two", "/srv/one"))
+    held(home, "/srv/two", 2, "b", entered("/srv/one", "/srv/two"))
+    held(home, "/srv/three", 3, "c", entered("/srv/three", "/srv/three"))
+    assert shell("sync", str(home)) == 0
+    assert sorted(row["name"] for row in projects(shell).values()) == ["one", "three", "two"]
+
+
+def test_a_worktree_of_a_worktree_is_one_of_the_repository(home: Path, shell: Shell) -> None:
+    held(home, REPOSITORY, 1, "main", entered("/srv/seven", REPOSITORY))
+    held(home, "/srv/seven", 2, "seven", entered("/srv/eight", "/srv/seven", "eight"))
+    held(home, "/srv/eight", 3, "eight")
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)["/srv/eight"]["name"] == "cli · eight"
+    assert projects(shell)[REPOSITORY]["sessions_with_worktrees"] == 3
+
+
+def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
+    home: Path, shell: Shell
+) -> None:
+    for number, path in enumerate((REPOSITORY, WORKTREE, WORKTREE, "/srv/other"), 1):
+        held(home, path, number, "main" if path == REPOSITORY else "feature-x")
+    assert shell("sync", str(home)) == 0
+    rows = shell.json("stats", "--by", "project", "--json")
+    assert isinstance(rows, list)
+    by_path = {row["path"]: row for row in rows}
+    own, other = by_path[REPOSITORY], by_path["/srv/other"]
+    assert own["cost_usd"] > 0
+    assert own["sessions"] == 1
+    assert own["sessions_with_worktrees"] == 3
+    assert own["cost_with_worktrees_usd"] == pytest.approx(3 * own["cost_usd"], rel=1e-3)
+    assert other["cost_with_worktrees_usd"] is other["sessions_with_worktrees"] is None
+    (total,) = shell.json("stats", "--by", "model", "--json")  # type: ignore[misc]
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(total["cost_usd"], rel=1e-3)
+    assert sum(row["sessions"] for row in rows) == 4
+    assert projects(shell)[REPOSITORY]["session_count"] == 1
+    assert projects(shell)[REPOSITORY]["sessions_with_worktrees"] == 3
+
+
+def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
+    home: Path, shell: Shell
+) -> None:
+    held(home, WORKTREE, 1, "feature-x")
+    write(home, f"projects/-home-ada-cli/{SESSION}.jsonl", user("no answer", cwd=REPOSITORY))
+    assert shell("sync", str(home)) == 0
+    rows = shell.json("stats", "--by", "project", "--json")
+    assert isinstance(rows, list)
+    (own,) = (row for row in rows if row["path"] == REPOSITORY)
+    assert (own["sessions"], own["sessions_with_worktrees"]) == (0, 1)
+    assert own["cost_with_worktrees_usd"] > 0
+
+
+# -- what is not on this disk ---------------------------------------------------------------------
+
+
+def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
+    home: Path, place: Path, shell: Shell
+) -> None:
+    here = place / "here"
+    here.mkdir()
+    held(home, str(here), 1, None)
+    held(home, "/srv/on-another-machine", 2, None)
+    assert shell("sync", str(home)) == 0
+    assert shell("list", "projects") == 0
+    assert re.search(r"on-another-machine .* no ", shell.out)
+    assert re.search(r"here .* yes ", shell.out)
+    assert "more with" not in shell.err
+    rows = shell.json("list", "projects", "--json")
+    assert isinstance(rows, list)
+    assert {row["path"]: row["on_disk"] for row in rows} == {
+        str(here): 1,
+        "/srv/on-another-machine": 0,
+    }
