@@ -5,6 +5,7 @@ select
     name,
     path,
     key,
-    id
+    id,
+    parent_id
 from projects
 order by last_activity_at desc, id

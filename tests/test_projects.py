@@ -308,7 +308,8 @@ def test_a_worktree_is_called_after_its_repository_and_branch(home: Path, shell:
         "/opt/alone/.worktrees/2": ("alone · two", None),
     }
     assert listed(shell, "cli · feature-x") == {WORKTREE}
-    assert listed(shell, "cli") == {REPOSITORY}
+    assert listed(shell, REPOSITORY) == {REPOSITORY}
+    assert listed(shell, "cli") == set(found) - {"/opt/alone/.worktrees/2"}, "and all its worktrees"
 
 
 def test_what_tells_a_worktree_may_come_in_any_order_and_go(home: Path, shell: Shell) -> None:

@@ -4,6 +4,7 @@
 2. A number is an id, as `list projects --json` has it.
 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
 4. What reads may also be told in other case, or by a part of a name or path that only one has.
+   There a name means the worktrees of that repository, too: what was said in them is about it.
 
 What removes takes the first three only, and nothing that could mean two projects.
 """
@@ -54,9 +55,11 @@ def find_projects(
     if exactly:
         found = _only(project, _unique(by_id + by_name + by_key))
         return _ids(found or _not_exact(project, known))
-    found = by_id or by_name or by_key or _in_other_case(project, known)
-    found = found or _only(project, _loosely(project, known))
-    return _ids(found or _missing(project, known))
+    if by_id:
+        return _ids(by_id)
+    found = by_name or by_key or _in_other_case(project, known)
+    found = found or _only(project, _loosely(project, known)) or _missing(project, known)
+    return _ids(_unique([*found, *_worktrees(found, known)]))
 
 
 # -- what the text is ------------------------------------------------------------------------------
@@ -130,6 +133,11 @@ def _unique(rows: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
 
 def _place(row: sqlite3.Row) -> str:
     return comparable(row["path"]) if row["path"] else str(row["key"])
+
+
+def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    ids = set(_ids(found))
+    return [row for row in known if row["parent_id"] in ids]
 
 
 # -- what does not ---------------------------------------------------------------------------------
