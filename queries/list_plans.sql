@@ -1,11 +1,14 @@
 -- Plans
--- Newest first, each with the session that wrote it, where that is known.
+-- Newest first, each with the session that wrote it, where that is known, and whether it was
+-- accepted. Of the channel transcript are those that have no file.
 select
     i.title,
+    i.status,
     i.modified_at,
     s.title as session,
     p.name as project,
     i.name,
+    i.channel,
     r.root || '/' || f.path as file
 from plans i
 join files f on f.id = i.file_id
@@ -19,5 +22,5 @@ where true
     or lower(p.name) = lower(:project)
     or instr(lower(p.path), lower(:project))
   )
-order by i.modified_at desc, i.name
+order by i.modified_at desc, i.name, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -20,7 +20,7 @@ from .place import locked, log_stays_with, resolved, unfinished
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
-DERIVATION = 3
+DERIVATION = 4
 """How rows are derived from bytes. Raise it when a parser learns something that rows of files read
 long ago should have too: the next sync derives every table again (`rebuild`)."""
 
