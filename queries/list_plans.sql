@@ -1,11 +1,14 @@
 -- Plans
--- Newest first, each with the session that wrote it, where that is known.
+-- Newest first, each with the session that wrote it, where that is known, and whether it was
+-- accepted. Of the channel transcript are those that have no file.
 select
     i.title,
+    i.status,
     i.modified_at,
     s.title as session,
     p.name as project,
     i.name,
+    i.channel,
     r.root || '/' || f.path as file
 from plans i
 join files f on f.id = i.file_id
@@ -17,5 +20,5 @@ where true
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-order by i.modified_at desc, i.name
+order by i.modified_at desc, i.name, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,6 +1,7 @@
 -- Tasks
--- Tasks of agents by list, with what each waits for. Without :all those are left out that the agent
--- calls deleted, and without :gone those that a sync found missing.
+-- Tasks of agents by list, with what each waits for: of the channel transcript are those that have
+-- no file. Without :all those are left out that the agent calls deleted, and without :gone those
+-- that a sync found missing.
 select
     t.task_key as task,
     t.subject,
@@ -17,6 +18,7 @@ select
     ) as waits_for,
     s.title as session,
     p.name as project,
+    t.channel,
     t.gone_at,
     t.description,
     t.list_key
@@ -36,7 +38,8 @@ where (
 order by
     s.ended_at desc,
     t.list_key,
-    t.task_key glob '*[^0-9]*',
-    cast(t.task_key as integer),
-    t.task_key
+    t.task_number is null,
+    t.task_number,
+    t.task_key,
+    t.channel
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,5 +1,6 @@
 -- Todo items
--- Items of todo lists, in the order of their list. Without :all those are left out that are done, and
+-- Items of todo lists, in the order of their list: of the channel transcript are the last of agents
+-- whose list has no file that names any. Without :all those are left out that are done, and
 -- without :gone those that their list no longer has.
 select
     i.status,
@@ -7,6 +8,7 @@ select
     i.priority,
     s.title as session,
     p.name as project,
+    i.channel,
     i.gone_at,
     i.session_key,
     i.agent_key
@@ -23,5 +25,5 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-order by s.ended_at desc, f.path, i.gone_at is not null, i.position, i.id
+order by s.ended_at desc, f.path, i.agent_key, i.gone_at is not null, i.position, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -20,4 +20,4 @@ left join teams m on m.id = t.team_id
 left join sessions s on s.id = t.session_id
 where t.status in ('pending', 'in_progress')
   and t.gone_at is null
-order by t.list_key, cast(t.task_key as integer), t.task_key
+order by t.list_key, t.task_number is null, t.task_number, t.task_key

@@ -2,7 +2,7 @@
 -- Plans that match an FTS5 expression, best first.
 select
     'plan' as what,
-    null as kind,
+    i.status as kind,
     snippet(plans_fts, -1, char(2), char(3), '…', 30) as snippet,
     s.title as session,
     p.name as project,
@@ -12,7 +12,7 @@ select
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,
-    0 as byte_offset,
+    i.byte_offset,
     i.id,
     plans_fts.rank
 from plans_fts

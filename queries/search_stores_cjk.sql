@@ -25,17 +25,27 @@ from (
     where i.channel = 'inbox'
     union all
     select
-        'task' as what, i.status as kind, i.subject || ' ' || coalesce(i.description, '') as text, null as timestamp, 0 as byte_offset,
+        'task' as what, i.status as kind, coalesce(i.subject, '') || ' ' || coalesce(i.description, '') as text, i.stated_at as timestamp, i.byte_offset as byte_offset,
         i.id, i.session_id as session_id, null as project_id, i.file_id as file_id
     from tasks i
+    where i.gone_at is null or not exists (
+        select 1
+        from tasks o
+        where o.source_id = i.source_id and o.list_key = i.list_key and o.task_key = i.task_key and o.channel = 'transcript'
+    )
     union all
     select
-        'todo' as what, i.status as kind, i.content as text, null as timestamp, 0 as byte_offset,
+        'todo' as what, i.status as kind, i.content as text, i.stated_at as timestamp, i.byte_offset as byte_offset,
         i.id, i.session_id as session_id, null as project_id, i.file_id as file_id
     from todos i
+    where i.gone_at is null or not exists (
+        select 1
+        from todos o
+        where o.session_key = i.session_key and o.agent_key is i.agent_key and o.content is i.content and o.channel = 'transcript'
+    )
     union all
     select
-        'plan' as what, null as kind, i.text as text, i.modified_at as timestamp, 0 as byte_offset,
+        'plan' as what, i.status as kind, i.text as text, i.modified_at as timestamp, i.byte_offset as byte_offset,
         i.id, i.session_id as session_id, null as project_id, i.file_id as file_id
     from plans i
     union all

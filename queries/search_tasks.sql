@@ -1,5 +1,6 @@
 -- Search tasks
--- Tasks, deleted ones too, that match an FTS5 expression, best first.
+-- Tasks, deleted ones too, that match an FTS5 expression, best first. One whose file is gone is
+-- left out where a transcript tells of it.
 select
     'task' as what,
     i.status as kind,
@@ -8,11 +9,11 @@ select
     p.name as project,
     null as subagent,
     null as tool,
-    f.mtime as timestamp,
+    coalesce(i.stated_at, f.mtime) as timestamp,
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,
-    0 as byte_offset,
+    i.byte_offset,
     i.id,
     tasks_fts.rank
 from tasks_fts
@@ -25,8 +26,19 @@ where tasks_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:kind, '') in ('', 'task')
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
-  and (coalesce(:since, '') = '' or f.mtime >= :since)
-  and (coalesce(:until, '') = '' or f.mtime < :until)
+  and not (
+    i.gone_at is not null
+    and exists (
+        select 1
+        from tasks o
+        where o.source_id = i.source_id
+          and o.list_key = i.list_key
+          and o.task_key = i.task_key
+          and o.channel = 'transcript'
+    )
+  )
+  and (coalesce(:since, '') = '' or coalesce(i.stated_at, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(i.stated_at, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

@@ -1,5 +1,6 @@
 -- Search todo lists
--- Items of todo lists that match an FTS5 expression, best first.
+-- Items of todo lists that match an FTS5 expression, best first. One that its list no longer has
+-- is left out where a transcript tells of it.
 select
     'todo' as what,
     i.status as kind,
@@ -8,11 +9,11 @@ select
     p.name as project,
     null as subagent,
     null as tool,
-    f.mtime as timestamp,
+    coalesce(i.stated_at, f.mtime) as timestamp,
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,
-    0 as byte_offset,
+    i.byte_offset,
     i.id,
     todos_fts.rank
 from todos_fts
@@ -25,8 +26,19 @@ where todos_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:kind, '') in ('', 'todo')
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
-  and (coalesce(:since, '') = '' or f.mtime >= :since)
-  and (coalesce(:until, '') = '' or f.mtime < :until)
+  and not (
+    i.gone_at is not null
+    and exists (
+        select 1
+        from todos o
+        where o.session_key = i.session_key
+          and o.agent_key is i.agent_key
+          and o.content is i.content
+          and o.channel = 'transcript'
+    )
+  )
+  and (coalesce(:since, '') = '' or coalesce(i.stated_at, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(i.stated_at, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

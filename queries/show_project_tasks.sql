@@ -28,6 +28,8 @@ where i.gone_at is null
 order by
     case i.status when 'in_progress' then 0 when 'pending' then 1 else 2 end,
     s.ended_at desc,
-    length(i.task_key),
+    i.list_key,
+    i.task_number is null,
+    i.task_number,
     i.task_key
 limit cast(coalesce(nullif(:limit, ''), 50) as integer)

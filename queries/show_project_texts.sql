@@ -1,7 +1,7 @@
 -- Plans and documents of one project
 -- Plans of its sessions, and notes, memories, summaries and tickets, newest first. Tickets that are
 -- gone are left out.
-select 'plan' as kind, i.title, i.modified_at, i.text, s.title as session, s.session_key, i.id
+select coalesce(i.status || ' ', '') || 'plan' as kind, i.title, i.modified_at, i.text, s.title as session, s.session_key, i.id
 from sessions s
 join plans i on i.session_id = s.id
 where s.project_id in (select value from json_each(nullif(:project, '')))

@@ -16,5 +16,5 @@ from tasks i
 where i.team_id = :team
   and i.gone_at is null
   and coalesce(i.status, '') <> 'deleted'
-order by length(i.task_key), i.task_key
+order by i.task_number is null, i.task_number, i.task_key
 limit cast(coalesce(nullif(:limit, ''), 200) as integer)

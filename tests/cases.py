@@ -21,7 +21,7 @@ CASES = sorted(
 )
 
 _HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
-_NOT_SHOWN = {"sources", "usage"}  # `responses` is what becomes of usage
+_NOT_SHOWN = {"sources", "usage", "statements"}  # seen in what becomes of them
 _MOSTLY_ZERO = {
     *("generation", "partial", "copied_message_count"),
     *("repeated_count", "copied_count", "repeated_call_count"),

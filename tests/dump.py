@@ -42,10 +42,10 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "files": ("source_id", "path", "generation"),
     "messages": ("file_id", "byte_offset", "block"),
     "tool_calls": ("file_id", "byte_offset", "block"),
-    "tasks": ("source_id", "list_key", "task_key"),
+    "tasks": ("source_id", "list_key", "task_key", "channel"),
     "teams": ("source_id", "key"),
     "agents": ("source_id", "project_key", "agent_key"),
-    "plans": ("file_id",),
+    "plans": ("file_id",),  # lines refer to those of files only
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
 # Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.

@@ -14,6 +14,32 @@ _CALLS = ("toolu_1", "toolu_2", "call_3")
 _RESPONSES = ("msg_1", "msg_2", "gen-1", None)
 _TEXTS = ("fix it", "Survey the parser", "Warmup", "中文字", "café", "", "agentId: a1b2c3d\nok")
 
+# What tools are called with that state tasks, todos and plans, and what answers them.
+_STATED: tuple[tuple[str, Object], ...] = (
+    ("TaskCreate", {"subject": "Dig", "description": "the beds"}),
+    ("TaskCreate", {"subject": "Sow"}),
+    ("TaskUpdate", {"taskId": "1", "status": "completed", "addBlockedBy": ["2"]}),
+    ("TaskUpdate", {"taskId": "2", "owner": "ab", "addBlocks": ["1"], "metadata": {"a": 1}}),
+    ("TaskUpdate", {"taskId": "2", "status": "deleted"}),
+    ("TodoWrite", {"todos": [{"content": "Rake", "status": "pending"}]}),
+    ("TodoWrite", {"todos": [{"content": "Rake", "status": "completed"}, {"content": "Rake"}]}),
+    ("TodoWrite", {"todos": []}),
+    ("ExitPlanMode", {"plan": "# Plan"}),
+    ("ExitPlanMode", {"plan": "# Another", "planFilePath": "/home/ada/.claude/plans/a-plan.md"}),
+    ("ExitPlanMode", {}),
+)
+_ANSWERS = (
+    "Task #1 created successfully: Dig",
+    "Task #2 created successfully: Sow",
+    "Task not found",
+    "User has approved your plan.\n\n## Approved Plan:\n# Plan",
+)
+_EXTRAS: tuple[Object, ...] = (
+    {"task": {"id": "1", "subject": "Dig"}},
+    {"success": False, "taskId": "1", "updatedFields": []},
+    {"plan": "# As it was approved", "isAgent": False},
+)
+
 _texts = st.sampled_from(_TEXTS)
 _uuids = st.sampled_from(_UUIDS)
 _counts = st.sampled_from([0, 1, 5, 900, None, -1, 2**70])
@@ -44,12 +70,13 @@ def _users(draw: st.DrawFn) -> Object:
     answer = st.builds(
         lambda call, text: {"type": "tool_result", "tool_use_id": call, "content": text},
         st.sampled_from(_CALLS),
-        _texts,
+        _texts | st.sampled_from(_ANSWERS),
     )
     content = draw(_texts | st.lists(text | answer, max_size=2))
     line = draw(_chain("user", message={"role": "user", "content": content}))
-    extra = st.sampled_from([None, None, {"agentId": "a1b2c3d"}, {"agentId": "ab"}])
-    return line | {"toolUseResult": draw(extra)}
+    extra = st.sampled_from([None, None, {"agentId": "a1b2c3d"}, {"agentId": "ab"}, *_EXTRAS])
+    plan = st.sampled_from([{}, {}, {}, {"planContent": "# Plan"}, {"slug": "a-plan"}])
+    return line | {"toolUseResult": draw(extra)} | draw(plan)
 
 
 @st.composite
@@ -62,9 +89,19 @@ def _assistants(draw: st.DrawFn) -> Object:
         st.sampled_from(["Task", "Bash"]),
         prompt,
     )
+    work = st.builds(
+        lambda call, stated: {
+            "type": "tool_use",
+            "id": call,
+            "name": stated[0],
+            "input": stated[1],
+        },
+        st.sampled_from(_CALLS),
+        st.sampled_from(_STATED),
+    )
     usage = {"input_tokens": draw(_counts), "output_tokens": draw(_counts)}
     message = {
-        "content": draw(st.lists(text | calls, max_size=2)),
+        "content": draw(st.lists(text | calls | work, max_size=2)),
         "model": draw(st.sampled_from(["claude-sonnet-5", "<synthetic>"])),
         "stop_reason": draw(st.sampled_from([None, "end_turn"])),
         "usage": usage,

@@ -47,7 +47,8 @@ def _fill_stores(rows: Rows, file: int) -> None:
     tasks = {
         key: rows.add(
             "tasks", subject=f"task {key}", status="deleted" if key == "3" else "pending",
-            task_key=key, list_key="crew", team_id=team, source_id=rows.source,
+            task_key=key, task_number=int(key), list_key="crew", team_id=team,
+            source_id=rows.source,
         )
         for key in ("1", "10", "2", "3")
     }  # fmt: skip

@@ -50,6 +50,7 @@ LONG = 320
 REASONS = {
     # Modules that are longer, and why cutting them would not help.
     "model": "the list of all records; nothing in it has a body",
+    "writers": "how each type of record becomes a row, one statement beside the other",
     "store": "one transaction, in the order in which it happens",
     "sources.claude_transcript": "the reference of the largest format, every line type of it",
     "sources.claude": "the layout of a home, every place in it",

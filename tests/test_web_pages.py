@@ -141,6 +141,30 @@ def test_an_edit_is_a_difference_and_a_list_shows_what_is_done(demo: Site) -> No
     assert "◐</span> Read the forecast" in page.text
 
 
+def test_a_conversation_lists_what_became_of_its_tasks_todos_and_plans(tmp_path: Path) -> None:
+    answers = {
+        "TaskCreate": ({"subject": "Dig"}, "Task #1 created successfully: Dig"),
+        "TodoWrite": ({"todos": [{"content": "Rake", "status": "in_progress"}]}, "done"),
+        "ExitPlanMode": ({"plan": "# Ferns"}, "User has approved your plan."),
+    }
+    lines = [
+        line
+        for name, (arguments, text) in answers.items()
+        for line in (
+            assistant([call(f"toolu_{name}", name, **arguments)], f"a{name}", None, id=name),
+            user([result(f"toolu_{name}", text)], f"r{name}"),
+        )
+    ]
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    sync(tmp_path / "one.db", [tmp_path / "home"])
+    page = Site(tmp_path / "one.db").get(f"/one/-/session/{SESSION}")
+    for text in ("1 plan, 1 task, 1 todo", "Task: Dig pending", "Todo: Rake in progress",
+                 "Plan: Ferns accepted"):  # fmt: skip
+        assert text in page.words
+    for table in ("tasks", "todos", "plans"):
+        assert page.links(f"/one/{table}/1")
+
+
 def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
     page = demo.get(FROST)
     before, nested = page.text.split('<details class="ai-agent">')

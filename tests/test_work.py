@@ -165,7 +165,7 @@ GROWING = {
     "messages", "tool_calls", "usage", "responses", "sessions", "transcripts", "summaries",
     "archive", "line_types", "issues", "agent_links", "working_directories", "prompts",
     "hook_events", "tool_result_files", "documents", "todos", "inbox_items", "file_snapshots",
-    "subagents", "session_entries", "plan_lines", "links",
+    "subagents", "session_entries", "plan_lines", "links", "statements",
 }  # fmt: skip
 
 
@@ -226,6 +226,35 @@ def test_an_append_costs_the_same_beside_many_prompts_and_plans(work: Sync, tmp_
         costs.append(work(home).instructions)
     # The sessions of its project are counted again, and each plan looks for its session by name.
     assert costs[1] - costs[0] < 200 * (102 - 2), costs
+
+
+def test_an_append_costs_the_same_in_a_session_with_many_tasks(work: Sync, tmp_path: Path) -> None:
+    """Only a call that states something of a list makes a sync look at what was stated before."""
+
+    def stated(key: str, number: int, name: str, **arguments: Any) -> list[Object]:
+        place = f"{key[:8]}-{number}"
+        answer = result(f"toolu_t{place}", f"Task #{number} created successfully: Dig")
+        lines = [
+            assistant(
+                [call(f"toolu_t{place}", name, **arguments)], f"ta{place}", id=f"msg_{place}"
+            ),
+            user([answer], f"tr{place}"),
+        ]
+        return [{**line, "sessionId": key} for line in lines]
+
+    costs = []
+    for count in (1, 1001):
+        home, key = tmp_path / str(count), f"{count:08x}{SESSION[8:]}"
+        calls = (stated(key, number, "TaskCreate", subject="Dig") for number in range(count))
+        lines = [*turn(0, key), *(line for lines in calls for line in lines)]
+        path = write(home, f"{PROJECT}/{key}.jsonl", *lines)
+        assert work(home).report.files_read == 1
+        append(path, *turn(1, key))
+        costs.append(work(home).instructions)
+    # The totals of a session are added up again, from indexes.
+    assert costs[1] - costs[0] < 100 * 1000, costs
+    append(path, *stated(key, 1001, "TaskUpdate", taskId="1", status="completed"))
+    assert work(home).instructions - costs[1] > 100 * 1000
 
 
 def test_calls_of_agents_are_found_without_going_through_all_calls(

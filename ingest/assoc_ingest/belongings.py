@@ -226,7 +226,7 @@ def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int
     sessions = id_list(session_ids(connection, keys))
     plans = connection.execute(
         "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
-        f" where s.id in ({sessions}) order by p.file_id"
+        f" where s.id in ({sessions}) and p.channel = 'file' order by p.file_id"
     ).fetchall()
     yield from ((*row, False) for row in (*plans, *_own_pastes(connection, keys)))
     yield from ((*row, True) for row in _of_teams(connection, sessions))
@@ -265,7 +265,7 @@ def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, 
         f" where t.lead_session_id in ({sessions}))"
         " select f.id, l.lead_session_key from led l join files f on f.team_id = l.id"
         " union select k.file_id, l.lead_session_key from led l join tasks k"
-        f" on {folded} = l.key where k.file_id is not null"
+        f" on {folded} = l.key where k.file_id is not null and k.channel = 'file'"
     ).fetchall()
 
 

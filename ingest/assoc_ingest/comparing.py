@@ -182,7 +182,7 @@ class Comparison:
     def _is_here(self, task: model.Task) -> bool:
         """Is this the file that the task is kept under? Two may state the same."""
         row = self._connection.execute(
-            "select file_id from tasks where list_key = ? and task_key = ?"
+            "select file_id from tasks where list_key = ? and task_key = ? and channel = 'file'"
             " and source_id = (select source_id from files where id = ?)",
             (task.list_key, task.task_key, self._known.id),
         ).fetchone()
@@ -236,12 +236,18 @@ class Comparison:
             is_read = "1" if self._is_log else "quarantined = 0"
             others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, ODD_TIME, *lost.REASONS))
             return f"{is_read} and reason not in ({others})"
+        if kind is model.Plan:
+            return "channel = 'file'"
         if kind in keyed.ENTRIES:
             # What the last version of a list did not name was gone before the list itself was.
             since = self._known.gone_at
-            return "gone_at is null" + (f" or gone_at = '{since}'" if since is not None else "")
+            there = "gone_at is null" + (f" or gone_at = '{since}'" if since is not None else "")
+            return f"({there}) and {_OF_FILES.get(kind, '1')}"
         return "1"
 
+
+_OF_FILES: dict[type, str] = {kind: "channel = 'file'" for kind in (model.Task, model.Todo)}
+"""The rows of a table that are those of a file's records; others follow from transcripts."""
 
 _INSERT_TASK = (
     f"insert into tasks (file_id, source_id, {', '.join(model.Task._fields)})"

@@ -8,9 +8,10 @@ that bear on it, so each step first finds what a change can reach, and then deri
 3. queued prompts: each text counts once, wherever it was delivered (`queued`);
 4. tool results that do not say which call they answer find it (`answers`);
 5. subagents: their kind, times and counts (`subagents`), the call that spawned them (`links`);
-6. responses: one row per API response, from the best of its lines in all files;
-7. references between stores: text keys become ids (`joins`);
-8. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.
+6. tasks, todos and plans that only transcripts tell of (`statements`);
+7. responses: one row per API response, from the best of its lines in all files;
+8. references between stores: text keys become ids (`joins`);
+9. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.
 
 Sets of ids that a step hands to the next lie in temporary tables named `touched_*`.
 """
@@ -30,6 +31,7 @@ from . import (
     queued,
     responses,
     sessions,
+    statements,
     subagents,
     titles,
 )
@@ -49,6 +51,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     lists.refresh_lists(connection, touched)
     titles.refresh_summaries(connection)
     subagents.refresh_subagents(connection)
+    statements.refresh_statements(connection, touched, affected)
     responses.refresh_responses(connection, touched, affected)
     responses.refresh_tokens(connection)
     joins.refresh_references(connection, touched)

@@ -1,13 +1,18 @@
-"""The edges between tasks: two files state each, one row stands for it."""
+"""The edges between tasks: two files state each, one row stands for it.
+
+Tasks that have no file any more wait for what calls in transcripts state (`statements`).
+"""
 
 from __future__ import annotations
 
 import sqlite3
 
+from .touched import Touched
 
-def refresh_edges(connection: sqlite3.Connection) -> None:
+
+def refresh_edges(connection: sqlite3.Connection, touched: Touched) -> None:
     """Make `task_dependencies` what the files state, if the batch had a file that states edges."""
-    if not _is_touched(connection):
+    if not touched.has_new_edges and not _is_touched(connection):
         return
     connection.execute("drop table if exists temp.edges")
     connection.execute(
@@ -15,7 +20,11 @@ def refresh_edges(connection: sqlite3.Connection) -> None:
         " l.file_id, row_number() over ("
         "  partition by f.source_id, l.list_key, l.task_key, l.blocker_key"
         "  order by f.gone_at is not null, f.path) as place"
-        " from task_links l join files f on f.id = l.file_id"
+        " from ("
+        "  select list_key, task_key, blocker_key, file_id from task_links"
+        "  union all select t.list_key, t.task_key, b.value, t.file_id"
+        "  from tasks t join json_each(t.blocked_by) b where t.channel = 'transcript'"
+        " ) l join files f on f.id = l.file_id"
     )
     connection.execute("delete from edges where place > 1")
     connection.execute(

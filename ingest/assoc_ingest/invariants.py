@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from . import full_text, sql
+from . import full_text, sql, stated, statements
 from .verdict import REBUILD, Finding
 
 _OBJECTS = (
@@ -98,6 +98,25 @@ def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
         ).fetchone()
         if count:
             yield Finding(check, problem.format(count=count, example=example), REBUILD)
+
+
+def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that tasks, todos and plans of transcripts are what these state."""
+    differing = 0
+    connection.execute("begin")  # one state of the database, though these are many statements
+    try:
+        for group in statements.all_groups(connection):
+            for table, rows in stated.expected(connection, group).items():
+                there = statements.known(connection, table, group).values()
+                differing += not statements.are_same(there, rows)
+    finally:
+        connection.execute("commit")
+    if differing:
+        yield Finding(
+            "statements",
+            f"The tasks, todos or plans of {differing} lists are not what transcripts state.",
+            REBUILD,
+        )
 
 
 _DERIVED = (

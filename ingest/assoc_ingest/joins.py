@@ -55,7 +55,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
     _refresh_agents(connection)
     _refresh_teams(connection)
     refresh_mail(connection)
-    refresh_edges(connection)
+    refresh_edges(connection, touched)
     _refresh_prompts(connection, touched)
     _refresh_results(connection)
 
@@ -219,7 +219,8 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
         " order by s.ended_at desc, s.session_key limit 1"
     )
     connection.execute(
-        f"update plans set session_id = ({target}) where session_id is not ({target})"
+        f"update plans set session_id = ({target})"
+        f" where channel = 'file' and session_id is not ({target})"
     )
 
 
@@ -259,6 +260,7 @@ def _refresh_tasks(connection: sqlite3.Connection) -> None:
             "select t.id from tasks t join files f on f.source_id = t.source_id"
             f" where f.id = {table}.file_id"
             f" and t.list_key = {table}.list_key and t.task_key = {table}.{key}"
+            " order by t.gone_at is not null, t.channel limit 1"
         )
         connection.execute(
             f"update {table} set {column} = ({target}) where {key} is not null"

@@ -6,7 +6,8 @@ with its id: one that is no longer named gets `gone_at`, one that comes back los
 changed is written: an inbox of a thousand messages costs reading it. Of tasks, every change that a
 sync sees is kept in `task_changes`.
 
-What an entry is, is a matter of the record: of messages, those in an inbox; of documents, the
+What an entry is, is a matter of the record: of messages, those in an inbox; of tasks and todos,
+those of a file, and not what a transcript tells of them (`statements`); of documents, the
 tickets; of links, those that name their session, which a line of a transcript does not; and what a
 conversation's own file says about it (`meta`) is none. All entries stand in documents that are read
 as one line, so a version of a document has all of its entries.
@@ -49,6 +50,7 @@ ENTRIES: dict[type, Entries] = {
         "tasks",
         attrgetter("list_key", "task_key"),
         ("source_id",),
+        condition="channel = 'file'",
         shared_key=("source_id", "list_key", "task_key"),
     ),
     model.InboxItem: Entries(
@@ -70,6 +72,7 @@ ENTRIES: dict[type, Entries] = {
     model.Todo: Entries(
         "todos",
         attrgetter("content", "ordinal"),
+        condition="channel = 'file'",
         found={"session_key": "session_id", "agent_key": "subagent_id"},
     ),
     model.TeamMember: Entries(
@@ -216,7 +219,8 @@ def _known(
             if entries.key(record) not in known:
                 values = (None, None, *references, *record)
                 row = connection.execute(
-                    f"{select} {where}", [values[number] for number in place]
+                    f"{select} {where} and {entries.condition}",
+                    [values[number] for number in place],
                 ).fetchone()
                 if row is not None:
                     known[key(row)] = row

@@ -50,6 +50,7 @@ def _lacks_a_row(connection: sqlite3.Connection, table: str, told: dict[str, Tol
 def _lacks_a_task(connection: sqlite3.Connection, table: str, told: dict[str, Told]) -> bool:
     rows = connection.execute(
         "select id from tasks where coalesce(subject, description, owner, active_form) is null"
+        " and channel = 'file'"
     )
     return not told[table].rows.keys().isdisjoint(id_ for (id_,) in rows)
 

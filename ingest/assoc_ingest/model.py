@@ -415,6 +415,8 @@ class Task(NamedTuple):
     owner: str | None
     active_form: str | None
     metadata: str | None
+    task_number: int | None = None
+    """The key, where it is a number: tasks are shown in this order."""
 
 
 class TaskDependency(NamedTuple):
@@ -435,6 +437,25 @@ class TaskChange(NamedTuple):
     new_value: str | None
     timestamp: str | None
     byte_offset: int
+
+
+class Statement(NamedTuple):
+    """What a line of a transcript states about tasks, todos or a plan.
+
+    `stated` and `answered` are JSON objects: what the call says, and what its result adds. The
+    store merges them by (file, tool_use_id).
+    """
+
+    kind: str
+    list_key: str
+    task_key: str | None
+    stated: str | None
+    answered: str | None
+    timestamp: str | None
+    tool_use_id: str | None
+    byte_offset: int
+    byte_length: int
+    block: int
 
 
 class Todo(NamedTuple):
@@ -659,6 +680,7 @@ Record = (
     | Task
     | TaskDependency
     | TaskChange
+    | Statement
     | Todo
     | Team
     | TeamMember

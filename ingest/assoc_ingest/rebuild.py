@@ -37,6 +37,7 @@ from .model import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Sou
 from .outcome import Progress
 from .replay import replay
 from .sources import SOURCES
+from .statements import all_groups
 from .store import Batch, known_file
 from .tail import Prefix
 from .touched import Touched, id_list
@@ -284,6 +285,7 @@ def _refresh_everything(connection: sqlite3.Connection) -> None:
             "select response_key from usage union select response_key from responses"
         )
         touched.responses = {key for (key,) in rows}
+        touched.groups = all_groups(connection)
         (last,) = connection.execute("select max(id) from messages").fetchone()
         touched.first_message_id = (last or 0) + 1
         refresh(connection, touched)

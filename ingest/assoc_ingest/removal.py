@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from . import agents, archive, keyed
+from .statements import note_groups
 from .touched import Touched, id_list
 from .writers import CLEARED
 
@@ -25,6 +26,7 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
     Entries of a list stay too: they outlive what it says (`keyed`).
     """
     touched.before_clearing(connection, file_id)
+    note_groups(connection, touched, file_id)
     for table in CLEARED:
         _delete(connection, table, file_id)
 
@@ -50,8 +52,8 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
         _touch_neighbours(connection, touched, file_id)
         clear_rows(connection, touched, file_id)
         archive.clear(connection, file_id)
-        for table in keyed.CONDITIONS:
-            connection.execute(f"delete from {table} where file_id = ?", (file_id,))
+        for table, condition in keyed.CONDITIONS.items():
+            connection.execute(f"delete from {table} where file_id = ? and {condition}", (file_id,))
         agents.remove_file(connection, file_id)
         connection.execute(  # as the name of its directory alone tells of a team
             "update teams set name = key, description = null, created_at = null,"
@@ -90,6 +92,7 @@ def remove_entries(
         ).fetchall()
         for (file_id,) in rows:
             touched.before_clearing(connection, file_id)
+            note_groups(connection, touched, file_id)
             touched.files.add(file_id)
         connection.execute(
             f"delete from {table} where gone_at >= ? and gone_at < ?", (since, before)

@@ -37,6 +37,9 @@ _STORES = {
 _COLUMN = {SAID: "text", TOOLS: "tool_text"}
 _MESSAGES_PER_STORE_HIT = 4
 _TITLES = 5
+STATED = ("task", "todo", "plan")
+"""What may have no file, so that a line of a transcript is its place."""
+
 _SYNTAX_ERRORS = (
     "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
 )  # fmt: skip
@@ -111,18 +114,23 @@ def store_hits(
 def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
     """Return the hits with the numbers of their lines, which are counted in the archive."""
     known = list(hits)
-    places: dict[int, tuple[int, int]] = {}
+    places: dict[tuple[str, int], tuple[int, int]] = {}
     for hit in known:
         if hit.what == "message":
             row = sql.ask(connection, "message_text", id=hit.id).fetchone()
-            places[hit.id] = (row["file_id"], row["byte_offset"])
+        elif hit.what in STATED:
+            row = sql.ask(connection, "show_stated", what=hit.what, id=hit.id).fetchone()
+        else:
+            continue
+        if row is not None:
+            places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
     lines = {
         file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
         for file in {file for file, _ in places.values()}
     }
     return [
-        replace(hit, line=lines[places[hit.id][0]].get(hit.byte_offset))
-        if hit.what == "message"
+        replace(hit, line=lines[place[0]].get(hit.byte_offset))
+        if (place := places.get((hit.what, hit.id))) is not None
         else hit
         for hit in known
     ]

@@ -28,6 +28,7 @@ from .errors import BusyError
 from .forgotten import LEFT_OUT
 from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_entries, remove_files
+from .statements import note_groups
 from .storable import NO_TIME
 from .tail import Prefix
 from .touched import Touched
@@ -323,6 +324,7 @@ class Batch:
         """Note that rows of a file are about to change."""
         self._flush()
         self._touched.before_clearing(self.connection, file_id)
+        note_groups(self.connection, self._touched, file_id)
         self._touched.files.add(file_id)
 
     def remove(self, file_ids: Iterable[int]) -> None:
@@ -390,6 +392,8 @@ class Batch:
         self._append_tool_calls(file, _of(model.ToolCall, by_type), ids, agents)
         self._touched.responses.update(use.response_key for use in _of(model.Usage, by_type))
         by_type[model.Issue] = self._counted_issues(file, _of(model.Issue, by_type))
+        if model.Statement in by_type:
+            self._touched.stated.add(file.id)
         self._apply_documents(file, by_type)
         self._apply_entries(file, by_type)
         for kind, rows in by_type.items():
@@ -515,6 +519,8 @@ class Batch:
         rows = self._pending.setdefault(model.ToolCall, [])
         for call in calls:
             blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
+            if call.result is not None:
+                self._touched.answered.setdefault(file.id, set()).add(call.tool_use_id)
             subagent = agents.get(call.byte_offset, file.subagent_id)
             rows.append(tool_call_row(call, blocks, (file.id, file.session_id, subagent)))
 

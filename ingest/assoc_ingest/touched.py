@@ -47,6 +47,14 @@ class Touched:
     is_project_removed: bool = False
     shared: set[int] = field(default_factory=set)
     """Files that lost a partner: a rewritten file had lines that they have too."""
+    stated: set[int] = field(default_factory=set)
+    """Files with new statements on tasks, todos and plans."""
+    answered: dict[int, set[str | None]] = field(default_factory=dict)
+    """Calls with results, by file: some may answer what was stated before."""
+    groups: set[tuple[int, str, str]] = field(default_factory=set)
+    """What removed rows stated, or stated as files, see `statements`."""
+    has_new_edges: bool = False
+    """What tasks of transcripts wait for has changed."""
     first_message_id: int = 0
 
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:

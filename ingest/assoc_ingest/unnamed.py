@@ -54,7 +54,7 @@ def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
     """Note that a file is gone if all that outlives a document is gone with this one."""
     connection.execute(
         "update files set gone_at = (select iif(count(*) = count(gone_at), max(gone_at), null)"
-        "  from (select gone_at from tasks where file_id = ?1"
+        "  from (select gone_at from tasks where file_id = ?1 and channel = 'file'"
         "   union all select gone_at from inbox_items where file_id = ?1 and channel = 'inbox'))"
         " where id = ?1 and gone_at is null",
         (file_id,),

@@ -105,6 +105,7 @@ def _check_readable(
         return  # what is missing would be missed again by every check below
     for check in (
         invariants.check_indexes, invariants.check_references, invariants.check_derived,
+        invariants.check_statements,
     ):  # fmt: skip
         verdict.findings += check(connection)
     done = 0

@@ -131,6 +131,27 @@ def _message_merge() -> str:
     )
 
 
+def _statement_merge() -> str:
+    """Merge the halves of a statement: the first call in the file, and the first result.
+
+    What it is, and where it stands, the call says. Only where a plan was saved, the result tells.
+    """
+    is_call = "stated is null and excluded.stated is not null"
+    of_call = ("kind", "list_key", "timestamp", "byte_offset", "byte_length", "block")
+    assignments = [f"{name} = iif({is_call}, excluded.{name}, {name})" for name in of_call]
+    assignments += [
+        f"{name} = coalesce({name}, excluded.{name})" for name in ("stated", "answered")
+    ]
+    assignments.append(
+        f"task_key = iif({is_call}, coalesce(excluded.task_key, task_key),"
+        " coalesce(task_key, excluded.task_key))"
+    )
+    return (
+        "on conflict (file_id, tool_use_id) where tool_use_id is not null"
+        f" do update set {', '.join(assignments)} on conflict do nothing"
+    )
+
+
 CONTEXT: dict[type, tuple[str, ...]] = {
     model.Message: ("session_id", "subagent_id"),
     model.LineExtra: ("session_id",),
@@ -198,6 +219,7 @@ INSERTS: dict[type, str] = {
     model.ProjectEntry: _of_file("project_entries", model.ProjectEntry),
     model.TaskDependency: _of_file("task_links", model.TaskDependency, "on conflict do nothing"),
     model.TaskChange: _of_file("task_changes", model.TaskChange),
+    model.Statement: _of_file("statements", model.Statement, _statement_merge()),
     model.Todo: _of_file("todos", model.Todo),
     model.TeamMember: _of_file("team_members", model.TeamMember),
     model.InboxItem: _of_file("inbox_items", model.InboxItem, _message_merge()),
@@ -260,6 +282,7 @@ CLEARED = (
     "session_entries",
     "task_links",
     "task_changes",
+    "statements",
     "inbox_items",
     "plan_lines",
     "plans",

@@ -48,6 +48,8 @@ CREATE INDEX messages_subagent on messages (subagent_id) where subagent_id is no
 CREATE INDEX messages_uuid on messages (uuid, file_id) where uuid is not null;
 CREATE INDEX pastes_hash on pastes (hash);
 CREATE INDEX plan_lines_plan on plan_lines (plan_id);
+CREATE UNIQUE INDEX plans_key on plans (file_id, byte_offset, name);
+CREATE INDEX plans_name on plans (name);
 CREATE INDEX plans_session on plans (session_id) where session_id is not null;
 CREATE INDEX project_entries_project on project_entries (project_id);
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
@@ -76,6 +78,9 @@ CREATE INDEX sessions_key on sessions (session_key);
 CREATE INDEX sessions_linked on sessions (linked_session_id) where linked_session_id is not null;
 CREATE INDEX sessions_project on sessions (project_id, ended_at);
 CREATE INDEX sessions_slug on sessions (slug) where slug is not null;
+CREATE UNIQUE INDEX statements_call on statements (file_id, tool_use_id) where tool_use_id is not null;
+CREATE INDEX statements_list on statements (list_key, kind);
+CREATE UNIQUE INDEX statements_place on statements (file_id, byte_offset, block);
 CREATE INDEX subagents_agent on subagents (agent_key);
 CREATE INDEX subagents_call on subagents (spawned_by) where spawned_by is not null;
 CREATE UNIQUE INDEX subagents_key on subagents (source_id, coalesce(session_key, ''), agent_key);
@@ -88,6 +93,7 @@ CREATE INDEX task_dependencies_blocker on task_dependencies (blocker_id) where b
 CREATE INDEX task_dependencies_file on task_dependencies (file_id);
 CREATE INDEX task_dependencies_task on task_dependencies (task_id) where task_id is not null;
 CREATE INDEX tasks_file on tasks (file_id) where file_id is not null;
+CREATE UNIQUE INDEX tasks_key on tasks (source_id, list_key, task_key, channel);
 CREATE INDEX tasks_list on tasks (list_key);
 CREATE INDEX tasks_session on tasks (session_id) where session_id is not null;
 CREATE INDEX tasks_status on tasks (status);
@@ -97,7 +103,7 @@ CREATE UNIQUE INDEX team_members_key on team_members (file_id, coalesce(agent_id
 CREATE INDEX team_members_team on team_members (team_id);
 CREATE INDEX teams_file on teams (file_id) where file_id is not null;
 CREATE INDEX teams_lead on teams (lead_session_id) where lead_session_id is not null;
-CREATE UNIQUE INDEX todos_key on todos (file_id, coalesce(content, ''), ordinal);
+CREATE UNIQUE INDEX todos_key on todos (file_id, coalesce(content, ''), ordinal, coalesce(tool_use_id, ''));
 CREATE INDEX todos_session on todos (session_id) where session_id is not null;
 CREATE INDEX todos_session_key on todos (session_key) where session_key is not null;
 CREATE INDEX todos_status on todos (status);
@@ -410,9 +416,13 @@ CREATE TABLE plans (
     title text,
     text text not null,
     name text not null,
+    status text,
     modified_at text,
     session_id integer references sessions (id) on delete set null,
-    file_id integer not null unique references files (id) on delete cascade
+    channel text not null default 'file',
+    tool_use_id text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null default 0
 ) strict;
 CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE prices (
@@ -570,6 +580,20 @@ CREATE TABLE sources (
     cleanup_period_days integer,
     unique (kind, root)
 ) strict;
+CREATE TABLE statements (
+    id integer primary key,
+    kind text not null,
+    list_key text not null,
+    task_key text,
+    stated text,
+    answered text,
+    timestamp text,
+    tool_use_id text,
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    block integer not null
+) strict;
 CREATE TABLE subagents (
     id integer primary key,
     agent_type text,
@@ -649,14 +673,19 @@ CREATE TABLE tasks (
     owner text,
     active_form text,
     metadata text,
+    task_number integer,
     task_key text not null,
     list_key text not null,
     session_id integer references sessions (id) on delete set null,
     team_id integer references teams (id) on delete set null,
     gone_at text,
+    channel text not null default 'file',
+    stated_at text,
+    blocked_by text,
+    tool_use_id text,
     source_id integer not null references sources (id) on delete cascade,
     file_id integer references files (id) on delete set null,
-    unique (source_id, list_key, task_key)
+    byte_offset integer not null default 0
 ) strict;
 CREATE VIRTUAL TABLE tasks_fts using fts5 (subject, description, content="tasks", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE team_members (
@@ -704,7 +733,7 @@ CREATE TABLE todos (
     subagent_id integer references subagents (id) on delete set null,
     ordinal integer not null default 0,
     file_id integer not null references files (id) on delete cascade
-) strict;
+, channel text not null default 'file' /* file; transcript: its list has no file that names anything, so the last call tells of it */, stated_at text /* of a transcript: time of that call */, tool_use_id text /* of a transcript: that call */, byte_offset integer not null default 0 /* of a transcript: first byte of its line */) strict;
 CREATE VIRTUAL TABLE todos_fts using fts5 (content, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE tool_calls (
     id integer primary key,

@@ -62,7 +62,7 @@ from ..model import (
 )
 from .claude_paths import folded
 from .directories import comparable_name
-from .fields import bounded_json, json_text, left_over, mapping, string
+from .fields import bounded_json, json_text, left_over, mapping, number, string
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -303,6 +303,7 @@ def _task(reader: Reader, team: str, key: str, record: JSONObject) -> Iterator[R
         reader.text(task, "owner"),
         reader.text(task, "activeForm"),
         json_text(metadata) if isinstance(metadata, dict) else None,
+        number(key),
     )
     for other in reader.scalars(task, "blockedBy"):
         yield TaskDependency(team, key, other)

@@ -42,7 +42,7 @@ def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     text, records = text_of(line)
     text = text[:MAX_TEXT]
     name = claim.parts[-1].removesuffix(".md")
-    return [*records, Plan(_title(text) or UNTITLED, text, name), *_classified(text)]
+    return [*records, Plan(title_of(text) or UNTITLED, text, name), *_classified(text)]
 
 
 def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
@@ -52,10 +52,11 @@ def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     text = text[:MAX_TEXT]
     path = "/".join(claim.parts)
     name = claim.parts[-1].removesuffix(".md")
-    return [*records, Document("memory", _title(text) or name, text, path)]
+    return [*records, Document("memory", title_of(text) or name, text, path)]
 
 
-def _title(text: str) -> str | None:
+def title_of(text: str) -> str | None:
+    """Return the first heading that says something, None if there is none."""
     for line in text.split("\n"):
         trimmed = line.strip()
         if trimmed.startswith("# ") and trimmed[2:].strip():

@@ -56,7 +56,7 @@ from ..model import (
 )
 from . import claude_history, claude_lists, claude_plans, claude_teams
 from .claude_paths import in_project, uuid
-from .fields import MAX_TEXT, json_text, string
+from .fields import MAX_TEXT, json_text, number, string
 from .jsonl import JSONObject
 from .reader import Reader
 
@@ -191,6 +191,7 @@ def _tasks(claim: Claim, lines: Iterable[Line]) -> list[Record]:
                 reader.text(value, "owner"),
                 reader.text(value, "activeForm"),
                 _metadata(reader, value),
+                number(key),
             )
         )
         edges = [(other, key) for other in reader.scalars(value, "blocks")]

@@ -40,6 +40,7 @@ from ..model import (
     Link,
     Message,
     Record,
+    Statement,
     Summary,
     TaskChange,
     ToolCall,
@@ -49,6 +50,7 @@ from ..model import (
 )
 from ..tags import inside
 from ..when import utc
+from . import claude_statements as statements
 from . import claude_teams as teams
 from . import claude_tools as tools
 from . import claude_user as people
@@ -359,6 +361,7 @@ class TranscriptReader:
             self._response_key if name in tools.CHARGED else None,
         )  # fmt: skip
         identity = string(block.get("id"))
+        self._state_of_work(statements.called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
@@ -382,6 +385,8 @@ class TranscriptReader:
             blocks: list[object] = [content] if isinstance(content, str) else []
         else:
             blocks = content
+        if "planContent" in line:
+            self._state_of_work(statements.begun_with(self._at(0)))
         kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
@@ -441,6 +446,7 @@ class TranscriptReader:
         if (totals := tools.agent_totals(extra, self._start)) is not None:
             self._records.append(totals)
         self._effects(identity, extra)
+        self._state_of_work(statements.answered(text, extra, identity, self._at(number)))
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
@@ -461,6 +467,15 @@ class TranscriptReader:
                 self._records.append(
                     TaskChange(tasks, task, "status", before, after, self._timestamp, self._start)
                 )
+
+    def _at(self, block: int) -> statements.Place:
+        return statements.Place(
+            self._claim, self._line, self._timestamp, self._start, self._length, block
+        )
+
+    def _state_of_work(self, statement: Statement | None) -> None:
+        if statement is not None:
+            self._records.append(statement)
 
     def _count_message(self) -> None:
         self._message_count += 1
@@ -499,6 +514,7 @@ class TranscriptReader:
             else:
                 self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
+        self._state_of_work(statements.attached(attachment, self._at(0)))
         text = obvious_text(attachment)
         if text:
             self._say("hook" if "hook" in kind else "attachment", text, 0, "system")

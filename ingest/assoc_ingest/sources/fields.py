@@ -30,6 +30,7 @@ _EMPTY: tuple[object, ...] = (None, "", [], {})
 _SECRET_LINE = b"bridge-session"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**63 - 1
+_MAX_DIGITS = 18
 _MAX_COUNT = 2**53  # a larger token count is no count, and JSON readers would round it
 
 _cjk = re.compile(
@@ -68,6 +69,12 @@ def integer(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER:
         return value
     return None
+
+
+def number(key: str) -> int | None:
+    """Return the number that a key is, to sort by; None if it is a name."""
+    is_number = key.isascii() and key.isdigit() and len(key) <= _MAX_DIGITS
+    return int(key) if is_number else None
 
 
 def is_count(value: object) -> bool:

@@ -40,7 +40,7 @@ _MOST_MODELS = 10
 _CONTEXT = 6  # messages before the one that a search hit opens on
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
-    "links", "teams",
+    "links", "teams", "tasks", "todos", "plans",
 )  # fmt: skip
 
 
@@ -73,6 +73,7 @@ class _Shown:
     later: str | None
     is_first: bool
     links: list[pages.Row]
+    work: list[pages.Row]
     related: list[pages.Row]
     target: int | None
 
@@ -197,6 +198,7 @@ class _Reader:
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
             links=pages.ask(self._connection, "show_links", session=self._id),
+            work=pages.ask(self._connection, "show_work", session=self._id),
             related=pages.ask(self._connection, "show_related", session=self._id)[:MOST_LINKS],
             target=self._asked.at,
         )
