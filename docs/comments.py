@@ -33,6 +33,7 @@ CORRECTED = {
 _opening = re.compile(r"create (?:table|view) \w+ (?:\(|as)\s*(?:--\s*(.*))?", re.IGNORECASE)
 _comment = re.compile(r"--\s*(.*)")
 _added_column = re.compile(r", (\w+)[^,]*? /\*\s*(.*?)\s*\*/")
+_computed = re.compile(r", (\w+) text\s+generated always as .*? virtual (?=/\*)", re.DOTALL)
 _shared_column = re.compile(r"^--   (\w+)  +(.+)$", re.MULTILINE)
 _passed_on = re.compile(r"\b(?:(\w+)\.)?(\w+)(?: as (\w+))?\s*(?:,|$)")
 _table_of_view = re.compile(r"\b(?:from|join) (\w+)(?: (?!left|join|where|group|on\b)(\w+))?")
@@ -114,15 +115,16 @@ def _columns(table: str, text: str, tables: dict[str, Table]) -> list[Column]:
     references = {key.column: key.other_table for key in keys}
     return [
         Column(
-            column.name,
-            column.type.lower(),
-            CORRECTED.get((table, column.name))
-            or own.get(column.name)
-            or passed_on.get(column.name)
-            or shared.get(column.name, ""),
-            references.get(column.name),
+            name,
+            type_.lower(),
+            CORRECTED.get((table, name))
+            or own.get(name)
+            or passed_on.get(name)
+            or shared.get(name, ""),
+            references.get(name),
         )
-        for column in described.columns
+        # As table_info has it, and the columns that are computed.
+        for _, name, type_, *_ in described.db.execute(f"pragma table_xinfo([{table}])")
     ]
 
 
@@ -134,7 +136,7 @@ def _own_comments(text: str) -> dict[str, str]:
     """
     is_view = text.lower().startswith("create view")
     comments: dict[str, str] = {}
-    for line in text.splitlines()[1:]:
+    for line in _computed.sub(r", \1 text ", text).splitlines()[1:]:
         comments.update(_added_column.findall(line))
         found = _comment.search(_added_column.sub("", line))
         words = re.findall(r"\w+", _added_column.sub("", line).partition("--")[0])

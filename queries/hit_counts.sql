@@ -39,7 +39,8 @@ with hits as materialized (
       and not exists (
         select 1
         from json_each(coalesce(nullif(:letters, ''), '[]')) l
-        where coalesce(m.text, m.tool_text) not like l.value escape '~'
+        where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)
+            not like l.value escape '~'
       )
     order by messages_fts.rowid desc
     limit cast(coalesce(nullif(:limit, ''), 20000) as integer)

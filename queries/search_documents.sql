@@ -3,7 +3,7 @@
 select
     'document' as what,
     i.kind,
-    snippet(documents_fts, -1, char(2), char(3), '…', 30) as snippet,
+    trim(coalesce(i.title, '') || char(10) || i.text, char(10)) as text,
     s.title as session,
     p.name as project,
     null as subagent,

@@ -4,7 +4,7 @@
 select
     'inbox' as what,
     i.kind,
-    snippet(inbox_items_fts, -1, char(2), char(3), '…', 30) as snippet,
+    trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10)) as text,
     s.title as session,
     p.name as project,
     null as subagent,

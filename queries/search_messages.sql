@@ -1,15 +1,12 @@
 -- Search conversations
--- Messages that match an FTS5 expression, best first. Begin it with {text} : for what people and
--- agents said, with {tool_text} : for what tools gave. Copies in forked sessions are left out.
+-- Messages that match an FTS5 expression, best first. Begin it with {text joined_text} : for what
+-- people and agents said, with {tool_text joined_tool_text} : for what tools gave. Copies in forked
+-- sessions are left out.
 select
     'message' as what,
     m.kind,
-    -- What snippet() costs grows with the square of the matches: of a long text, only its beginning.
-    iif(
-        length(coalesce(m.text, m.tool_text)) > 32768,
-        substr(coalesce(m.text, m.tool_text), 1, 200),
-        snippet(messages_fts, -1, char(2), char(3), '…', 30)
-    ) as snippet,
+    -- The program looks for the matches in it: what snippet() costs grows with their square.
+    coalesce(m.text, m.tool_text) as text,
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
@@ -57,14 +54,15 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
   and not exists (
     select 1
     from json_each(coalesce(nullif(:letters, ''), '[]')) l
-    where coalesce(m.text, m.tool_text) not like l.value escape '~'
+    where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)
+        not like l.value escape '~'
   )
   and (
     coalesce(:line_starts, '') = ''
     or exists (
         select 1
         from json_each(:line_starts) l
-        where m.tool_text like l.value escape '~'
+        where coalesce(m.joined_tool_text, m.tool_text) like l.value escape '~'
     )
   )
 order by messages_fts.rank

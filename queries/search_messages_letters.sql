@@ -4,6 +4,7 @@
 select
     'message' as what,
     m.kind,
+    iif(:scope = 'tools', m.tool_text, m.text) as text,
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
@@ -44,7 +45,13 @@ where m.has_cjk = 1
   and not exists (
     select 1
     from json_each(coalesce(nullif(:letters, ''), '[]')) l
-    where coalesce(iif(:scope = 'tools', m.tool_text, m.text), '') not like l.value escape '~'
+    where coalesce(
+        iif(
+            :scope = 'tools',
+            coalesce(m.joined_tool_text, m.tool_text),
+            coalesce(m.joined_text, m.text)
+        ), ''
+    ) not like l.value escape '~'
   )
 order by m.timestamp desc, m.id desc
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -3,7 +3,7 @@
 select
     'plan' as what,
     i.status as kind,
-    snippet(plans_fts, -1, char(2), char(3), '…', 30) as snippet,
+    i.text,
     s.title as session,
     p.name as project,
     null as subagent,

@@ -4,7 +4,7 @@
 select
     'prompt' as what,
     null as kind,
-    snippet(prompts_fts, -1, char(2), char(3), '…', 30) as snippet,
+    trim(i.text || char(10) || coalesce(i.pasted, ''), char(10)) as text,
     s.title as session,
     p.name as project,
     null as subagent,

@@ -4,7 +4,7 @@
 select
     'task' as what,
     i.status as kind,
-    snippet(tasks_fts, -1, char(2), char(3), '…', 30) as snippet,
+    trim(coalesce(i.subject, '') || char(10) || coalesce(i.description, ''), char(10)) as text,
     s.title as session,
     p.name as project,
     null as subagent,

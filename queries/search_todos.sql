@@ -4,7 +4,7 @@
 select
     'todo' as what,
     i.status as kind,
-    snippet(todos_fts, -1, char(2), char(3), '…', 30) as snippet,
+    i.content as text,
     s.title as session,
     p.name as project,
     null as subagent,

@@ -3,7 +3,7 @@
 select
     'tool_result_file' as what,
     i.media_type as kind,
-    snippet(tool_result_files_fts, -1, char(2), char(3), '…', 30) as snippet,
+    i.text,
     s.title as session,
     p.name as project,
     null as subagent,

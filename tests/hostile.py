@@ -56,6 +56,8 @@ TEXTS: dict[str, Maker] = {
     "combining letters": repeated("a\u0301"),
     "combining marks": lambda size: "a" + "\u0301" * size,
     "zero-width letters": repeated("\u200b"),
+    "words of invisible letters": repeated("a\u00ada "),
+    "colons": repeated("{ : "),
     "wide letters": repeated("字"),
     "joined emoji": repeated("👩\u200d"),
     "backslashes": repeated("\\"),

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assoc_ingest.database import open_reader, writing
+from assoc_ingest.full_text import MESSAGE_COLUMNS
+from assoc_ingest.sources.fields import has_invisible
 
 AT = "2026-01-20T10:00:00.000Z"
 CJK = "\u3040\u30ff\u4e00\u9fff\uac00\ud7a3"
@@ -84,6 +86,7 @@ class Rows:
             "byte_offset": self._offset,
             "role": "user" if kind in ("prompt", "tool_result") else "assistant",
             "has_cjk": int(any("\u3040" <= letter <= "\ud7a3" for letter in text)),
+            "has_invisible": has_invisible(text),
             **values,
         }
         return self.add("messages", file_id=file, kind=kind, **row)
@@ -122,10 +125,10 @@ def index(path: Path) -> Iterator[Rows]:
     with writing(path) as connection:
         yield Rows(connection)
         for statement in (
-            "insert into messages_fts (rowid, text, tool_text) "
-            "select id, text, tool_text from messages",
-            "insert into messages_cjk_fts (rowid, text, tool_text) "
-            "select id, text, tool_text from messages_cjk",
+            f"insert into messages_fts (rowid, {MESSAGE_COLUMNS})"
+            f" select id, {MESSAGE_COLUMNS} from messages",
+            f"insert into messages_cjk_fts (rowid, {MESSAGE_COLUMNS})"
+            f" select id, {MESSAGE_COLUMNS} from messages_cjk",
         ):
             connection.execute(statement)
 

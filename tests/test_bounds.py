@@ -23,7 +23,8 @@ from tests.hostile import TEXTS
 from tests.writing import SESSION, assistant, call, chain, dumps, result, user
 
 import assoc_ingest
-from assoc_ingest import marks, spoken, tags, terminal, terms
+from assoc_ingest import marks, places, spoken, tags, terminal, terms
+from assoc_ingest.errors import UsageError
 from assoc_ingest.model import Claim, Line
 from assoc_ingest.sources import SOURCES, claude_teams, claude_user
 from assoc_ingest.sources.jsonl import complete_prefix, pieces, whole_value
@@ -89,6 +90,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.claude_tools._workflow_task": ("task ids", "letters"),
     "sources.claude_tools._saved_to": ("saved to",),
     "sources.fields._cjk": ("wide letters", "surrogates"),
+    "sources.fields._formatting": ("zero-width letters", "surrogates"),
     "sources.fields._radical": ("surrogates", "wide letters"),
     "sources.jsonl._blanks": ("spaces",),
     "sources.jsonl._leading": ("spaces", "surrogates"),
@@ -106,9 +108,10 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._hostile": ("controls", "zero-width letters"),
     "terminal._colour_sequence": ("colours", "controls"),
     "terminal._runs": ("spaces", "words", "wide letters", "combining marks"),
-    "terms._token": ("words", "letters", "underscores"),
+    "terms.TOKEN": ("words", "letters", "underscores"),
     "terms._term": ("quotes", "words", "letters", "spaces"),
     "terms._unbindable": ("surrogates",),
+    "terms.INVISIBLE_RUN": ("zero-width letters", "words"),
     "web.cells._time": ("digits", "dashes"),
     "web.cells._address": ("addresses", "slashes"),
     "web.guard._host": ("brackets", "digits"),
@@ -118,14 +121,13 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
 MADE = {
     # Functions that make or use an expression of their own, and why that is no more than linear.
     "forgotten.log_without": "one letter after the other",
-    "marks.balanced": "among the functions below",
     "projects.refresh_projects": "one separator after the other",
     "sources.claude_stores._todos": "of fixed length",
     "sources.claude_stores.list_name": "of fixed length",
     "sources.claude_tools._output_file": "one separator after the other",
     "surroundings.file_system": "mount points, no stored text",
-    "terms._place": "among the functions below",
-    "terms.substrings_in": "among the functions below",
+    "places._pattern": "among the functions below",
+    "places.substrings_in": "among the functions below",
 }
 
 
@@ -191,7 +193,14 @@ def test_every_expression_is_linear_in_every_text() -> None:
 # -- functions -----------------------------------------------------------------------------------
 
 CLAIM = Claim("claude", "transcript", session_key=SESSION, project_key="-srv-demo")
-WORDS = terms.parse('"a a" a* b "a b" names').words
+WORDS = terms.parse('"a a" a* b "a b" aa names').words
+
+
+def raw_query(text: str) -> object:
+    try:
+        return terms.parse_raw(text)
+    except UsageError:
+        return None
 
 
 def parsed(data: bytes) -> int:
@@ -287,16 +296,17 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("messages", "closed messages", "messages in turn", "spaces in a message"),
     ),
     "beside a prompt": (claude_user.is_beside, ("reminders", "opened reminders", "spaces")),
-    "marks": (lambda text: marks.plain(marks.balanced(text)), ("marks", "pairs of marks")),
+    "marks": (marks.plain, ("marks", "pairs of marks")),
+    "a raw query": (raw_query, ("words", "quotes", "colons")),
     "a query": (terms.parse, ("words", "quotes", "wide letters")),
     "places of words": (
-        lambda text: marks.around(text, terms.Places(WORDS).find(text)),
+        lambda text: marks.around(text, places.Places(WORDS).find(text)),
         ("words", "numbered words", "backslashes", "odd escapes", "line starts", "underscores",
-         "combining letters", "names"),
+         "combining letters", "names", "zero-width letters", "words of invisible letters"),
     ),
     "places of letters": (
-        lambda text: marks.around(text, terms.substrings_in(text, ["字字字", "字"])),
-        ("wide letters",),
+        lambda text: marks.around(text, places.substrings_in(text, ["字字字", "字"])),
+        ("wide letters", "zero-width letters"),
     ),
     "wrapped": (
         lambda text: list(terminal.wrap(terminal.readable(text), 80)),

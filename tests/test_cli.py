@@ -243,6 +243,17 @@ def test_no_hits_are_still_json(filled: Shell) -> None:
     assert json.loads(filled.out) == []
 
 
+def test_a_query_of_very_many_words_is_answered_and_what_is_left_out_is_said(filled: Shell) -> None:
+    words = " ".join(f"w{number}" for number in range(20_000))
+    assert filled("search", "deadlock " * 20_000) == 0
+    assert "only the first" not in filled.err
+    assert filled("search", words) == 1
+    assert "of the 20,000 in this query, only the first 100 were searched for." in filled.err
+    assert len(filled.err) < 500, "a message does not repeat it"
+    assert filled("search", "--raw", words) == 2
+    assert "--raw takes an expression of at most 100 words, and this one has 20,000" in filled.err
+
+
 @pytest.mark.parametrize(
     "command", [("search", "x"), ("show", "x"), ("list", "files"), ("status",)]
 )

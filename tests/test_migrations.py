@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from tests.pieces import Killed, killed_at
 
 from assoc_ingest import database as databases
 from assoc_ingest import sql
+from assoc_ingest.full_text import fits, indexes
 from assoc_ingest.rebuild import rebuild
+from assoc_ingest.search import search
 from assoc_ingest.sync import sync
 
 if sys.version_info >= (3, 14):
@@ -90,6 +93,25 @@ def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]
     ours, theirs = dump(old), dump(new)
     assert_same(archived(ours), archived(theirs))
     assert len(ours["files"]) == len(theirs["files"]) > 30
+
+
+def test_words_with_invisible_letters_that_it_holds_are_found(old: Path) -> None:
+    with sqlite3.connect(old) as connection:
+        for letter, column in (("\u00ad", "text"), ("\u200b", "tool_text")):
+            changed = connection.execute(
+                f"update messages set {column} = 'the pass{letter}word'"
+                f" where id = (select max(id) from messages where {column} is not null)"
+            )
+            assert changed.rowcount == 1
+        connection.execute("update plans set text = 'the pass\u2060word'")
+    migrate(old)
+    with closing(databases.open_reader(old)) as connection:
+        hits = search(connection, "password")
+    assert {(hit.what, hit.scope) for hit in hits} >= {
+        ("message", "said"), ("message", "tools"), ("plan", "said"),
+    }  # fmt: skip
+    with sqlite3.connect(old) as connection:
+        assert all(fits(connection, name) for name in indexes(connection))
 
 
 def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:

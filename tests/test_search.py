@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,14 +13,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.child import is_done_with
+from tests.hostile import TEXTS
 from tests.reading import Rows, index, reader
 
 from assoc_ingest.database import open_reader
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.facets import facets
 from assoc_ingest.filters import Filters
-from assoc_ingest.marks import around, balanced, parts, plain
+from assoc_ingest.full_text import fits, indexes, make_anew
+from assoc_ingest.marks import around, parts, plain
+from assoc_ingest.places import Places
 from assoc_ingest.search import Hit, search, with_lines
 from assoc_ingest.since import since
+from assoc_ingest.sources.fields import INVISIBLE
 from assoc_ingest.sync import sync
 from assoc_ingest.terms import parse
 
@@ -88,6 +96,16 @@ def _fill(rows: Rows) -> None:
     rows.add("tool_result_files", name="t.txt", size=9, text="giraffe output", file_id=output)
 
 
+def has_pairs(snippet: str) -> bool:
+    marks = re.sub("[^\x02\x03]", "", snippet)
+    return marks == "\x02\x03" * (len(marks) // 2)
+
+
+def marked(hit: Hit) -> list[str]:
+    """Return the matches that a hit shows."""
+    return [piece for piece, is_match in parts(hit.snippet) if is_match]
+
+
 @pytest.fixture
 def find(connection: sqlite3.Connection) -> Find:
     def found(query: str, **options: object) -> list[Hit]:
@@ -117,6 +135,174 @@ def test_a_long_text_shows_its_match(tmp_path: Path) -> None:
         assert "\x02a\x03" in hit.snippet
 
 
+STORES = {
+    "inbox_items": ("text", "summary"),
+    "tasks": ("subject", "description"),
+    "todos": ("content",),
+    "plans": ("text",),
+    "documents": ("title", "text"),
+    "prompts": ("text", "pasted"),
+    "tool_result_files": ("text",),
+}
+
+
+def fill_stores(rows: Rows, text: str, column: int = -1) -> None:
+    """Insert a row of each of the smaller stores that holds `text`."""
+    file = rows.file(f"stores{column}.json", kind="note")
+    place = {"file_id": file, "byte_offset": 0, "byte_length": 1}
+    task = {"status": "pending", "task_key": str(column), "list_key": "x", "source_id": rows.source}
+    others: dict[str, dict[str, object]] = {
+        "inbox_items": {"sender": "bob", "kind": "message", "channel": "inbox", **place},
+        "tasks": {**task, "file_id": file},
+        "todos": {"position": 0, "file_id": file},
+        "plans": {"name": "p", "file_id": file},
+        "documents": {"text": "none", "kind": "note", "path": "n", "file_id": file},
+        "prompts": {"text": "none", **place},
+        "tool_result_files": {"name": "t.txt", "size": 9, "file_id": file},
+    }
+    for table, columns in STORES.items():
+        rows.add(table, **{**others[table], columns[column]: text})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
+@pytest.mark.parametrize("name", ["words", "words of invisible letters", "numbered words"])
+def test_a_long_text_of_very_many_matches_costs_what_it_is_long(tmp_path: Path, name: str) -> None:
+    """What a snippet costs must not grow with the square of its matches, in any store."""
+    text = TEXTS[name](1_000_000)
+    query = " ".join(dict.fromkeys(text.split()[:20])).replace("\xad", "")
+    with index(tmp_path / "assoc.db") as rows:
+        fill_stores(rows, text)
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", text)
+        rows.message(file, "tool_result", text)
+
+    def look() -> None:
+        with closing(reader(tmp_path / "assoc.db")) as connection:
+            for raw in (False, True) if name == "words" else (False,):
+                hits = search(connection, query, raw=raw)
+                assert len(hits) == len(STORES) + 2
+                assert all(marked(hit) and len(hit.snippet) < 1_000 for hit in hits)
+
+    assert is_done_with(60, look)
+
+
+def test_a_match_of_any_length_is_shown_in_short(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        fill_stores(rows, "a" * 30_000)
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", "b a" + "a" * 30_000)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        hits = search(connection, "aaa*")
+        assert len(hits) == len(STORES) + 1
+        assert all(marked(hit) and len(hit.snippet) < 600 for hit in hits)
+
+
+def test_the_piece_that_is_shown_has_most_of_the_words() -> None:
+    text = "pool " + "filler " * 100 + "the deadlock of the pool"
+    where = Places(parse("pool deadlock").words)
+    assert [piece for piece, found in parts(around(text, where.some(text))) if found] == [
+        "deadlock", "pool",
+    ]  # fmt: skip
+
+
+# -- letters that nobody sees ---------------------------------------------------------------------
+
+TORN = [f"pass{letter}word" for letter in INVISIBLE] + ["p\u200ba\u00adss\ufeff\u2060word"]
+
+
+@pytest.mark.parametrize("word", TORN, ids=ascii)
+def test_a_word_with_an_invisible_letter_is_found(tmp_path: Path, word: str) -> None:
+    text = f"the {word}, she said"
+    with index(tmp_path / "assoc.db") as rows:
+        for column in (0, -1):
+            fill_stores(rows, text, column)
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", text)
+        rows.message(file, "tool_result", text)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        count = 2 * len(STORES) + 2
+        for query in ("password", "PASSW*", '"the password"', word, f'"{word} she"'):
+            hits = search(connection, query)
+            assert len(hits) == count, query
+            for hit in hits:
+                assert any(word in one for one in marked(hit)), "the whole word is marked"
+                assert text in plain(hit.snippet)[0], "the text is as it was"
+            assert facets(connection, query, Filters()).total == count
+            assert len(search(connection, query, tools=True)) == 3
+        assert len(search(connection, "password", raw=True)) == count
+        assert len(search(connection, f"the AND {word}", raw=True)) == count
+        if word[4:-4] in "\u00ad\u200b\u200c\u200d\u2060\ufeff":  # to the index, no letters
+            assert len(search(connection, "word")) == count, "what was found before still is"
+
+
+def test_a_query_with_an_invisible_letter_finds_plain_text(find: Find) -> None:
+    for query in ("dead\u00adlock", "\ufeffdeadlock\u200b", '"in the po\u200dol"', "gir\u2060aff*"):
+        assert find(query), ascii(query)
+        assert find(query.strip('"'), raw=True), ascii(query)
+
+
+def test_invisible_letters_inside_chinese_and_json_are_no_obstacle(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", "接\u200b続プ\u200bール")
+        rows.call(file, "Bash", {"command": "cd\nin\u00addented"})
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        for query, found in {"接続": "接\u200b続", "接続プール": "接\u200b続プ\u200bール"}.items():
+            (hit,) = search(connection, query)
+            assert marked(hit) == [found]
+        (hit,) = search(connection, "indented")
+        assert marked(hit) == ["in\u00addented"]
+
+
+def test_joined_letters_of_persian_and_emoji_stay_as_they_are(tmp_path: Path) -> None:
+    text = "من می\u200cخواهم 👩\u200d💻"
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", text)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        for query in ("می\u200cخواهم", "میخواهم", "خواهم", "من"):
+            (hit,) = search(connection, query)
+            assert plain(hit.snippet)[0] == text
+
+
+def test_the_indexes_follow_texts_with_invisible_letters(tmp_path: Path) -> None:
+    """Whoever edits a row with a shell of SQLite keeps the indexes right, and so does a rebuild."""
+    with index(tmp_path / "assoc.db") as rows:
+        fill_stores(rows, "pass\u00adword")
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        for _ in range(2):
+            rows.message(file, "text", "接pass\u00adword")
+    with closing(sqlite3.connect(tmp_path / "assoc.db")) as shell:
+        for name in indexes(shell):
+            assert fits(shell, name)
+        for table, columns in {**STORES, "messages": ("text",)}.items():
+            shell.execute(f"update {table} set {columns[-1]} = 'wal\u200brus' || id")
+        for name in indexes(shell):
+            assert fits(shell, name)
+            make_anew(shell, name)
+            assert fits(shell, name)
+        shell.execute("update messages set has_invisible = 0 where id = 1")
+        for table in (*STORES, "messages"):
+            shell.execute(f"delete from {table} where id = (select max(id) from {table})")
+        for name in indexes(shell):
+            assert fits(shell, name)
+
+
+def test_the_schema_and_the_program_know_the_same_invisible_letters(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        fill_stores(rows, f"a{INVISIBLE}b")
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "text", f"a{INVISIBLE}b")
+        texts = [
+            text
+            for table in STORES
+            for (text,) in rows.connection.execute(f"select joined from {table}")
+        ]
+        texts += [t for (t,) in rows.connection.execute("select joined_text from messages")]
+        assert len(texts) == len(STORES) + 1
+        assert {text.replace("none", "").strip() for text in texts} == {"ab"}
+
+
 @pytest.mark.parametrize("letter", ["a", "%", "_", "é", "漢", "😀", "\\", '"'])
 @pytest.mark.parametrize("length", [4_999, 12_500, 50_001, 200_000])
 def test_a_word_of_any_length_is_searched_for(
@@ -128,9 +314,44 @@ def test_a_word_of_any_length_is_searched_for(
 
 
 @pytest.mark.parametrize("count", [1_000, 30_000])
-def test_any_number_of_words_is_searched_for(connection: sqlite3.Connection, count: int) -> None:
+def test_a_query_may_have_any_number_of_words(connection: sqlite3.Connection, count: int) -> None:
     for word in ("walrus", "漢字", "漢字字"):
         assert search(connection, " ".join(f"{word}{n}" for n in range(count))) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
+def test_what_a_query_costs_does_not_grow_with_its_words(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(20_000)]
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        for _ in range(20):
+            rows.message(file, "text", " ".join(words))
+
+    def look() -> None:
+        with closing(reader(tmp_path / "assoc.db")) as connection:
+            queries = (" ".join(words), f'"{" ".join(words)}"', "w*-" * 20_000, "漢" * 20_000)
+            for query in queries:
+                hits = search(connection, query)
+                assert len(hits) == (20 if "w0" in query else 0)
+                facets(connection, query, Filters())
+
+    assert is_done_with(20, look)
+
+
+def test_what_is_left_out_of_a_long_query_is_said(connection: sqlite3.Connection) -> None:
+    assert parse(" ".join(f"w{number}" for number in range(100))).note is None
+    assert parse("deadlock " * 2000).note is None, "what is said twice is one word"
+    long = parse("deadlock back " + " ".join(f"w{number}" for number in range(20_000)))
+    assert long.note == (
+        "A search takes 100 words: of the 20,002 in this query, only the first 100 were searched "
+        "for."
+    )
+    assert len(long.words) == 100
+    assert len(parse("-".join(["a"] * 300)).words[0].text) == 199, "a phrase is cut, too"
+    with pytest.raises(
+        UsageError, match=r"at most 100 words, and this one has 20,000\. Leave some"
+    ):
+        search(connection, " OR ".join(["a"] * 20_000), raw=True)
 
 
 def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
@@ -344,7 +565,7 @@ syntax = st.lists(
 @given(words | syntax.map(" ".join) | syntax.map("".join))
 def test_no_text_is_a_syntax_error(connection: sqlite3.Connection, query: str) -> None:
     for hit in search(connection, query) + search(connection, query, tools=True):
-        assert hit.snippet == balanced(hit.snippet)
+        assert has_pairs(hit.snippet)
         assert hit.as_json()["what"] == hit.what
 
 
@@ -389,28 +610,21 @@ def test_quotes_make_phrases_and_stay_letters_inside_words() -> None:
 
 def test_marks_in_stored_text_do_not_unbalance_the_snippet(find: Find) -> None:
     (hit,) = find("walnut")
-    assert hit.snippet == balanced(hit.snippet)
+    assert has_pairs(hit.snippet)
     assert "walnut" in plain(hit.snippet)[0]
-
-
-@given(st.text(st.sampled_from("ab\x02\x03"), max_size=20))
-def test_marks_come_in_pairs(text: str) -> None:
-    snippet = balanced(text)
-    assert "".join(piece for piece, _ in parts(snippet)) == "".join(
-        letter for letter in text if letter not in "\x02\x03"
-    )
-    assert snippet.count("\x02") == snippet.count("\x03")
-    assert balanced(snippet) == snippet
 
 
 @given(
     st.text("ab \x02\x03", max_size=300),
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9))),
 )
-def test_a_piece_around_matches_is_balanced(text: str, places: list[tuple[int, int]]) -> None:
+def test_marks_come_in_pairs(text: str, places: list[tuple[int, int]]) -> None:
     spans = [(start, start + size) for start, size in places if start + size <= len(text)]
     snippet = around(text, spans)
-    assert snippet == balanced(snippet)
+    assert has_pairs(snippet)
+    assert len(snippet) < 800
+    shown = "".join(piece for piece, _ in parts(snippet)).strip("…")
+    assert shown in re.sub("[\x02\x03]", "", text)
 
 
 def test_a_hit_names_its_line_in_the_file(tmp_path: Path) -> None:

@@ -307,6 +307,60 @@ def test_a_team_shows_the_newest_of_its_messages_and_the_first_of_its_members(
     bounded(site(fill), "/db/-/team/1", holds)
 
 
+def test_a_search_shows_the_beginning_of_names_and_the_first_values_of_each_facet(
+    site: Callable[[Fill], Site],
+) -> None:
+    long = "long name " * 30_000
+
+    def fill(rows: Rows) -> None:
+        for number in range(40):
+            named = rows.project(f"{number} {long}" if number % 2 else f"project {number}")
+            session, file = rows.session(f"{KEY}-{number}", named, title=f"walrus {long}")
+            agent = rows.add(
+                "subagents", agent_key=str(number), agent_type=long, session_id=session,
+                source_id=rows.source,
+            )  # fmt: skip
+            rows.message(
+                file, "text", "walrus " + "a" * LONG, model=f"model-{number}", subagent_id=agent
+            )
+            task = {"status": "pending", "task_key": str(number), "list_key": "x"}
+            rows.add(
+                "tasks", subject="walrus " * 30_000, source_id=rows.source, file_id=file, **task
+            )
+
+    filled = site(fill)
+
+    def holds(page: Page, words: str) -> None:
+        assert len(page.text) < 1_000_000
+        assert "walrus" in words
+        assert "project 2" in words
+        assert "… and 32 more" in words, "of the models, which are all offered by name"
+
+    bounded(filled, "/-/assoc/search?n=300&q=walrus", holds)
+
+
+def test_a_search_for_very_many_words_says_which_it_asked_for(site: Callable[[Fill], Site]) -> None:
+    words = "+".join(f"w{number}" for number in range(700))
+
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY, rows.project("shop"))
+        rows.message(file, "text", words.replace("+", " "))
+
+    def holds(page: Page, text: str) -> None:
+        assert "of the 700 in this query, only the first 100 were searched for" in text
+        assert page.text.count('<div class="ai-hit">') == 1
+        assert len(page.text) < 200_000
+
+    def cut(page: Page, text: str) -> None:
+        assert "Only the first 4,000 letters of the query were taken." in text
+        assert page.text.count('<div class="ai-hit">') == 1
+        assert len(page.text) < 200_000
+
+    filled = site(fill)
+    bounded(filled, f"/-/assoc/search?q={words}", holds)
+    bounded(filled, f"/-/assoc/search?q={words}{'+w1' * 20_000}", cut)
+
+
 # -- pieces --------------------------------------------------------------------------------------
 
 

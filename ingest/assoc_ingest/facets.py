@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from . import sql, terms
 from .filters import Filters
-from .search import store_hits
+from .search import store_rows
 
 MOST = 20_000
 """Messages that are counted; of more, the newest."""
@@ -38,14 +38,14 @@ def facets(connection: sqlite3.Connection, query: str, filters: Filters) -> Face
     found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     total = _messages(connection, words, filters, found)
     is_cut = total >= MOST
-    for hit in store_hits(connection, query, filters, _MOST_OF_STORES):
+    for row in store_rows(connection, words, filters, _MOST_OF_STORES):
         total += 1
-        found["kind"][hit.what] += 1
-        found["source"][hit.source] += 1
-        if hit.project:
-            found["project"][hit.project] += 1
-        if hit.timestamp:
-            found["month"][hit.timestamp[:7]] += 1
+        found["kind"][row["what"]] += 1
+        found["source"][row["source"]] += 1
+        if row["project"]:
+            found["project"][row["project"]] += 1
+        if row["timestamp"]:
+            found["month"][row["timestamp"][:7]] += 1
     counts = {name: counter.most_common() for name, counter in found.items() if counter}
     if "month" in counts:
         counts["month"].sort(reverse=True)

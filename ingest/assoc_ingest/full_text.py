@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 
+MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
+"""What the indexes of messages have of each: what was said and what tools gave, and both again
+without invisible letters where there are any."""
+
 
 def indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes."""

@@ -1,39 +1,32 @@
 """A piece of stored text in which the matches are marked.
 
-SQLite's snippet() puts the characters 2 and 3 around a match. Stored text may hold these two
-itself, so what comes back is balanced before anyone believes it. The terminal and the web split
-a snippet at the marks, make each piece harmless, and only then add colour or a tag.
+The characters 2 and 3 stand around a match. Stored text may hold these two itself: there they are
+dropped. The terminal and the web split a snippet at the marks, make each piece harmless, and only
+then add colour or a tag.
+
+SQLite's snippet() does the same, but what it costs grows with the square of the matches.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from .terms import Span
+from .places import Span
 
 OPEN, CLOSE = "\x02", "\x03"
 ELLIPSIS = "…"
 
 _mark = re.compile(f"[{OPEN}{CLOSE}]")
 _BEFORE, _LETTERS = 60, 200
-
-
-def balanced(snippet: str) -> str:
-    """Return `snippet` with every mark closed and none inside another; stray ones are dropped."""
-    pieces: list[str] = []
-    is_open = False
-    for piece in re.split(f"([{OPEN}{CLOSE}])", snippet):
-        if piece in (OPEN, CLOSE):
-            if is_open == (piece == OPEN):
-                continue
-            is_open = not is_open
-        pieces.append(piece)
-    return "".join(pieces) + (CLOSE if is_open else "")
+_LONGEST = 400
+"""Letters of a piece that is longer because its first match is."""
 
 
 def parts(snippet: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a balanced snippet, each with whether it is a match."""
+    """Yield the pieces of a snippet, each with whether it is a match."""
     is_match = False
     for piece in _mark.split(snippet):
         if piece:
@@ -42,7 +35,7 @@ def parts(snippet: str) -> Iterator[tuple[str, bool]]:
 
 
 def plain(snippet: str) -> tuple[str, list[list[int]]]:
-    """Return a balanced snippet without its marks, and [start, end] of each match in it."""
+    """Return a snippet without its marks, and [start, end] of each match in it."""
     text = ""
     spans: list[list[int]] = []
     for piece, is_match in parts(snippet):
@@ -53,19 +46,40 @@ def plain(snippet: str) -> tuple[str, list[list[int]]]:
 
 
 def around(text: str, spans: Iterable[Span], letters: int = _LETTERS) -> str:
-    """Return about `letters` letters of `text` from the first match on, all matches marked."""
+    """Return about `letters` letters of `text` where most different matches are, all marked."""
     ordered = sorted(spans)
-    begin = _word_start(text, max(0, ordered[0][0] - _BEFORE)) if ordered else 0
-    end = min(len(text), max(begin + letters, ordered[0][1] if ordered else 0))
+    first = ordered[_richest(text, ordered, letters - _BEFORE)] if ordered else (0, 0)
+    begin = _word_start(text, max(0, first[0] - _BEFORE)) if ordered else 0
+    end = min(len(text), max(begin + letters, min(first[1], begin + _LONGEST)))
     pieces = [ELLIPSIS] if begin else []
     position = begin
-    for start, stop in ordered:
-        if start < position or stop > end:
+    for start, stop in ordered[bisect_left(ordered, (begin, 0)) :]:
+        if start >= end:
+            break
+        if start < position or (stop > end and start != first[0]):
             continue  # inside the match before it, or beyond the piece
+        stop = min(stop, end)
         pieces += [_unmarked(text[position:start]), OPEN, _unmarked(text[start:stop]), CLOSE]
         position = stop
     pieces.append(_unmarked(text[position:end]))
     return "".join(pieces) + (ELLIPSIS if end < len(text) else "")
+
+
+def _richest(text: str, ordered: Sequence[Span], room: int) -> int:
+    """Return the number of the match from which on `room` letters have most different ones."""
+    words = [text[start : min(stop, start + _LONGEST)].lower() for start, stop in ordered]
+    among: Counter[str] = Counter()
+    best = most = behind = 0
+    for number, (start, _) in enumerate(ordered):
+        while behind < len(ordered) and (behind <= number or ordered[behind][1] <= start + room):
+            among[words[behind]] += 1
+            behind += 1
+        if len(among) > most:
+            best, most = number, len(among)
+        among[words[number]] -= 1
+        if not among[words[number]]:
+            del among[words[number]]
+    return best
 
 
 def _unmarked(text: str) -> str:

@@ -117,6 +117,7 @@ class Message(NamedTuple):
     is_error: int
     is_cut: int
     has_cjk: int
+    has_invisible: int
     byte_offset: int
     byte_length: int
     block: int

@@ -22,11 +22,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
-from . import marks, sql, terms
+from . import marks, places, sql, terms
 from .archive import line_numbers
 from .errors import UsageError
 from .filters import Filters, Parameters
-from .terms import Places, Terms
+from .places import Places
+from .terms import Terms
 
 SAID, TOOLS, TITLE = "said", "tools", "title"
 # A smaller store is one query file search_<name>.sql; which scope it belongs to.
@@ -34,7 +35,7 @@ _STORES = {
     SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
     TOOLS: ("tool_result_files",),
 }
-_COLUMN = {SAID: "text", TOOLS: "tool_text"}
+_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
 _MESSAGES_PER_STORE_HIT = 4
 _TITLES = 5
 STATED = ("task", "todo", "plan")
@@ -56,7 +57,7 @@ class Hit:
     scope: str
     """said, tools or title"""
     snippet: str
-    """A piece of the text, matches between the characters 2 and 3, always in pairs."""
+    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
     session: str | None
     project: str | None
     subagent: str | None
@@ -90,8 +91,9 @@ def search(
 ) -> list[Hit]:
     """Return at most `limit` hits, best first.
 
-    `tools` leaves out what was said. `raw` takes the query as an FTS5 expression and raises
-    UsageError if it is none.
+    `tools` leaves out what was said. Of a very long query the beginning is searched for, as
+    `terms.parse` says. `raw` takes the query as an FTS5 expression and raises UsageError if it is
+    none, or too long.
     """
     parameters = (filters or Filters()).parameters(connection)
     if raw:
@@ -101,13 +103,13 @@ def search(
     return list(islice(question.hits(tools), max(limit, 0)))
 
 
-def store_hits(
-    connection: sqlite3.Connection, query: str, filters: Filters, limit: int
-) -> Iterator[Hit]:
-    """Yield the hits in the stores that are not messages, at most `limit` of each."""
-    question = _Plain(connection, filters.parameters(connection), terms.parse(query))
+def store_rows(
+    connection: sqlite3.Connection, words: Terms, filters: Filters, limit: int
+) -> Iterator[sqlite3.Row]:
+    """Yield the rows of hits in the stores that are not messages, at most `limit` of each."""
+    question = _Plain(connection, filters.parameters(connection), words)
     for scope in (SAID, TOOLS):
-        for store in question.stores(scope):
+        for store in question.store_rows(scope):
             yield from islice(store, limit)
 
 
@@ -143,6 +145,7 @@ class _Plain:
         self._connection = connection
         self._parameters = parameters
         self._terms = words
+        self._piece = _Piece(words)
         self._messages_only = any(parameters[name] for name in ("model", "role", "branch"))
 
     def hits(self, tools: bool) -> Iterator[Hit]:
@@ -150,55 +153,48 @@ class _Plain:
             return
         if not tools:
             yield from islice(self._titles(), 0 if self._messages_only else _TITLES)
-            yield from _mixed(self._messages(SAID), self.stores(SAID))
-        yield from _mixed(self._messages(TOOLS), self.stores(TOOLS))
+            yield from _mixed(self._messages(SAID), self._stores(SAID))
+        yield from _mixed(self._messages(TOOLS), self._stores(TOOLS))
         yield from self._line_starts()
 
     def _titles(self) -> Iterator[Hit]:
-        places = Places(self._terms.words)  # LIKE finds `the` in `other`
+        where = Places(self._terms.words)  # LIKE finds `the` in `other`
         for row in self._rows("search_sessions", patterns=self._patterns(self._terms.texts())):
             title = row["text"]
-            spans = places.find(title)
+            spans = where.find(title)
             if spans or not self._terms.words:
-                spans += terms.substrings_in(title, self._terms.parts())
+                spans += places.substrings_in(title, self._terms.parts())
                 yield _hit(row, TITLE, marks.around(title, spans, len(title)))
 
     def _messages(self, scope: str) -> Iterator[Hit]:
+        return (_hit(row, scope, self._piece.of(row["text"])) for row in self._found(scope))
+
+    def _found(self, scope: str) -> Iterator[sqlite3.Row]:
         words, substrings = self._terms.all_words(), self._terms.all_substrings()
         if words:
-            rows = self._fts(scope, words, cjk=_in(scope, substrings) if substrings else None)
-        elif substrings:
-            rows = self._fts(scope, substrings, index="messages_cjk_fts")
-        else:
-            letters = self._patterns(self._terms.letters)
-            rows = self._rows("search_messages_letters", letters=letters, scope=scope)
-            yield from (_hit(row, scope, self._marked(self._text(row["id"]))) for row in rows)
-            return
-        places = Places(self._terms.words)
-        yield from (_hit(row, scope, self._snippet(row, places)) for row in rows)
+            return self._fts(scope, words, cjk=_in(scope, substrings) if substrings else None)
+        if substrings:
+            return self._fts(scope, substrings, index="messages_cjk_fts")
+        letters = self._patterns(self._terms.letters)
+        return self._rows("search_messages_letters", letters=letters, scope=scope)
 
-    def _snippet(self, row: sqlite3.Row, places: Places) -> str:
-        """Return the piece of a message that the query chose; of a long text, choose it here."""
-        snippet = marks.balanced(row["snippet"])
-        if marks.plain(snippet)[1]:
-            return snippet
-        text = self._text(row["id"])
-        spans = places.find(text) + terms.substrings_in(text, self._terms.parts())
-        return marks.around(text, sorted(spans)) if spans else snippet
-
-    def stores(self, scope: str) -> list[Iterator[Hit]]:
-        """Return the hits of each store that is not messages."""
+    def store_rows(self, scope: str) -> list[Iterator[sqlite3.Row]]:
+        """Return the rows of hits in each store that is not messages."""
         if self._messages_only or not self._terms.texts():
             return []
         if self._terms.has_cjk:
             patterns = self._patterns(self._terms.texts())
-            rows = self._rows("search_stores_cjk", patterns=patterns, scope=scope)
-            return [(_hit(row, scope, self._marked(row["text"])) for row in rows)]
-        return [self._store(name, scope) for name in _STORES[scope]]
+            return [self._rows("search_stores_cjk", patterns=patterns, scope=scope)]
+        match = self._terms.all_words()
+        return [self._rows(f"search_{name}", match=match) for name in _STORES[scope]]
 
-    def _store(self, name: str, scope: str) -> Iterator[Hit]:
-        for row in self._rows(f"search_{name}", match=self._terms.all_words()):
-            yield _hit(row, scope, marks.balanced(row["snippet"]))
+    def _stores(self, scope: str) -> list[Iterator[Hit]]:
+        # The words of a query in Chinese, Japanese or Korean are compared, not looked up.
+        piece = _Piece(self._terms, is_compared=self._terms.has_cjk)
+        return [
+            (_hit(row, scope, piece.of(row["text"])) for row in rows)
+            for rows in self.store_rows(scope)
+        ]
 
     def _line_starts(self) -> Iterator[Hit]:
         """Yield the hits in which a word begins a line inside JSON; the others are out already."""
@@ -206,16 +202,15 @@ class _Plain:
         if match is None or not patterns:
             return
         substrings = self._terms.all_substrings()
-        places = Places(self._terms.words)
+        where = Places(self._terms.words)
         for row in self._fts(
             TOOLS,
             match,
             cjk=_in(TOOLS, substrings) if substrings else None,
             line_starts=json.dumps(patterns),
         ):
-            text = self._text(row["id"])
-            if spans := places.find(text):
-                yield _hit(row, TOOLS, marks.around(text, spans))
+            if spans := where.find(row["text"]):
+                yield _hit(row, TOOLS, marks.around(row["text"], spans))
 
     def _fts(
         self, scope: str, match: str, index: str = "messages_fts", **others: str | None
@@ -230,13 +225,6 @@ class _Plain:
     ) -> Iterator[sqlite3.Row]:
         return _rows(self._connection, name, {**self._parameters, **parameters}, index)
 
-    def _text(self, message: int) -> str:
-        (row,) = sql.ask(self._connection, "message_text", id=message)
-        return str(row["text"])
-
-    def _marked(self, text: str) -> str:
-        return marks.around(text, terms.substrings_in(text, self._terms.texts()))
-
     @staticmethod
     def _patterns(texts: Iterable[str]) -> str:
         return json.dumps([terms.like(text) for text in texts], ensure_ascii=False)
@@ -249,6 +237,7 @@ class _Raw:
         self._connection = connection
         self._parameters = parameters
         self._expression = expression
+        self._piece = _Piece(terms.parse_raw(expression))
 
     def hits(self, tools: bool) -> Iterator[Hit]:
         for scope in (TOOLS,) if tools else (SAID, TOOLS):
@@ -276,7 +265,19 @@ class _Raw:
 
     def _found(self, name: str, scope: str, match: str) -> Iterator[Hit]:
         for row in _rows(self._connection, name, {**self._parameters, "match": match}):
-            yield _hit(row, scope, marks.balanced(row["snippet"]))
+            yield _hit(row, scope, self._piece.of(row["text"]))
+
+
+class _Piece:
+    """Shows the piece of a text that holds most of what was searched for."""
+
+    def __init__(self, words: Terms, *, is_compared: bool = False) -> None:
+        self._places = Places(() if is_compared else words.words)
+        self._parts = words.texts() if is_compared else words.parts()
+
+    def of(self, text: str | None) -> str:
+        text = text or ""
+        return marks.around(text, self._places.some(text) + places.substrings_in(text, self._parts))
 
 
 def _rows(
@@ -323,7 +324,7 @@ def _mixed(messages: Iterator[Hit], stores: list[Iterator[Hit]]) -> Iterator[Hit
 
 
 def _in(scope: str, expression: str) -> str:
-    return f"{{{_COLUMN[scope]}}} : ({expression})"
+    return f"{{{_COLUMNS[scope]}}} : ({expression})"
 
 
 def _detail(error: sqlite3.OperationalError) -> str:

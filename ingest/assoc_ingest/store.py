@@ -26,6 +26,7 @@ from .derive import refresh
 from .discover import Found, Place
 from .errors import BusyError
 from .forgotten import LEFT_OUT
+from .full_text import MESSAGE_COLUMNS
 from .model import Checkpoint, Claim, KnownFile
 from .removal import clear_rows, remove_entries, remove_files
 from .statements import note_groups
@@ -593,8 +594,8 @@ class Batch:
         content = "messages" if table == "messages_fts" else "messages_cjk"
         for first in range(self._first_id, self._next_id, _INDEXED_AT_ONCE):
             self.connection.execute(
-                f"insert into {table} (rowid, text, tool_text)"
-                f" select id, text, tool_text from {content} where id >= ? and id < ?",
+                f"insert into {table} (rowid, {MESSAGE_COLUMNS})"
+                f" select id, {MESSAGE_COLUMNS} from {content} where id >= ? and id < ?",
                 (first, min(first + _INDEXED_AT_ONCE, self._next_id)),
             )
 

@@ -10,24 +10,35 @@ Three indexes answer, and a query may need all of them:
 Line starts. The input of a tool is stored as JSON, where a line break is the two letters `\\n`, so
 the word at the start of a line of a command or a file is indexed with an `n` in front (a `t` after
 a tab, an `r` after a carriage return). `at_line_starts` asks for these forms as well, and
-`Places` then tells `\\npm` at a line start from the word `npm`.
+`places` then tells `\\npm` at a line start from the word `npm`.
+
+Invisible letters (soft hyphens, spaces of no width) are left out of a query. The indexes hold a
+text that has some both as it is and without them (`joined_text`).
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from .sources.fields import has_cjk
+from .errors import UsageError
+from .sources.fields import INVISIBLE, has_cjk
 
-Span = tuple[int, int]
+MOST_WORDS = 100
+"""Words that a search asks for: each is looked up in every index, and found in every text."""
 
-_token = re.compile(r"[^\W_]+")
+TOKEN = re.compile(r"[^\W_]+")
+"""What the index takes for a word."""
+
 _term = re.compile(r'"(?P<phrase>[^"]*)(?:"(?P<phrase_star>\*?)|\Z)|(?P<word>\S+)')
 _unbindable = re.compile("[\x00\ud800-\udfff]")
-_ESCAPES = "ntr"
+INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
+_raw_syntax = str.maketrans("(){}:^+,", " " * 8)
+_RAW_WORDS = frozenset({"AND", "OR", "NOT", "NEAR"})
+ESCAPES = "ntr"
+"""Letters that stand for a line break, a tab and a carriage return in JSON."""
+
 _TRIGRAM = 3
 _LIKE_ESCAPE = "~"
 _COMPARED = 5_000  # letters; each may take four bytes and be escaped
@@ -47,9 +58,9 @@ class Term:
 
     def expression_at_line_starts(self) -> str:
         """Return the term for FTS5, in all forms that it has in JSON."""
-        if not _token.match(self.text):
+        if not TOKEN.match(self.text):
             return self.expression()
-        forms = [self.expression(first) for first in ("", *_ESCAPES)]
+        forms = [self.expression(first) for first in ("", *ESCAPES)]
         return f"({' OR '.join(forms)})"
 
 
@@ -60,6 +71,18 @@ class Terms:
     words: tuple[Term, ...]
     substrings: tuple[str, ...]
     letters: tuple[str, ...]
+    count: int = 0
+    """Words that the query has; of Chinese, Japanese and Korean each letter counts as one."""
+
+    @property
+    def note(self) -> str | None:
+        """Say what of the query is not searched for, if anything."""
+        if self.count <= MOST_WORDS:
+            return None
+        return (
+            f"A search takes {MOST_WORDS} words: of the {self.count:,} in this query, only the "
+            f"first {MOST_WORDS} were searched for."
+        )
 
     @property
     def has_cjk(self) -> bool:
@@ -92,28 +115,74 @@ class Terms:
 
     def line_start_patterns(self) -> list[str]:
         """Return LIKE patterns; a hit of `at_line_starts` that is one fits at least one."""
-        firsts = [found[0] for word in self.words if (found := _token.match(word.text))]
-        return [like(f"\\{escape}{first}") for first in firsts for escape in _ESCAPES]
+        firsts = [found[0] for word in self.words if (found := TOKEN.match(word.text))]
+        return [like(f"\\{escape}{first}") for first in firsts for escape in ESCAPES]
 
 
 def parse(query: str) -> Terms:
-    """Take a query apart; what holds no letter and no digit is left out, as in the index."""
+    """Take a query apart; what holds no letter and no digit is left out, as in the index.
+
+    What is said twice is one term. Behind the first `MOST_WORDS` words, all others are left out.
+    """
     words: list[Term] = []
     substrings: list[str] = []
     letters: list[str] = []
-    for match in _term.finditer(bindable(query)):
-        term = _as_term(match)
-        if has_cjk(term.text):
-            text = term.text.strip()
+    count = 0
+    found = map(_as_term, _term.finditer(bindable(query)))
+    for term in dict.fromkeys(term for term in found if TOKEN.search(term.text)):
+        ends = _ends(term.text)
+        room, count = MOST_WORDS - count, count + len(ends)
+        if room <= 0:
+            continue
+        used = Term(term.text[: ends[room - 1]]) if len(ends) > room else term
+        if has_cjk(used.text):
+            text = used.text.strip()
             (substrings if len(text) >= _TRIGRAM else letters).append(text)
-        elif _token.search(term.text):
-            words.append(term)
-    return Terms(tuple(words), tuple(substrings), tuple(letters))
+        else:
+            words.append(used)
+    return Terms(tuple(words), tuple(substrings), tuple(letters), count)
+
+
+def parse_raw(expression: str) -> Terms:
+    """Return what an FTS5 expression asks for, to mark it: its words and phrases.
+
+    Raises UsageError if they are more than a search takes: unlike words, an expression cannot be
+    cut.
+    """
+    words = (word for word in TOKEN.findall(expression) if word not in _RAW_WORDS)
+    if (count := sum(1 for _ in words)) > MOST_WORDS:
+        raise UsageError(
+            f"--raw takes an expression of at most {MOST_WORDS} words, and this one has "
+            f"{count:,}. Leave some out."
+        )
+    found = parse(expression.translate(_raw_syntax))
+    others = {*_RAW_WORDS, *_columns_in(expression)}
+    return replace(found, words=tuple(w for w in found.words if w.text not in others))
+
+
+def _columns_in(expression: str) -> Iterator[str]:
+    """Yield the names of columns to which an expression limits a part of it: what a colon ends."""
+    for part in expression.split(":")[:-1]:
+        known = part.rstrip()
+        if known.endswith("}"):
+            yield from known[known.rfind("{") + 1 : -1].split()
+        else:
+            yield from known.rsplit(None, 1)[-1:]
+
+
+def _ends(text: str) -> list[int]:
+    """Return where each word of a term ends: what the index sees as one, or a letter of CJK."""
+    if has_cjk(text):
+        return list(range(1, len(text) + 1))
+    return [match.end() for match in TOKEN.finditer(text)]
 
 
 def bindable(text: str) -> str:
-    """Return `text` as SQLite takes it: an argument of a command may hold undecodable bytes."""
-    return _unbindable.sub(" ", text)
+    """Return a query as SQLite takes it, and without the letters that nobody sees.
+
+    An argument of a command may hold undecodable bytes.
+    """
+    return INVISIBLE_RUN.sub("", _unbindable.sub(" ", text))
 
 
 def _as_term(match: re.Match[str]) -> Term:
@@ -133,51 +202,3 @@ def like(text: str) -> str:
     for special in (_LIKE_ESCAPE, "%", "_"):
         text = text.replace(special, _LIKE_ESCAPE + special)
     return f"%{text}%"
-
-
-class Places:
-    """Where the words of a query stand in a text, as the index would say it, JSON escapes seen."""
-
-    def __init__(self, words: Iterable[Term]) -> None:
-        self._patterns = [_place(word) for word in words]
-
-    def find(self, text: str) -> list[Span]:
-        """Return the spans of all words; none at all if one of the words is missing."""
-        folded = text.lower() if text.isascii() else text.translate(_FOLDING)
-        spans: list[Span] = []
-        for pattern in self._patterns:
-            found = [match.span(1) for match in pattern.finditer(folded)]
-            if not found:
-                return []
-            spans += found
-        return spans
-
-
-def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
-    """Return where any of `parts` stands in `text`, whatever its case."""
-    pattern = re.compile("|".join(map(re.escape, parts)), re.IGNORECASE)
-    return [match.span() for match in pattern.finditer(text)] if parts else []
-
-
-class _Folding(dict[int, int]):
-    """Each letter in lower case and without its accent, as unicode61 folds it, one for one."""
-
-    def __missing__(self, code: int) -> int:
-        bare = unicodedata.normalize("NFD", chr(code))[0].lower()
-        self[code] = ord(bare) if len(bare) == 1 and code < 0x3000 else code
-        return self[code]
-
-
-_FOLDING = _Folding()
-
-# A word begins where no letter stands before it, or after an escape: an odd number of
-# backslashes and one of n, t, r. An even number is a path such as C:\\new.
-_BEGIN = r"(?:(?<![^\W_])|(?<!\\)(?:\\\\)*\\[ntr])"
-_BETWEEN = r"[\W_]+"
-_END = r"(?![^\W_])"
-
-
-def _place(word: Term) -> re.Pattern[str]:
-    tokens = map(re.escape, _token.findall(word.text.translate(_FOLDING)))
-    body = _BETWEEN.join(tokens)
-    return re.compile(f"{_BEGIN}({body}){'' if word.is_prefix else _END}")

@@ -755,7 +755,9 @@ def test_every_row_and_every_entry_is_found_in_the_pages(case: Case) -> None:
             for row in filter(None, map(leaf.row, leaf.cells())):
                 found.setdefault((row.id, len(row.values)), []).append(row.values[1:])
         for table in sorted(case.rows):
-            for id_, *values in execute(case.database, f"select * from {table}"):
+            names = execute(case.database, f"select name from pragma_table_info('{table}')")
+            stored = ", ".join(f'"{name}"' for (name,) in names)  # without those that are computed
+            for id_, *values in execute(case.database, f"select {stored} from {table}"):
                 assert values in found[int(str(id_)), len(values) + 1], table
         indexes = execute(
             case.database,

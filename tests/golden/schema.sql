@@ -202,10 +202,22 @@ CREATE TABLE documents (
     project_id integer references projects (id) on delete set null,
     modified_at text,
     file_id integer not null references files (id) on delete cascade,
-    ordinal integer not null default 0, gone_at text /* of a ticket: when a sync found it missing from its list */, extra text /* JSON object: what else its file states of it */,
+    ordinal integer not null default 0, gone_at text /* of a ticket: when a sync found it missing from its list */, extra text /* JSON object: what else its file states of it */, joined text
+    generated always as (case
+    when length(coalesce(title, '') || char(10) || coalesce(text, '')) = length(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob)) then null
+    when coalesce(title, '') || char(10) || coalesce(text, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    coalesce(title, '') || char(10) || coalesce(text, '')
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* title and text without invisible letters; null where they have none */,
     unique (file_id, ordinal)
 ) strict;
-CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, joined, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE file_snapshots (
     id integer primary key,
     path text not null,
@@ -320,8 +332,20 @@ CREATE TABLE inbox_items (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null
-) strict;
-CREATE VIRTUAL TABLE inbox_items_fts using fts5 (text, summary, content="inbox_items", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+, joined text
+    generated always as (case
+    when length(coalesce(text, '') || char(10) || coalesce(summary, '')) = length(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob)) then null
+    when coalesce(text, '') || char(10) || coalesce(summary, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    coalesce(text, '') || char(10) || coalesce(summary, '')
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* text and summary without invisible letters; null where they have none */) strict;
+CREATE VIRTUAL TABLE inbox_items_fts using fts5 (text, summary, joined, content="inbox_items", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE issues (
     id integer primary key,
     reason text not null,
@@ -383,16 +407,34 @@ CREATE TABLE messages (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
-    block integer not null,
+    block integer not null, has_invisible integer not null default 0 /* 1: holds letters that nobody sees, see joined_text */, joined_text text
+    generated always as (iif(has_invisible,
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    text
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    , null)) virtual /* text without invisible letters, so that the words are whole that they take apart; null where it has none */, joined_tool_text text
+    generated always as (iif(has_invisible,
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    tool_text
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    , null)) virtual /* the same of tool_text */,
     unique (file_id, byte_offset, block)
 ) strict;
 CREATE VIRTUAL TABLE messages_cjk_fts using fts5 (
-    text, tool_text,
+    text, tool_text, joined_text, joined_tool_text,
     content="messages_cjk", content_rowid="id",
     tokenize="trigram"
 );
 CREATE VIRTUAL TABLE messages_fts using fts5 (
-    text, tool_text,
+    text, tool_text, joined_text, joined_tool_text,
     content="messages", content_rowid="id",
     tokenize="unicode61 remove_diacritics 2"
 );
@@ -423,8 +465,20 @@ CREATE TABLE plans (
     tool_use_id text,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null default 0
-) strict;
-CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+, joined text
+    generated always as (case
+    when length(coalesce(title, '') || char(10) || text) = length(cast(coalesce(title, '') || char(10) || text as blob)) then null
+    when coalesce(title, '') || char(10) || text not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    coalesce(title, '') || char(10) || text
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* title and text without invisible letters; null where they have none */) strict;
+CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, joined, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE prices (
     id integer primary key,
     model text not null,
@@ -480,10 +534,22 @@ CREATE TABLE prompts (
     project_id integer references projects (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
-    byte_length integer not null,
+    byte_length integer not null, joined text
+    generated always as (case
+    when length(coalesce(text, '') || char(10) || coalesce(pasted, '')) = length(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob)) then null
+    when coalesce(text, '') || char(10) || coalesce(pasted, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    coalesce(text, '') || char(10) || coalesce(pasted, '')
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* text and pasted without invisible letters; null where they have none */,
     unique (file_id, byte_offset)
 ) strict;
-CREATE VIRTUAL TABLE prompts_fts using fts5 (text, pasted, content="prompts", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE prompts_fts using fts5 (text, pasted, joined, content="prompts", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE responses (
     id integer primary key,
     model text,
@@ -686,8 +752,20 @@ CREATE TABLE tasks (
     source_id integer not null references sources (id) on delete cascade,
     file_id integer references files (id) on delete set null,
     byte_offset integer not null default 0
-) strict;
-CREATE VIRTUAL TABLE tasks_fts using fts5 (subject, description, content="tasks", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+, joined text
+    generated always as (case
+    when length(coalesce(subject, '') || char(10) || coalesce(description, '')) = length(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob)) then null
+    when coalesce(subject, '') || char(10) || coalesce(description, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    coalesce(subject, '') || char(10) || coalesce(description, '')
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* subject and description without invisible letters; null where they have none */) strict;
+CREATE VIRTUAL TABLE tasks_fts using fts5 (subject, description, joined, content="tasks", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE team_members (
     id integer primary key,
     name text,
@@ -733,8 +811,20 @@ CREATE TABLE todos (
     subagent_id integer references subagents (id) on delete set null,
     ordinal integer not null default 0,
     file_id integer not null references files (id) on delete cascade
-, channel text not null default 'file' /* file; transcript: its list has no file that names anything, so the last call tells of it */, stated_at text /* of a transcript: time of that call */, tool_use_id text /* of a transcript: that call */, byte_offset integer not null default 0 /* of a transcript: first byte of its line */) strict;
-CREATE VIRTUAL TABLE todos_fts using fts5 (content, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+, channel text not null default 'file' /* file; transcript: its list has no file that names anything, so the last call tells of it */, stated_at text /* of a transcript: time of that call */, tool_use_id text /* of a transcript: that call */, byte_offset integer not null default 0 /* of a transcript: first byte of its line */, joined text
+    generated always as (case
+    when length(content) = length(cast(content as blob)) then null
+    when content not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    content
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* content without invisible letters; null where it has none */) strict;
+CREATE VIRTUAL TABLE todos_fts using fts5 (content, joined, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE tool_calls (
     id integer primary key,
     name text,
@@ -766,8 +856,20 @@ CREATE TABLE tool_result_files (
     tool_use_id text,
     session_id integer references sessions (id) on delete set null,
     file_id integer not null unique references files (id) on delete cascade
-) strict;
-CREATE VIRTUAL TABLE tool_result_files_fts using fts5 (text, content="tool_result_files", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
+, joined text
+    generated always as (case
+    when length(text) = length(cast(text as blob)) then null
+    when text not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+    else
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    text
+    , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
+    , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
+    , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
+    , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+    end) virtual /* text without invisible letters; null where it has none */) strict;
+CREATE VIRTUAL TABLE tool_result_files_fts using fts5 (text, joined, content="tool_result_files", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
 CREATE TABLE transcripts (
     id integer primary key,
     stated_session_key text,
@@ -858,54 +960,54 @@ CREATE TABLE working_directories (
     unique (file_id, path)
 ) strict;
 CREATE TRIGGER documents_fts_delete after delete on documents begin
-    insert into documents_fts (documents_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
 end;
 CREATE TRIGGER documents_fts_insert after insert on documents begin
-    insert into documents_fts (rowid, title, text) values (new.id, new.title, new.text);
+    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
 end;
-CREATE TRIGGER documents_fts_update after update of title, text on documents begin
-    insert into documents_fts (documents_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
-    insert into documents_fts (rowid, title, text) values (new.id, new.title, new.text);
+CREATE TRIGGER documents_fts_update after update of title, text, joined on documents begin
+    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
 end;
 CREATE TRIGGER inbox_items_fts_delete after delete on inbox_items begin
-    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary) values ('delete', old.id, old.text, old.summary);
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
 end;
 CREATE TRIGGER inbox_items_fts_insert after insert on inbox_items begin
-    insert into inbox_items_fts (rowid, text, summary) values (new.id, new.text, new.summary);
+    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
 end;
-CREATE TRIGGER inbox_items_fts_update after update of text, summary on inbox_items begin
-    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary) values ('delete', old.id, old.text, old.summary);
-    insert into inbox_items_fts (rowid, text, summary) values (new.id, new.text, new.summary);
+CREATE TRIGGER inbox_items_fts_update after update of text, summary, joined on inbox_items begin
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
+    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
 end;
 CREATE TRIGGER messages_cjk_fts_delete after delete on messages when old.has_cjk = 1 begin
-    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text)
-    values ('delete', old.id, old.text, old.tool_text);
+    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text, joined_text, joined_tool_text)
+    values ('delete', old.id, old.text, old.tool_text, old.joined_text, old.joined_tool_text);
 end;
-CREATE TRIGGER messages_cjk_fts_update after update of text, tool_text, has_cjk on messages begin
-    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text)
-    select 'delete', old.id, old.text, old.tool_text where old.has_cjk = 1;
-    insert into messages_cjk_fts (rowid, text, tool_text)
-    select new.id, new.text, new.tool_text where new.has_cjk = 1;
+CREATE TRIGGER messages_cjk_fts_update after update of text, tool_text, has_cjk, has_invisible, joined_text, joined_tool_text on messages begin
+    insert into messages_cjk_fts (messages_cjk_fts, rowid, text, tool_text, joined_text, joined_tool_text)
+    select 'delete', old.id, old.text, old.tool_text, old.joined_text, old.joined_tool_text where old.has_cjk = 1;
+    insert into messages_cjk_fts (rowid, text, tool_text, joined_text, joined_tool_text)
+    select new.id, new.text, new.tool_text, new.joined_text, new.joined_tool_text where new.has_cjk = 1;
 end;
 CREATE TRIGGER messages_fts_delete after delete on messages begin
-    insert into messages_fts (messages_fts, rowid, text, tool_text)
-    values ('delete', old.id, old.text, old.tool_text);
+    insert into messages_fts (messages_fts, rowid, text, tool_text, joined_text, joined_tool_text)
+    values ('delete', old.id, old.text, old.tool_text, old.joined_text, old.joined_tool_text);
 end;
-CREATE TRIGGER messages_fts_update after update of text, tool_text on messages begin
-    insert into messages_fts (messages_fts, rowid, text, tool_text)
-    values ('delete', old.id, old.text, old.tool_text);
-    insert into messages_fts (rowid, text, tool_text)
-    values (new.id, new.text, new.tool_text);
+CREATE TRIGGER messages_fts_update after update of text, tool_text, has_invisible, joined_text, joined_tool_text on messages begin
+    insert into messages_fts (messages_fts, rowid, text, tool_text, joined_text, joined_tool_text)
+    values ('delete', old.id, old.text, old.tool_text, old.joined_text, old.joined_tool_text);
+    insert into messages_fts (rowid, text, tool_text, joined_text, joined_tool_text)
+    values (new.id, new.text, new.tool_text, new.joined_text, new.joined_tool_text);
 end;
 CREATE TRIGGER plans_fts_delete after delete on plans begin
-    insert into plans_fts (plans_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
+    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
 end;
 CREATE TRIGGER plans_fts_insert after insert on plans begin
-    insert into plans_fts (rowid, title, text) values (new.id, new.title, new.text);
+    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
 end;
-CREATE TRIGGER plans_fts_update after update of title, text on plans begin
-    insert into plans_fts (plans_fts, rowid, title, text) values ('delete', old.id, old.title, old.text);
-    insert into plans_fts (rowid, title, text) values (new.id, new.title, new.text);
+CREATE TRIGGER plans_fts_update after update of title, text, joined on plans begin
+    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
 end;
 CREATE TRIGGER prices_edited after update of model, valid_from, above_tokens, input, output,
     cache_read, cache_write_5m, cache_write_1h, web_search on prices
@@ -913,44 +1015,44 @@ when new.origin = old.origin and new.origin <> 'user' begin
     update prices set origin = 'user' where id = new.id;
 end;
 CREATE TRIGGER prompts_fts_delete after delete on prompts begin
-    insert into prompts_fts (prompts_fts, rowid, text, pasted) values ('delete', old.id, old.text, old.pasted);
+    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
 end;
 CREATE TRIGGER prompts_fts_insert after insert on prompts begin
-    insert into prompts_fts (rowid, text, pasted) values (new.id, new.text, new.pasted);
+    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
 end;
-CREATE TRIGGER prompts_fts_update after update of text, pasted on prompts begin
-    insert into prompts_fts (prompts_fts, rowid, text, pasted) values ('delete', old.id, old.text, old.pasted);
-    insert into prompts_fts (rowid, text, pasted) values (new.id, new.text, new.pasted);
+CREATE TRIGGER prompts_fts_update after update of text, pasted, joined on prompts begin
+    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
+    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
 end;
 CREATE TRIGGER tasks_fts_delete after delete on tasks begin
-    insert into tasks_fts (tasks_fts, rowid, subject, description) values ('delete', old.id, old.subject, old.description);
+    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
 end;
 CREATE TRIGGER tasks_fts_insert after insert on tasks begin
-    insert into tasks_fts (rowid, subject, description) values (new.id, new.subject, new.description);
+    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
 end;
-CREATE TRIGGER tasks_fts_update after update of subject, description on tasks begin
-    insert into tasks_fts (tasks_fts, rowid, subject, description) values ('delete', old.id, old.subject, old.description);
-    insert into tasks_fts (rowid, subject, description) values (new.id, new.subject, new.description);
+CREATE TRIGGER tasks_fts_update after update of subject, description, joined on tasks begin
+    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
+    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
 end;
 CREATE TRIGGER todos_fts_delete after delete on todos begin
-    insert into todos_fts (todos_fts, rowid, content) values ('delete', old.id, old.content);
+    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
 end;
 CREATE TRIGGER todos_fts_insert after insert on todos begin
-    insert into todos_fts (rowid, content) values (new.id, new.content);
+    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
 end;
-CREATE TRIGGER todos_fts_update after update of content on todos begin
-    insert into todos_fts (todos_fts, rowid, content) values ('delete', old.id, old.content);
-    insert into todos_fts (rowid, content) values (new.id, new.content);
+CREATE TRIGGER todos_fts_update after update of content, joined on todos begin
+    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
+    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
 end;
 CREATE TRIGGER tool_result_files_fts_delete after delete on tool_result_files begin
-    insert into tool_result_files_fts (tool_result_files_fts, rowid, text) values ('delete', old.id, old.text);
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
 end;
 CREATE TRIGGER tool_result_files_fts_insert after insert on tool_result_files begin
-    insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
+    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
 end;
-CREATE TRIGGER tool_result_files_fts_update after update of text on tool_result_files begin
-    insert into tool_result_files_fts (tool_result_files_fts, rowid, text) values ('delete', old.id, old.text);
-    insert into tool_result_files_fts (rowid, text) values (new.id, new.text);
+CREATE TRIGGER tool_result_files_fts_update after update of text, joined on tool_result_files begin
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
+    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
 end;
 CREATE VIEW active_sessions as
 with events as materialized (
@@ -1078,7 +1180,7 @@ join files f on f.id = l.file_id
 join sources r on r.id = f.source_id
 group by r.kind, l.type, l.subtype;
 CREATE VIEW messages_cjk as
-select id, text, tool_text
+select id, text, tool_text, joined_text, joined_tool_text
 from messages
 where has_cjk = 1;
 CREATE VIEW orphaned_projects as

@@ -8,6 +8,8 @@ import click
 
 from .options import database_option, project_option, reading
 
+_LONGEST_ECHO = 200  # letters of a query that a message repeats
+
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
@@ -46,9 +48,10 @@ def search(
     from ..errors import NotFoundError
     from ..filters import Filters
     from ..hits import write_hits
-    from ..output import Format, write_objects
+    from ..output import Format, say, write_objects
     from ..search import search as find
     from ..search import with_lines
+    from ..terms import parse
 
     text = " ".join(query)
     connection = reading(database)
@@ -58,5 +61,12 @@ def search(
         write_objects((hit.as_json() for hit in hits), Format("json"))
     else:
         write_hits(connection, hits)
+    left_out = None if raw else parse(text).note
+    if left_out:
+        say(left_out)
     if not hits:
-        raise NotFoundError(f"No hits for {text}.")
+        raise NotFoundError(f"No hits for {_in_short(text)}.")
+
+
+def _in_short(text: str) -> str:
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"

@@ -12,7 +12,7 @@ from typing import Any
 from ..model import Claim, Message, Record, Transcript, UnmatchedResult, Usage
 from ..when import Zone
 from . import claude_tools as tools
-from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, is_count, left_over
+from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
 from .jsonl import JSONObject, exact_object
 from .reader import Reader
 
@@ -82,6 +82,7 @@ class ChatReader(Reader):
                 int(is_error),
                 int(is_cut),
                 has_cjk(text),
+                has_invisible(text),
                 self.start,
                 self.length,
                 self._block,

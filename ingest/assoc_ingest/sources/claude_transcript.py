@@ -61,6 +61,7 @@ from .fields import (
     MAX_TEXT,
     TOOL_KINDS,
     has_cjk,
+    has_invisible,
     integer,
     json_text,
     mapping,
@@ -677,6 +678,7 @@ class TranscriptReader:
             if kind == "task_notification":
                 self._notification(text)
         self._rows += 1
+        is_plain = text.isascii()
         self._records.append(
             Message(
                 kind,
@@ -691,7 +693,8 @@ class TranscriptReader:
                 self._is_sidechain,
                 is_error,
                 is_cut,
-                0 if text.isascii() else has_cjk(text),
+                0 if is_plain else has_cjk(text),
+                0 if is_plain else has_invisible(text),
                 self._start,
                 self._length,
                 block,

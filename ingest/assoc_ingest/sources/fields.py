@@ -39,6 +39,16 @@ _cjk = re.compile(
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 ).search
 
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+    "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+)
+"""Letters that nobody sees and that may stand inside of a word: soft hyphens, joiners and spaces of
+no width, marks of direction, byte order marks. `schema/` has the same list."""
+
+_formatting = re.compile(b"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4\xa6-\xa9])").search
+_OTHER_INVISIBLE = "\u00ad\u034f\u061c\u180e\ufeff"
+
 _radical = re.compile(b"\xe2[\xba-\xbf]").search
 # All bytes but those with which letters of these scripts begin in UTF-8, E2 aside.
 _OTHER_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0})
@@ -57,6 +67,16 @@ def has_cjk(text: str) -> int:
     if not data.translate(None, _OTHER_BYTES) and _radical(data) is None:
         return 0
     return 0 if _cjk(text) is None else 1
+
+
+def has_invisible(text: str) -> int:
+    """Return 1 if the text holds letters that nobody sees."""
+    if text.isascii():
+        return 0
+    # Faster than one expression for all: most of them begin with the same byte in UTF-8.
+    if _formatting(text.encode("utf-8", "replace")) is not None:
+        return 1
+    return int(any(letter in text for letter in _OTHER_INVISIBLE))
 
 
 def string(value: object) -> str | None:

@@ -66,7 +66,7 @@ def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -
 
 
 def marked(snippet: str) -> Markup:
-    """Return a balanced snippet with its matches in `<mark>`."""
+    """Return a snippet with its matches in `<mark>`."""
     return joined(
         Markup("<mark>{}</mark>").format(one) if found else escape(one)
         for piece, found in marks.parts(snippet)

@@ -1,6 +1,9 @@
 """The page of a search over all stores of one database: hits with marks, and facets to narrow them.
 
 A facet is a plain link. A hit in a conversation opens that conversation on its message.
+
+Whatever the names and the query are, the page has an end: snippets are short (`marks`), names are
+cut, and of the values of a facet those with the most hits are offered.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from .. import display
+from .. import display, terms
 from ..facets import FACETS, Facets, facets
 from ..filters import Filters
 from ..hits import bare, who_of
@@ -35,6 +38,8 @@ TABLES = (
 _STEPS = (30, 100, 300)
 """How many hits are shown; each step is a link."""
 _VALUES = 8  # of a facet
+_LONGEST_QUERY = 4_000  # letters: it stands in each of the links
+_LONGEST_VALUE = 1_000  # letters of a value that is a link
 _ROWS = {
     "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",
     "todo": "todos", "plan": "plans", "document": "documents", "prompt": "prompts",
@@ -71,7 +76,8 @@ async def view(datasette: Datasette, request: Request) -> Response:
     names = await pages.databases(datasette, request, TABLES)
     if not names:
         raise PageError(404, "No database of assoc-ingest is open here, or you may not see it.")
-    asked = {key: request.args.get(key) or "" for key in ("q", "db", "n", *FACETS)}
+    given = {key: request.args.get(key) or "" for key in ("q", "db", "n", *FACETS)}
+    asked = {key: value[:_LONGEST_QUERY] for key, value in given.items()}
     database = asked["db"] or names[0]
     count = int(asked["n"]) if asked["n"] in map(str, _STEPS) else _STEPS[0]
     here = datasette.urls.path("/-/assoc/search")
@@ -81,6 +87,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "database": database,
         "databases": names,
         "asked": {key: asked[key] for key in FACETS if asked[key]},
+        "note": _note(given["q"], asked["q"]),
         "hits": None,
     }
     if asked["q"].strip():
@@ -96,14 +103,24 @@ async def view(datasette: Datasette, request: Request) -> Response:
             "counts": counts,
             "total": counts.total + titles,
             "facets": [
-                (name, list(_values(here, asked, name, counts)))
+                (name, values, 0 if asked[name] else len(counts.counts[name]) - len(values))
                 for name in FACETS
                 if name in counts.counts or asked[name]
+                for values in [list(_values(here, asked, name, counts))]
             ],
             "more": _address(here, {**asked, "n": str(more)}) if more and hits[count:] else None,
             "has_rest": len(hits) > count,
         }
     return await pages.page(datasette, request, "search", context)
+
+
+def _note(given: str, asked: str) -> str | None:
+    """Say what of the query is not searched for, if anything."""
+    note = terms.parse(asked).note
+    if given != asked:
+        cut = f"Only the first {_LONGEST_QUERY:,} letters of the query were taken."
+        return f"{cut} {note}" if note else cut
+    return note
 
 
 def _filters(asked: dict[str, str]) -> Filters:
@@ -142,11 +159,11 @@ def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
         if hit.what == "message":
             address += f"?_at={hit.id}#m{hit.id}"
     return Shown(
-        title=hit.session or (hit.file or "").rpartition("/")[2] or "(untitled)",
+        title=pages.cut(hit.session or (hit.file or "").rpartition("/")[2] or "(untitled)"),
         address=address,
         row=row,
-        who=who_of(hit),
-        project=hit.project,
+        who=pages.cut(who_of(hit)),
+        project=pages.cut(hit.project) if hit.project else None,
         source=hit.source,
         moment=display.moment(hit.timestamp),
         snippet=None if hit.what == "session" else marked(bare(hit)),
@@ -157,10 +174,13 @@ def _values(here: str, asked: dict[str, str], name: str, counts: Facets) -> Iter
     found = counts.counts.get(name, [])
     if asked[name]:
         hits = dict(found).get(asked[name], counts.total)
-        yield Value(asked[name], hits, _address(here, {**asked, name: "", "n": ""}), True)
+        taken_back = _address(here, {**asked, name: "", "n": ""})
+        yield Value(pages.cut(asked[name]), hits, taken_back, True)
         return
-    for value, hits in found[:_VALUES]:
-        yield Value(value, hits, _address(here, {**asked, name: value, "n": ""}), False)
+    offered = [(value, hits) for value, hits in found if len(value) <= _LONGEST_VALUE]
+    for value, hits in offered[:_VALUES]:
+        chosen = _address(here, {**asked, name: value, "n": ""})
+        yield Value(pages.cut(value), hits, chosen, False)
 
 
 def _address(here: str, asked: dict[str, str]) -> str:
