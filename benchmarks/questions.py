@@ -23,12 +23,12 @@ from itertools import islice
 from pathlib import Path
 
 from assoc_ingest import sql
-from assoc_ingest.conversation import Conversation
-from assoc_ingest.database import open_reader
-from assoc_ingest.search import search
-from assoc_ingest.show import Look, lines
-from assoc_ingest.status import look
+from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.ask.search import search
+from assoc_ingest.ask.show import Look, lines
+from assoc_ingest.store.database import open_reader
 from assoc_ingest.terminal import Paint
+from assoc_ingest.upkeep.status import look
 from benchmarks.synthetic.words import NEEDLE, PHRASE
 
 SEARCHES = {

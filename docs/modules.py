@@ -12,9 +12,10 @@ _ROOT = Path(__file__).parents[1]
 _PACKAGE = _ROOT / "ingest" / "assoc_ingest"
 
 
-def modules() -> str:
-    """Return a table of the modules of the package."""
-    return _table("module", _package())
+def modules(package: str = "") -> str:
+    """Return a table of the modules of a package; "" stands for those that lie in none."""
+    paths = sorted((_PACKAGE / package).glob("*.py"))
+    return _table("module", ((path.stem, path) for path in paths if path.stem != "__init__"))
 
 
 def test_files() -> str:
@@ -26,15 +27,12 @@ def test_files() -> str:
 
 def sources() -> str:
     """Return a table of the sources."""
-    paths = ((name, _PACKAGE / "sources" / f"{name}.py") for name in SOURCES)
-    return _table("source", paths)
+    return _table("source", ((name, _file_of(name)) for name in SOURCES))
 
 
-def _package() -> Iterator[tuple[str, Path]]:
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        name = path.relative_to(_PACKAGE).with_suffix("").as_posix()
-        if name != "__init__":
-            yield name.removesuffix("/__init__"), path
+def _file_of(source: str) -> Path:
+    place = _PACKAGE / "sources" / source
+    return place / "home.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def _table(title: str, rows: Iterator[tuple[str, Path]]) -> str:

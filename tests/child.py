@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from assoc_ingest.prices import library_prices, origin
+from assoc_ingest.sync.prices import library_prices, origin
 
 NOBODY = 65534
 

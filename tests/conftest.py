@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.shell import Shell
 from tests.writing import in_memory
 
-from assoc_ingest.database import writing
+from assoc_ingest.store.database import writing
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 _CI = settings(deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=_QUIET)

@@ -22,13 +22,13 @@ from typing import Any
 
 import orjson
 
-from assoc_ingest import archive
-from assoc_ingest.forgotten import LEFT_OUT
-from assoc_ingest.judging import NOT_A_TRANSCRIPT
-from assoc_ingest.model import DOCUMENT, FOREIGN_DOCUMENT, LOG
+from assoc_ingest.files import archive
+from assoc_ingest.files.exclusions import LEFT_OUT
+from assoc_ingest.files.judge import NOT_A_TRANSCRIPT
+from assoc_ingest.files.stored_names import original_parts
+from assoc_ingest.source import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.storable import original_parts
-from assoc_ingest.writers import ODD_TIME
+from assoc_ingest.store.inserts import ODD_TIME
 
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]

@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from assoc_ingest import database
+from assoc_ingest.store import database
 
 
 @contextmanager
 def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
     """Read `chunk` bytes at a time and commit after about `batch` of them."""
     with (
-        patch("assoc_ingest.tail.CHUNK", chunk),
-        patch("assoc_ingest.store.BATCH_BYTES", batch),
-        patch("assoc_ingest.store.FILE_BYTES", 0),
-        patch("assoc_ingest.store._FLUSH_BYTES", chunk * 2),
-        patch("assoc_ingest.store._INDEXED_AT_ONCE", 40),
-        patch("assoc_ingest.removal._DELETED_AT_ONCE", 25),
+        patch("assoc_ingest.files.tail.CHUNK", chunk),
+        patch("assoc_ingest.store.batch.BATCH_BYTES", batch),
+        patch("assoc_ingest.store.batch.FILE_BYTES", 0),
+        patch("assoc_ingest.store.batch._FLUSH_BYTES", chunk * 2),
+        patch("assoc_ingest.store.batch._INDEXED_AT_ONCE", 40),
+        patch("assoc_ingest.store.delete._DELETED_AT_ONCE", 25),
     ):
         yield
 
@@ -31,7 +31,7 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
 @contextmanager
 def every_new_database_is_built() -> Iterator[None]:
     """Build new databases beside their place, however little there is to read."""
-    with patch("assoc_ingest.sync.WORTH_BUILDING", 0):
+    with patch("assoc_ingest.sync.run.WORTH_BUILDING", 0):
         yield
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assoc_ingest.database import open_reader, writing
-from assoc_ingest.full_text import MESSAGE_COLUMNS
-from assoc_ingest.sources.fields import has_invisible
+from assoc_ingest.fields import has_invisible
+from assoc_ingest.store.database import open_reader, writing
+from assoc_ingest.store.fts import MESSAGE_COLUMNS
 
 AT = "2026-01-20T10:00:00.000Z"
 CJK = "\u3040\u30ff\u4e00\u9fff\uac00\ud7a3"

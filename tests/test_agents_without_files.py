@@ -23,7 +23,7 @@ from tests.writing import (
     write,
 )
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"
 PROMPT = "Survey the parser"
@@ -207,7 +207,7 @@ def test_when_the_file_appears_it_is_as_if_it_had_always_been_there(
 def test_a_kill_between_the_two_is_made_good_by_the_next_sync(
     home: Path, fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assoc_ingest import sync as module
+    from assoc_ingest.sync import run as module
 
     database, scratch = fresh(), fresh()
     write(home, TRANSCRIPT, *transcript(answer()))
@@ -224,7 +224,7 @@ def test_a_kill_between_the_two_is_made_good_by_the_next_sync(
 def test_when_the_file_is_pruned_the_lines_are_the_record_again(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
-    from assoc_ingest.prune import prune_gone
+    from assoc_ingest.upkeep.prune import prune_gone
 
     database, scratch = fresh(), fresh()
     write(home, TRANSCRIPT, *transcript(answer()))
@@ -240,8 +240,8 @@ def test_when_the_file_is_pruned_the_lines_are_the_record_again(
 def test_an_agent_whose_file_is_forgotten_does_not_return(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
-    from assoc_ingest.forget import forget
-    from assoc_ingest.targets import Target
+    from assoc_ingest.upkeep.forget import forget
+    from assoc_ingest.upkeep.forget_target import Target
 
     database = fresh()
     write(home, TRANSCRIPT, *transcript(answer()))

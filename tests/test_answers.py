@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from assoc_ingest import sql
-from assoc_ingest.database import open_reader
-from assoc_ingest.sync import sync
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
 
 ANSWERS = Path(__file__).parent / "golden" / "answers.json"
 DEMO = Path(__file__).parent / "demo"

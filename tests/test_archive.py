@@ -14,10 +14,10 @@ from tests.dump import connect
 from tests.reading import Rows, index
 from tests.writing import SESSION, user, write
 
-from assoc_ingest import archive
-from assoc_ingest.archive import Compressor, append, clear, merge, read
 from assoc_ingest.errors import ArchiveError, DatabaseError
-from assoc_ingest.sync import sync
+from assoc_ingest.files import archive
+from assoc_ingest.files.archive import Compressor, append, clear, merge, read
+from assoc_ingest.sync.run import sync
 
 KIB = 1024
 

@@ -11,11 +11,11 @@ from tests.dump import assert_same, check, dump
 from tests.faults.changing import Home
 from tests.pieces import read_in_pieces
 
-from assoc_ingest import reading
-from assoc_ingest.batches import Batches
-from assoc_ingest.steps import Step, Work
-from assoc_ingest.store import Batch, Written
-from assoc_ingest.sync import sync
+from assoc_ingest.files import changes
+from assoc_ingest.files.steps import Step, Work
+from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.sync.pipeline import Batches
+from assoc_ingest.sync.run import sync
 
 PATIENCE = 5.0  # seconds
 
@@ -28,7 +28,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     for _ in range(4):
         home.grow()
     steps, is_read, overtaken = 0, False, []
-    finish, read = Batch.finish, reading.read
+    finish, read = Batch.finish, changes.read
 
     def counted(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
         nonlocal steps, is_read
@@ -47,7 +47,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     database, oracle = fresh(), fresh()
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.read", counted),
+        patch("assoc_ingest.sync.run.read", counted),
         patch.object(Batch, "finish", finish_when_more_is_read),
     ):
         sync(database, [home.root])
@@ -76,7 +76,7 @@ def test_no_more_waits_than_there_is_room_for(fresh: Callable[[], Path], place: 
 
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.batches._BYTES_AHEAD", 3000),
+        patch("assoc_ingest.sync.pipeline._BYTES_AHEAD", 3000),
         patch.object(Batch, "finish", take_time),
         patch.object(Batches, "take", take_and_look),
     ):

@@ -21,7 +21,7 @@ from benchmarks.plain import spoken_line
 from benchmarks.questions import SEARCHES
 from benchmarks.syncs import Run
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 SMALL = ("--repeat", "1", "--growing", "200KB", "--chat", "200", "--shown", "150", "--watched", "1")
 

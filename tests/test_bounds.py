@@ -23,10 +23,13 @@ from tests.hostile import TEXTS
 from tests.writing import SESSION, assistant, call, chain, dumps, result, user
 
 import assoc_ingest
-from assoc_ingest import marks, places, spoken, tags, terminal, terms
+from assoc_ingest import tags, terminal
+from assoc_ingest.ask import matches, message_text, query_parser, snippets
 from assoc_ingest.errors import UsageError
-from assoc_ingest.model import Claim, Line
-from assoc_ingest.sources import SOURCES, claude_teams, claude_user
+from assoc_ingest.source import Claim, Line
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.claude import teams
+from assoc_ingest.sources.claude import user as user_lines
 from assoc_ingest.sources.jsonl import complete_prefix, pieces, whole_value
 from assoc_ingest.web import cells
 
@@ -193,12 +196,12 @@ def test_every_expression_is_linear_in_every_text() -> None:
 # -- functions -----------------------------------------------------------------------------------
 
 CLAIM = Claim("claude", "transcript", session_key=SESSION, project_key="-srv-demo")
-WORDS = terms.parse('"a a" a* b "a b" aa names').words
+WORDS = query_parser.parse('"a a" a* b "a b" aa names').words
 
 
 def raw_query(text: str) -> object:
     try:
-        return terms.parse_raw(text)
+        return query_parser.parse_raw(text)
     except UsageError:
         return None
 
@@ -278,34 +281,37 @@ def test_the_records_of_a_line_are_as_large_as_the_line(name: str) -> None:
 
 
 FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
-    "typed": (lambda text: spoken.typed("command", text), ("commands", "elements", "letters")),
+    "typed": (
+        lambda text: message_text.typed("command", text), ("commands", "elements", "letters"),
+    ),
     "a notification heard": (
-        lambda text: spoken.heard("task_notification", text),
+        lambda text: message_text.heard("task_notification", text),
         ("summaries", "task of spaces", "tags that never end"),
     ),
     "a message heard": (
-        lambda text: spoken.heard("agent_message", text), ("messages", "messages from"),
+        lambda text: message_text.heard("agent_message", text), ("messages", "messages from"),
     ),
     "untagged": (
-        spoken.untagged, ("opening tags", "elements", "different elements", "messages in turn"),
+        message_text.untagged,
+        ("opening tags", "elements", "different elements", "messages in turn"),
     ),
     "tags.without": (tags.without, ("opening tags", "tags that never end", "names", "ellipses")),
     "tags.inside": (lambda text: tags.inside(text, "task-id"), ("tasks", "task of spaces")),
     "messages received": (
-        lambda text: list(claude_teams.received(text, {}, None)),
+        lambda text: list(teams.received(text, {}, None)),
         ("messages", "closed messages", "messages in turn", "spaces in a message"),
     ),
-    "beside a prompt": (claude_user.is_beside, ("reminders", "opened reminders", "spaces")),
-    "marks": (marks.plain, ("marks", "pairs of marks")),
+    "beside a prompt": (user_lines.is_beside, ("reminders", "opened reminders", "spaces")),
+    "marks": (snippets.plain, ("marks", "pairs of marks")),
     "a raw query": (raw_query, ("words", "quotes", "colons")),
-    "a query": (terms.parse, ("words", "quotes", "wide letters")),
+    "a query": (query_parser.parse, ("words", "quotes", "wide letters")),
     "places of words": (
-        lambda text: marks.around(text, places.Places(WORDS).find(text)),
+        lambda text: snippets.around(text, matches.Places(WORDS).find(text)),
         ("words", "numbered words", "backslashes", "odd escapes", "line starts", "underscores",
          "combining letters", "names", "zero-width letters", "words of invisible letters"),
     ),
     "places of letters": (
-        lambda text: marks.around(text, places.substrings_in(text, ["字字字", "字"])),
+        lambda text: snippets.around(text, matches.substrings_in(text, ["字字字", "字"])),
         ("wide letters", "zero-width letters"),
     ),
     "wrapped": (

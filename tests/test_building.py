@@ -21,13 +21,13 @@ from tests.dump import assert_same, check, connect, dump
 from tests.faults.changing import Home
 from tests.pieces import every_new_database_is_built, read_in_pieces
 
-from assoc_ingest import building as builder
 from assoc_ingest.__main__ import main
-from assoc_ingest.database import open_reader
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.store import Batch, Written
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store import staging as builder
+from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.verify import verify
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
@@ -47,7 +47,7 @@ def home(place: Path) -> Path:
 def expected(home: Path, place: Path) -> dict:
     """What the tables of a database hold that was made in its place."""
     database = place / "ordinary.db"
-    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+    with patch("assoc_ingest.sync.run.WORTH_BUILDING", 2**60):
         sync(database, [home])
     return dump(database)
 
@@ -65,7 +65,7 @@ def _names(database: Path) -> list[str]:
 def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
     built, ordinary, home = place / "built.db", place / "ordinary.db", home_of(case, place)
     report = sync(built, [home])
-    with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+    with patch("assoc_ingest.sync.run.WORTH_BUILDING", 2**60):
         again = sync(ordinary, [home])
     assert_same(dump(built), dump(ordinary))
     assert (report.files_read, report.bytes_read) == (again.files_read, again.bytes_read)
@@ -128,11 +128,11 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 TOLD = "Keeping what was read; press Ctrl-C again to discard it."
 
 AT = {
-    "reading": ("assoc_ingest.store.Batch.prepare", 3),
-    "giving up": ("assoc_ingest.store.Batch.rollback", 1),
-    "checking": ("assoc_ingest.building._look_at_signals", 1),
-    "placing": ("assoc_ingest.building._put_in_place", 1),
-    "placed": ("assoc_ingest.building._link", 1),
+    "reading": ("assoc_ingest.store.batch.Batch.prepare", 3),
+    "giving up": ("assoc_ingest.store.batch.Batch.rollback", 1),
+    "checking": ("assoc_ingest.store.staging._look_at_signals", 1),
+    "placing": ("assoc_ingest.store.staging._put_in_place", 1),
+    "placed": ("assoc_ingest.store.staging._link", 1),
 }
 """Functions in which signals come, and at which call."""
 
@@ -164,7 +164,7 @@ def sync_and_signal(
         with redirect_stderr(words), ExitStack() as stack:
             for point in {point for point, _ in signals}:
                 stack.enter_context(signalled(point))
-            stack.enter_context(patch("assoc_ingest.building._STEPS", 1))
+            stack.enter_context(patch("assoc_ingest.store.staging._STEPS", 1))
             signal.signal(INT, signal.default_int_handler)
             code = main(["sync", str(home), "--db", str(database)])
         return code, words.getvalue().strip(), sent
@@ -249,8 +249,8 @@ def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
         return finish(batch)
 
     with (
-        patch("assoc_ingest.sync.AT_RISK", 6000),
-        patch("assoc_ingest.batches._BYTES_AHEAD", 0),
+        patch("assoc_ingest.sync.run.AT_RISK", 6000),
+        patch("assoc_ingest.sync.pipeline._BYTES_AHEAD", 0),
         patch.object(Batch, "finish", look),
     ):
         report = sync(database, [home], progress=lambda *both: done.append(both))
@@ -312,7 +312,7 @@ def test_another_process_that_builds_is_told_where_the_lock_has_no_effect(
         return finish(batch)
 
     with (
-        patch("assoc_ingest.database.locked", lambda path: nullcontext()),
+        patch("assoc_ingest.store.database.locked", lambda path: nullcontext()),
         patch.object(Batch, "finish", begin_another),
     ):
         sync(database, [home])
@@ -344,7 +344,7 @@ def test_what_a_killed_process_left_is_removed(
         Path(f"{unfinished(database)}{ending}").write_bytes(b"left")
     with pytest.raises(DatabaseError, match="has not ended"):
         open_reader(database)
-    with patch("assoc_ingest.sync.WORTH_BUILDING", 0 if is_built else 2**60):
+    with patch("assoc_ingest.sync.run.WORTH_BUILDING", 0 if is_built else 2**60):
         sync(database, [home])
     assert _names(database) == ["index.db", "index.db.lock"]
     assert_same(dump(database), expected)
@@ -352,10 +352,10 @@ def test_what_a_killed_process_left_is_removed(
 
 def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expected: dict) -> None:
     database = place / "index.db"
-    with patch("assoc_ingest.sync.building", side_effect=AssertionError):
+    with patch("assoc_ingest.sync.run.building", side_effect=AssertionError):
         with pytest.raises(AssertionError):
             sync(database, [home])
-        with patch("assoc_ingest.sync.WORTH_BUILDING", 2**60):
+        with patch("assoc_ingest.sync.run.WORTH_BUILDING", 2**60):
             sync(database, [home])
         inode = os.stat(database).st_ino
         sync(database, [home])
@@ -367,7 +367,7 @@ def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
     database = place / "index.db"
     full = sqlite3.OperationalError("database or disk is full")
     with (
-        patch("assoc_ingest.building.open_writer", side_effect=full),
+        patch("assoc_ingest.store.staging.open_writer", side_effect=full),
         pytest.raises(sqlite3.OperationalError),
     ):
         sync(database, [home])

@@ -19,12 +19,14 @@ import pytest
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
 
-from assoc_ingest import archive, reading, sql, store
-from assoc_ingest.discover import recognised
+from assoc_ingest import sql
 from assoc_ingest.errors import UsageError
-from assoc_ingest.outcome import Report
+from assoc_ingest.files import archive, changes
+from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import sync
+from assoc_ingest.store import batch
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.run import sync
 
 SECRET = "sk-planted-4f2a9c"
 INBOX = "teams/crew/inboxes/alice.json"
@@ -77,13 +79,13 @@ def place(tmp_path: Path, fresh: Callable[[], Path], template: Path) -> Place:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of all files that a sync opens."""
     paths = []
-    open_regular = reading.open_regular
+    open_regular = changes.open_regular
 
     def remembering(path: str) -> int:
         paths.append(path)
         return open_regular(path)
 
-    monkeypatch.setattr(reading, "open_regular", remembering)
+    monkeypatch.setattr(changes, "open_regular", remembering)
     return paths
 
 
@@ -198,13 +200,13 @@ def test_one_of_a_thousand_messages_is_read_and_little_is_written(
     messages[500]["read"] = True
     place.put(INBOX, messages)
     changes = []
-    finish = store.Batch.finish
+    finish = batch.Batch.finish
 
-    def counting(batch: store.Batch) -> store.Written:
+    def counting(batch: batch.Batch) -> batch.Written:
         changes.append(batch.connection.total_changes)
         return finish(batch)
 
-    monkeypatch.setattr(store.Batch, "finish", counting)
+    monkeypatch.setattr(batch.Batch, "finish", counting)
     place.sync()
     assert len(changes) == 1, "one transaction"
     assert changes[0] < 50
@@ -450,7 +452,7 @@ def test_a_document_that_is_replaced_while_it_is_read_is_read_again(
     place.put(INBOX, [message("before")])
     place.sync()
     place.put(INBOX, [message("meanwhile")])
-    open_regular, replaced = reading.open_regular, []
+    open_regular, replaced = changes.open_regular, []
 
     def replacing(path: str) -> int:
         descriptor = open_regular(path)
@@ -460,7 +462,7 @@ def test_a_document_that_is_replaced_while_it_is_read_is_read_again(
             replaced.append(path)
         return descriptor
 
-    monkeypatch.setattr(reading, "open_regular", replacing)
+    monkeypatch.setattr(changes, "open_regular", replacing)
     sync(place.database, [place.home])
     present = "select text from inbox_items where gone_at is null"
     assert replaced

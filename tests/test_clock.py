@@ -17,11 +17,11 @@ from tests.dump import connect
 from tests.shell import Shell
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
 
-from assoc_ingest.prune import prune_gone
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import sync
-from assoc_ingest.wakeups import DeafError
-from assoc_ingest.watch import WatchOptions, watch
+from assoc_ingest.sync.notifier import DeafError
+from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.upkeep.prune import prune_gone
+from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.when import utc
 
 TODAY = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -235,7 +235,7 @@ def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
     def deaf(*_: object) -> Any:
         raise DeafError("nothing is told")
 
-    with patch("assoc_ingest.clock.now", lambda: utc(moment.isoformat())):
+    with patch("assoc_ingest.store.clock.now", lambda: utc(moment.isoformat())):
         watch(database, [home], WatchOptions(rescan=0), Ticks(), told.append, opened=deaf)
     notices = [news for news in told if isinstance(news, str)]
     assert len([news for news in notices if "clock of this machine" in news]) == 1, told

@@ -17,8 +17,8 @@ from tests.dump import check, connect
 from tests.shell import Shell
 from tests.writing import OTHER, PROJECT, TRANSCRIPT, user, write
 
-from assoc_ingest import full_text
-from assoc_ingest.database import open_reader, writing
+from assoc_ingest.store import fts
+from assoc_ingest.store.database import open_reader, writing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
@@ -126,7 +126,7 @@ def watched_while_it_is_written(
     seen: set[str], listed: set[str], directory: Path
 ) -> Iterator[None]:
     """Look at the temporary files again and again while the database is copied."""
-    make_anew = full_text.make_anew
+    make_anew = fts.make_anew
 
     def look() -> None:
         seen.update(temporary_files())
@@ -138,7 +138,7 @@ def watched_while_it_is_written(
         connection.execute("pragma cache_size = 10")  # so that the copy does not stay in memory
         connection.set_progress_handler(look, 100)
 
-    with patch.object(full_text, "make_anew", make_anew_and_look):
+    with patch.object(fts, "make_anew", make_anew_and_look):
         yield
 
 
@@ -198,7 +198,7 @@ def test_an_sqlite_that_cannot_be_told_is_asked_where_it_copies(
     monkeypatch.setenv("TMPDIR", str(elsewhere))
     monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
     with (
-        patch("assoc_ingest.compact._can_be_told", lambda beside: False),
+        patch("assoc_ingest.upkeep.compact._can_be_told", lambda beside: False),
         patch("shutil.disk_usage", disks(elsewhere=1)),
     ):
         assert shrinkable("compact") == 5
@@ -232,7 +232,7 @@ def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> Non
     reader = open_reader(shrinkable.database)
     reader.execute("begin")
     reader.execute("select count(*) from messages").fetchone()
-    with patch.object(full_text, "make_anew", without_patience):
+    with patch.object(fts, "make_anew", without_patience):
         assert shrinkable("compact") == 3
     assert "Another program reads the database" in shrinkable.err
     reader.close()
@@ -245,7 +245,7 @@ def test_a_program_that_writes_without_asking_is_named_as_one(
     is_late: bool, shrinkable: Shell
 ) -> None:
     other = sqlite3.connect(shrinkable.database, isolation_level=None)
-    fits = full_text.fits
+    fits = fts.fits
 
     def begin(*_: object) -> bool:
         if not other.in_transaction:
@@ -258,8 +258,8 @@ def test_a_program_that_writes_without_asking_is_named_as_one(
             begin()
 
     with (
-        patch.object(full_text, "make_anew", wait_for_nobody),
-        patch.object(full_text, "fits", begin if is_late else fits),
+        patch.object(fts, "make_anew", wait_for_nobody),
+        patch.object(fts, "fits", begin if is_late else fits),
     ):
         assert shrinkable("compact") == 3
     assert "Another program is writing to the database" in shrinkable.err

@@ -23,12 +23,12 @@ from tests.dump import Dump, assert_same, check, dump
 from tests.pieces import read_in_pieces
 from tests.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
 
-from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.keyed import ENTRIES, parted
-from assoc_ingest.model import LOG, Line
+from assoc_ingest.files.walk import recognised
+from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.store.upserts import ENTRIES, parted
+from assoc_ingest.sync.run import SyncOptions, sync
 
 Fresh = Callable[[], Path]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from assoc_ingest import sql
-from assoc_ingest.database import writing
-from assoc_ingest.prices import library_prices, refresh_prices
-from assoc_ingest.sync import sync
+from assoc_ingest.store.database import writing
+from assoc_ingest.sync.prices import library_prices, refresh_prices
+from assoc_ingest.sync.run import sync
 
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
 

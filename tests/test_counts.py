@@ -24,9 +24,9 @@ from tests.writing import (
 )
 
 from assoc_ingest import sql
-from assoc_ingest.conversation import Conversation
-from assoc_ingest.database import open_reader
-from assoc_ingest.sync import sync
+from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")
 COUNTS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.dump import check, connect
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 DEMO = Path(__file__).parent / "demo"
 HOMES = sorted(DEMO.iterdir())

@@ -12,11 +12,11 @@ from tests.child import as_nobody
 from tests.dump import check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
 
-from assoc_ingest.discover import Root, default_roots, recognised, walk
 from assoc_ingest.errors import NotFoundError, UsageError
-from assoc_ingest.scanning import Walk
+from assoc_ingest.files.scanning import Walk
+from assoc_ingest.files.walk import Root, default_roots, recognised, walk
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")

@@ -31,7 +31,7 @@ from tests.writing import (
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 EVIL = (
     "red \x1b[31m title \x1b]0;owned\x07 clip \x1b]52;c;ZXZpbA==\x07 link \x1b]8;;http://x\x1b\\"

@@ -17,9 +17,10 @@ from tests.cases import home_of
 from tests.dump import connect
 from tests.writing import TRANSCRIPT, user, write
 
-from assoc_ingest.model import LOG, Issue, Line
+from assoc_ingest.records import Issue
+from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 from assoc_ingest.when import from_milliseconds, utc
 
 HOMES = sorted(str(path.parent.relative_to(CASES)) for path in CASES.glob("*/every-field-*/home"))

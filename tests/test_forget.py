@@ -41,18 +41,19 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive, salvage
-from assoc_ingest.compact import compact
-from assoc_ingest.database import open_reader
 from assoc_ingest.errors import NotFoundError
-from assoc_ingest.forget import Forgetting, forget
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.restore import restore
-from assoc_ingest.selection import select, select_all
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.targets import Target
-from assoc_ingest.tombstones import remember, tombstones
-from assoc_ingest.verify import verify
+from assoc_ingest.files import archive
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import recover
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.forget import Forgetting, forget
+from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.restore import restore
+from assoc_ingest.upkeep.restore_selection import select, select_all
+from assoc_ingest.upkeep.tombstones import remember, tombstones
+from assoc_ingest.upkeep.verify import verify
 
 SECRET = "Qwertzuiop77"
 SIDE = f"{PROJECT}/{SESSION}"
@@ -269,7 +270,7 @@ def test_a_reader_that_keeps_old_pages_is_told_about(database: Path, shell: Shel
     reader = connect(shell.database)
     reader.execute("begin")
     reader.execute("select count(*) from messages").fetchone()
-    with patch("assoc_ingest.database._BUSY_TIMEOUT", 50):
+    with patch("assoc_ingest.store.database._BUSY_TIMEOUT", 50):
         assert shell("forget", SESSION) == 3
     assert "assoc-ingest compact" in shell.err
     assert "assoc.db-wal" in shell.err
@@ -349,13 +350,13 @@ def test_nothing_of_it_survives_in_a_copy_that_a_killed_process_left(
     _zero_page_of(victim, "tool_calls")
 
     def rebuild_and_die() -> None:
-        copy = salvage._copy_tables
+        copy = recover._copy_tables
 
         def copy_and_die(*arguments: Any) -> None:
             copy(*arguments)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        with patch("assoc_ingest.salvage._copy_tables", copy_and_die):
+        with patch("assoc_ingest.upkeep.recover._copy_tables", copy_and_die):
             rebuild(victim)
 
     child = Child(rebuild_and_die)

@@ -29,10 +29,10 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest.compact import compact
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.tombstones import remember, tombstones
-from assoc_ingest.verify import verify
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.tombstones import remember, tombstones
+from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
 PLAN = "plans/brave-green-fern.md"

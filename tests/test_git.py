@@ -14,15 +14,15 @@ from tests.dump import assert_same, check, connect, dump
 from tests.shell import Shell
 from tests.writing import SESSION, user, write
 
-from assoc_ingest import git
-from assoc_ingest.compact import compact
-from assoc_ingest.forget import forget
-from assoc_ingest.git import Branch, Change
-from assoc_ingest.prune import prune_gone
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.targets import Target
-from assoc_ingest.verify import verify
+from assoc_ingest.sync import git
+from assoc_ingest.sync.git import Branch, Change
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.forget import forget
+from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.prune import prune_gone
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 pytestmark = pytest.mark.skipif(not git.is_installed(), reason="git is not installed")
 

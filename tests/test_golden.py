@@ -14,7 +14,7 @@ import pytest
 from tests.cases import CASES, expected, home_of, readable
 from tests.dump import check, connect, dump
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 SECRETS = "claude/secrets-stay-in-the-archive"
 

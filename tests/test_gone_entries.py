@@ -43,12 +43,12 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest.forget import forget
-from assoc_ingest.prune import prune_gone
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import sync
-from assoc_ingest.targets import Target
-from assoc_ingest.verify import verify
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.forget import forget
+from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.prune import prune_gone
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 Entry = dict[str, Any]
 

@@ -45,12 +45,12 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive
-from assoc_ingest.outcome import Report
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.tail import open_regular
-from assoc_ingest.verify import verify
+from assoc_ingest.files import archive
+from assoc_ingest.files.tail import open_regular
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 SIDE = f"{PROJECT}/{SESSION}"
 LOGS = (
@@ -416,8 +416,8 @@ def forbidden(file: Path) -> Iterator[None]:
         return open_regular(path)
 
     with (
-        patch("assoc_ingest.reading.open_regular", open_unless_forbidden),
-        patch("assoc_ingest.tail.open_regular", open_unless_forbidden),
+        patch("assoc_ingest.files.changes.open_regular", open_unless_forbidden),
+        patch("assoc_ingest.files.tail.open_regular", open_unless_forbidden),
     ):
         yield
 

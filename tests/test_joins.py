@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.dump import assert_same, check, connect, dump
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
 AGENT = "a1b2c3d4e5f60718"

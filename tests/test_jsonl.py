@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import lines as broken_lines
 
-from assoc_ingest.model import Line
+from assoc_ingest.source import Line
 from assoc_ingest.sources.jsonl import Piece, complete_prefix, pieces
 
 BLANK = b" \t\r\n"

@@ -11,8 +11,8 @@ import pytest
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write, write_bytes
 
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.verify import verify
 
 ODD = f"{PROJECT}/notes.jsonl"
 KINDS = "select kind from files where path like '%.jsonl'"

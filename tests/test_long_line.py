@@ -17,9 +17,9 @@ from tests.dump import assert_same, check, connect, dump
 from tests.pieces import read_in_pieces
 from tests.writing import SESSION, TRANSCRIPT, assistant, jsonl, user, write, write_bytes
 
-from assoc_ingest import archive, reading, tail
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.files import archive, changes, tail
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.verify import verify
 
 META = f"projects/-srv-demo/{SESSION}/subagents/agent-a1b2c3d.meta.json"
 REASON = "line is longer than 64 MiB"
@@ -28,7 +28,7 @@ REASON = "line is longer than 64 MiB"
 @pytest.fixture
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "MAX_LINE", 20_000)
-    monkeypatch.setattr(reading, "MAX_LINE", 20_000)
+    monkeypatch.setattr(changes, "MAX_LINE", 20_000)
     monkeypatch.setattr(tail, "CHUNK", 5_000)
 
 

@@ -18,12 +18,12 @@ from tests.child import Child, usual_seconds
 from tests.dump import Dump, assert_same, check, dump
 from tests.pieces import Killed, killed_at
 
-from assoc_ingest import database as databases
 from assoc_ingest import sql
-from assoc_ingest.full_text import fits, indexes
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.search import search
-from assoc_ingest.sync import sync
+from assoc_ingest.ask.search import search
+from assoc_ingest.store import database as databases
+from assoc_ingest.store.fts import fits, indexes
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.rebuild import rebuild
 
 if sys.version_info >= (3, 14):
     from compression import zstd

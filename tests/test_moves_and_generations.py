@@ -29,8 +29,8 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import discover, ticks
-from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.files import clock_tick, walk
+from assoc_ingest.sync.run import SyncOptions, sync
 
 MOVED = f"projects/-srv-moved/{SESSION}.jsonl"
 AGENT = f"{PROJECT}/{SESSION}/subagents/agent-a1b2c3d.jsonl"
@@ -272,12 +272,12 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
 ) -> None:
     """The time of a file moves in steps, and both times may lie in one."""
     waits: list[float] = []
-    sleep, found, present = time.sleep, discover._found, ticks.present
+    sleep, found, present = time.sleep, walk._found, clock_tick.present
 
     def cut(moment: int) -> int:
         return moment // step * step + (step < 10**9) if step else moment
 
-    def cut_found(*arguments: Any) -> discover.Found | None:
+    def cut_found(*arguments: Any) -> walk.Found | None:
         file = found(*arguments)
         return file and replace(file, mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
 
@@ -285,8 +285,10 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
         waits.append(seconds)
         sleep(seconds)
 
-    monkeypatch.setattr(discover, "_found", cut_found)
-    monkeypatch.setattr(ticks, "present", lambda: cut(present()) if step < 10**9 else present())
+    monkeypatch.setattr(walk, "_found", cut_found)
+    monkeypatch.setattr(
+        clock_tick, "present", lambda: cut(present()) if step < 10**9 else present()
+    )
     monkeypatch.setattr(time, "sleep", wait)
     for number in range(1 if step == 1_000_000_000 else 6):
         for word in ("hello", "hullo"):
@@ -304,9 +306,9 @@ def test_a_time_of_another_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPat
         raise AssertionError(f"it waits for {seconds} s")
 
     monkeypatch.setattr(time, "sleep", fail)
-    monkeypatch.setattr(ticks, "present", lambda: 1_768_903_200_123_456_789)
+    monkeypatch.setattr(clock_tick, "present", lambda: 1_768_903_200_123_456_789)
     for ahead in (60_000_000, 3_000_000_000, 10**18, -1, -(10**18)):
-        ticks.wait_out(ticks.present() + ahead)
+        clock_tick.wait_out(clock_tick.present() + ahead)
 
 
 def test_a_changed_middle_of_a_large_file_that_grew_is_found_by_a_full_sync(index: Index) -> None:

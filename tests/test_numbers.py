@@ -23,7 +23,7 @@ from tests.writing import (
     write,
 )
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 AGENTS = f"{PROJECT}/{SESSION}/subagents"
 

@@ -20,18 +20,9 @@ from tests.child import as_nobody
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, jsonl, user, write, write_bytes
 
-from assoc_ingest import scanning
 from assoc_ingest.__main__ import main
-from assoc_ingest.changed import places_of
-from assoc_ingest.database import open_reader
-from assoc_ingest.discover import recognised
-from assoc_ingest.outcome import Report
-from assoc_ingest.plan import make_plan
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.restore import WRITTEN, Restored, restore
-from assoc_ingest.selection import select_all
-from assoc_ingest.sources import SOURCES
-from assoc_ingest.storable import (
+from assoc_ingest.files import scanning
+from assoc_ingest.files.stored_names import (
     NO_TIME,
     original_name,
     original_parts,
@@ -40,8 +31,17 @@ from assoc_ingest.storable import (
     stored_number,
     stored_time,
 )
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.files.walk import recognised
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.changed_places import places_of
+from assoc_ingest.sync.plan import make_plan
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.restore import WRITTEN, Restored, restore
+from assoc_ingest.upkeep.restore_selection import select_all
+from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
 

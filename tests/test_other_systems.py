@@ -21,17 +21,18 @@ from tests.dump import assert_same, check, connect, dump
 from tests.faults.damage import assert_storable
 from tests.shell import Shell
 
-from assoc_ingest import archive
-from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.model import LOG, Line, Message, Transcript
-from assoc_ingest.prune import prune_gone
-from assoc_ingest.rebuild import rebuild
+from assoc_ingest.files import archive
+from assoc_ingest.files.walk import recognised
+from assoc_ingest.records import Message, Transcript
+from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.associate import folded_directory
 from assoc_ingest.sources.ccinsights import CCInsights
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.prune import prune_gone
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 from assoc_ingest.when import MACHINE, utc
 
 CHORUS = "chorus/a-conversation-in-a-worktree"

@@ -17,14 +17,15 @@ from tests.pieces import every_new_database_is_built
 from tests.shell import Shell
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, user, write
 
-from assoc_ingest import building, full_text, salvage
-from assoc_ingest.compact import compact
-from assoc_ingest.database import open_reader, writing
 from assoc_ingest.errors import DatabaseError
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.surroundings import look_around
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store import fts, staging
+from assoc_ingest.store.database import open_reader, writing
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep import recover
+from assoc_ingest.upkeep.check_environment import look_around
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="names and kills of POSIX systems")
 
@@ -205,13 +206,13 @@ def damage(database: Path) -> None:
 def kill_a_salvage(database: Path, home: Path) -> None:
     sync(database, [home])
     damage(database)
-    with killed(lambda: rebuild(database), salvage, "_copy_tables"):
+    with killed(lambda: rebuild(database), recover, "_copy_tables"):
         pass
 
 
 def kill_a_compaction(database: Path, home: Path) -> None:
     sync(database, [home])
-    with killed(lambda: compact(database), full_text, "fits"):
+    with killed(lambda: compact(database), fts, "fits"):
         pass
 
 
@@ -274,7 +275,7 @@ def test_a_kill_while_a_new_database_gets_its_name_leaves_it_with_one(
     database = place / "index.db"
     with (
         every_new_database_is_built(),
-        killed(lambda: sync(database, [home]), building, "_link"),
+        killed(lambda: sync(database, [home]), staging, "_link"),
     ):
         assert database.stat().st_nlink == 2
         assert sync(database, [home]).files_read == 0

@@ -24,11 +24,11 @@ from tests.dump import connect
 from tests.writing import PROJECT, SESSION, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.outcome import Report
+from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.watch import WatchOptions, watch
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]
 

@@ -13,7 +13,7 @@ from tests.dump import assert_same, check, dump
 from tests.shell import Shell
 from tests.writing import SESSION, Object, assistant, user, write
 
-from assoc_ingest.sources.directories import comparable, comparable_name, slashed
+from assoc_ingest.project_paths import comparable, comparable_name, slashed
 
 PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")
 

@@ -14,11 +14,11 @@ from tests.shell import Shell
 from tests.test_incremental_equals_full import Homes, comparable
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
 
-from assoc_ingest.discover import recognised
 from assoc_ingest.errors import UsageError
-from assoc_ingest.prune import prune_gone
+from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.prune import prune_gone
 
 
 def kinds_of(home: Path) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.dump import assert_same, check, connect, dump
 
-from assoc_ingest.sync import SyncOptions, sync
+from assoc_ingest.sync.run import SyncOptions, sync
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
 HOMES = sorted(CORPUS.glob("homes/*"))

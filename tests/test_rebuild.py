@@ -17,12 +17,12 @@ from tests.dump import assert_same, check, connect, differences, dump
 from tests.pieces import Killed, killed_at, read_in_pieces
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
-from assoc_ingest import database as databases
 from assoc_ingest.cli import cli
-from assoc_ingest.rebuild import Rebuilt, rebuild
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store import database as databases
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
+from assoc_ingest.upkeep.verify import verify
 
 DEMO = sorted((Path(__file__).parent / "demo").iterdir())
 

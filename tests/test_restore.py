@@ -27,10 +27,12 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive
 from assoc_ingest.__main__ import main
-from assoc_ingest.database import open_reader
-from assoc_ingest.restore import (
+from assoc_ingest.files import archive
+from assoc_ingest.files.stored_names import original_parts
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.restore import (
     IDENTICAL,
     NOT_ARCHIVED,
     REFUSED,
@@ -39,9 +41,7 @@ from assoc_ingest.restore import (
     is_name,
     restore,
 )
-from assoc_ingest.selection import select, select_all
-from assoc_ingest.storable import original_parts
-from assoc_ingest.sync import sync
+from assoc_ingest.upkeep.restore_selection import select, select_all
 
 Fresh = Callable[[], Path]
 

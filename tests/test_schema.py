@@ -14,7 +14,7 @@ import pytest
 from docs.comments import shared_comments, tables
 
 from assoc_ingest import sql
-from assoc_ingest.database import APPLICATION_ID, writing
+from assoc_ingest.store.database import APPLICATION_ID, writing
 
 SNAPSHOT = Path(__file__).parent / "golden" / "schema.sql"
 

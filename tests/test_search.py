@@ -17,18 +17,18 @@ from tests.child import is_done_with
 from tests.hostile import TEXTS
 from tests.reading import Rows, index, reader
 
-from assoc_ingest.database import open_reader
+from assoc_ingest.ask.facets import facets
+from assoc_ingest.ask.filters import Filters
+from assoc_ingest.ask.matches import Places
+from assoc_ingest.ask.query_parser import parse
+from assoc_ingest.ask.search import Hit, search, with_lines
+from assoc_ingest.ask.since import since
+from assoc_ingest.ask.snippets import around, parts, plain
 from assoc_ingest.errors import NotFoundError, UsageError
-from assoc_ingest.facets import facets
-from assoc_ingest.filters import Filters
-from assoc_ingest.full_text import fits, indexes, make_anew
-from assoc_ingest.marks import around, parts, plain
-from assoc_ingest.places import Places
-from assoc_ingest.search import Hit, search, with_lines
-from assoc_ingest.since import since
-from assoc_ingest.sources.fields import INVISIBLE
-from assoc_ingest.sync import sync
-from assoc_ingest.terms import parse
+from assoc_ingest.fields import INVISIBLE
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.store.fts import fits, indexes, make_anew
+from assoc_ingest.sync.run import sync
 
 Find = Callable[..., list[Hit]]
 

@@ -27,10 +27,10 @@ from tests.test_migrations import RELEASED, zstd
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.errors import BusyError
-from assoc_ingest.place import locked
-from assoc_ingest.serve import metadata_for
-from assoc_ingest.sync import sync
+from assoc_ingest.store.location import locked
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web import guard
+from assoc_ingest.web.serve import metadata_for
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assoc_ingest import __main__ as program
-from assoc_ingest.service import LAUNCHD, SYSTEMD, unit, unit_path
+from assoc_ingest.sync.service import LAUNCHD, SYSTEMD, unit, unit_path
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.reading import index, reader
 
-from assoc_ingest.conversation import Conversation, as_json
+from assoc_ingest.ask.conversation import Conversation, as_json
+from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.errors import NotFoundError, UsageError
-from assoc_ingest.show import Look, lines
 from assoc_ingest.terminal import Paint, columns
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"

@@ -32,7 +32,7 @@ from tests.writing import (
 )
 
 from assoc_ingest import sql
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "schema.md").read_text("utf-8")

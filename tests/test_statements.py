@@ -31,9 +31,9 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 TASK = f"tasks/{SESSION}/1.json"
 TODOS = f"todos/{SESSION}-agent-{SESSION}.json"

@@ -17,10 +17,10 @@ from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
-from assoc_ingest.database import APPLICATION_ID, DERIVATION, open_reader, writing
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.invariants import fresh_schema
-from assoc_ingest.sync import sync
+from assoc_ingest.store.database import APPLICATION_ID, DERIVATION, open_reader, writing
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.check_database import fresh_schema
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 

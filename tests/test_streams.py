@@ -26,7 +26,7 @@ from tests.test_watch import append, texts, wait_until
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, in_memory, user, write
 
 from assoc_ingest import __main__ as program
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 FULL = "/dev/full"
 pytestmark = pytest.mark.skipif(not Path(FULL).exists(), reason="needs a device that is full")

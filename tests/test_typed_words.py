@@ -10,7 +10,7 @@ import pytest
 from tests.dump import assert_same, check, connect, dump
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 SAID = "select kind, coalesce(text, tool_text) from messages order by file_id, byte_offset, block"
 SHOWN = "select kind, text from messages where copy_of is null order by byte_offset, block"

@@ -22,11 +22,11 @@ from tests.child import NOBODY, as_nobody
 from tests.dump import connect
 from tests.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 
-from assoc_ingest import scanning
 from assoc_ingest.__main__ import main
-from assoc_ingest.discover import default_roots
-from assoc_ingest.outcome import Report
-from assoc_ingest.watch import WatchOptions, watch
+from assoc_ingest.files import scanning
+from assoc_ingest.files.walk import default_roots
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights are those of POSIX systems")

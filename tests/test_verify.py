@@ -31,16 +31,17 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import archive, reading, surroundings, tail
-from assoc_ingest import database as database_module
 from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli
-from assoc_ingest.database import writing
 from assoc_ingest.errors import DatabaseError
-from assoc_ingest.rebuild import rebuild
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.verdict import Finding, Verdict
-from assoc_ingest.verify import verify
+from assoc_ingest.files import archive, changes, tail
+from assoc_ingest.store import database as database_module
+from assoc_ingest.store.database import writing
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import check_environment
+from assoc_ingest.upkeep.findings import Finding, Verdict
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
 
@@ -100,7 +101,7 @@ def test_nothing_is_found_in_real_homes(fresh: Fresh) -> None:
 def test_a_line_too_long_to_be_decoded_is_found_where_it_lies(
     fresh: Fresh, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (tail, reading):
+    for module in (tail, changes):
         monkeypatch.setattr(module, "MAX_LINE", 20_000)
     monkeypatch.setattr(tail, "CHUNK", 5_000)
     home, database = place / "home", fresh()
@@ -659,11 +660,11 @@ def test_the_file_system_is_that_of_the_innermost_mount(path: str, expected: str
         "2 1 0:1 / /mnt rw shared:1 - fuse.sshfs host rw",
         r"3 2 0:2 / /mnt/nas\040drive rw - nfs4 host:/ rw",
     ]
-    assert surroundings.file_system(Path(path), mounts) == expected
+    assert check_environment.file_system(Path(path), mounts) == expected
 
 
 def test_a_network_file_system_is_a_warning(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "file_system", lambda path: "fuse.sshfs")
+    monkeypatch.setattr(check_environment, "file_system", lambda path: "fuse.sshfs")
     assert "file system" in {w.check for w in verify(demo).warnings}
 
 
@@ -683,7 +684,7 @@ def test_a_network_file_system_is_a_warning(demo: Path, monkeypatch: pytest.Monk
 def test_a_version_of_sqlite_that_loses_pages_is_known(
     version: tuple[int, ...], expected: bool
 ) -> None:
-    assert surroundings.is_wal_reset_version(version) is expected
+    assert check_environment.is_wal_reset_version(version) is expected
 
 
 # -- the command -----------------------------------------------------------------------------------

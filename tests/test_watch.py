@@ -30,14 +30,14 @@ from tests.faults.changing import Home
 from tests.pieces import read_in_pieces
 from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest import sync as syncing
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.outcome import Report
-from assoc_ingest.prices import library_prices, origin
 from assoc_ingest.stopping import stopped_by_signals
-from assoc_ingest.sync import sync
-from assoc_ingest.wakeups import DeafError, SystemWatcher, Wakeups
-from assoc_ingest.watch import WatchOptions, watch
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync import run as syncing
+from assoc_ingest.sync.notifier import DeafError, SystemWatcher, Wakeups
+from assoc_ingest.sync.prices import library_prices, origin
+from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="about inotify")
@@ -237,7 +237,7 @@ def test_a_directory_that_changed_itself_is_listened_to_anew() -> None:
     script = Script(lambda: [Path("/home/projects")])
     wakeups = Wakeups(Event(), NEVER, script.told.append, script.open)
     directories = {"/home": 1, "/home/projects": 2}
-    with patch("assoc_ingest.wakeups._IS_RECURSIVE", False):
+    with patch("assoc_ingest.sync.notifier._IS_RECURSIVE", False):
         assert wakeups.listen([], directories) == {"/home", "/home/projects"}
         assert wakeups.listen([], directories) == set()
         assert wakeups.wait(0) == {"/home/projects"}
@@ -285,7 +285,7 @@ def test_a_pass_that_read_something_is_told_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Passes soon after each other share a row."""
-    monkeypatch.setattr("assoc_ingest.watch._RUN", seconds)
+    monkeypatch.setattr("assoc_ingest.sync.watch._RUN", seconds)
     database = fresh()
 
     def change() -> list[Path]:
@@ -353,7 +353,7 @@ def test_of_too_many_directories_those_are_listened_to_that_changed_last(place: 
 
     script = Limited()
     wakeups = Wakeups(Event(), 30, script.told.append, script.open)
-    with patch("assoc_ingest.wakeups._IS_RECURSIVE", False):
+    with patch("assoc_ingest.sync.notifier._IS_RECURSIVE", False):
         assert [listen() for _ in range(4)] == [set(), set(), {9, 8}, set()]
         assert [len(names) for names in script.opened] == [10, 5, 2]
         os.utime(place, (1, 1))
@@ -447,7 +447,7 @@ def test_a_full_disk_is_told_once_and_the_watch_goes_on(home: Path, fresh: Fresh
         return [home / TRANSCRIPT]
 
     script = Script(change)
-    with patch("assoc_ingest.watch.sync_into", filled):
+    with patch("assoc_ingest.sync.watch.sync_into", filled):
         sentences = script.run(database, home, rescan=0.1)
     assert fills == 0
     assert len(texts(database)) == 2
@@ -476,9 +476,9 @@ def test_a_log_that_cannot_be_emptied_slows_the_watch_down(
     limit, changes = 20_000_000, 28  # it is emptied at about 17 MB where nobody holds it
     script = Script(*[change] * changes)
     with (
-        patch("assoc_ingest.watch.LOG_LIMIT", limit),
-        patch("assoc_ingest.watch._LOG_RATE", 1),
-        patch("assoc_ingest.watch._REST", 0),
+        patch("assoc_ingest.sync.watch.LOG_LIMIT", limit),
+        patch("assoc_ingest.sync.watch._LOG_RATE", 1),
+        patch("assoc_ingest.sync.watch._REST", 0),
     ):
         script.run(database, home, rescan=0.05)
     reader.close()
@@ -497,7 +497,7 @@ def test_a_damaged_database_ends_the_watch(home: Path, fresh: Fresh) -> None:
         return [home / TRANSCRIPT]
 
     with (
-        patch("assoc_ingest.watch.sync_into", wraps=syncing.sync_into) as damaged,
+        patch("assoc_ingest.sync.watch.sync_into", wraps=syncing.sync_into) as damaged,
         pytest.raises(sqlite3.DatabaseError, match="malformed"),
     ):
         Script(damage).run(database, home)

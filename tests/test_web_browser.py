@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

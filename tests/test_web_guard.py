@@ -11,7 +11,7 @@ import pytest
 from tests.served import get, served
 from tests.writing import TRANSCRIPT, user, write
 
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web import guard
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own

@@ -26,7 +26,7 @@ from tests.writing import (
 )
 
 from assoc_ingest import sql
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
 from assoc_ingest.web.conversation import PAGE
 

@@ -20,10 +20,10 @@ from tests.test_demo import HOMES
 from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
 from assoc_ingest import sql
-from assoc_ingest.sync import sync
-from assoc_ingest.web.canned import for_people
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web.cells import conversation_path
 from assoc_ingest.web.compat import may_view
+from assoc_ingest.web.queries import for_people
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 

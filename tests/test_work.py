@@ -31,11 +31,11 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import store
-from assoc_ingest import sync as syncing
-from assoc_ingest import verify as verifying
-from assoc_ingest.outcome import Report
-from assoc_ingest.rebuild import rebuild
+from assoc_ingest.store import batch
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync import run as syncing
+from assoc_ingest.upkeep import verify as verifying
+from assoc_ingest.upkeep.rebuild import rebuild
 
 DEMO = Path(__file__).parent / "demo"
 _STEP = 50  # instructions of SQLite between two looks
@@ -303,14 +303,14 @@ def test_a_batch_holds_no_more_than_so_many_small_files(
         write(home, f"{PROJECT}/{key}.jsonl", {**user("hello", f"u{number}"), "sessionId": key})
     if again == "rebuild":
         syncing.sync(database, [home])
-    prepare, sizes = store.Batch.prepare, []
+    prepare, sizes = batch.Batch.prepare, []
 
-    def counted(batch: store.Batch) -> None:
+    def counted(batch: batch.Batch) -> None:
         sizes.append(len(batch._files))
         prepare(batch)
 
-    monkeypatch.setattr(store, "BATCH_BYTES", 5 * store.FILE_BYTES)
-    monkeypatch.setattr(store.Batch, "prepare", counted)
+    monkeypatch.setattr(batch, "BATCH_BYTES", 5 * batch.FILE_BYTES)
+    monkeypatch.setattr(batch.Batch, "prepare", counted)
     if again == "rebuild":
         rebuild(database)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -131,3 +131,8 @@ def statements(script: str) -> Iterator[str]:
             statement = ""
     if statement.strip():
         yield statement.strip()
+
+
+def id_list(values: Iterable[int]) -> str:
+    """Return ids as SQL text; they are our own integers, and there may be more than variables."""
+    return ", ".join(map(str, values))

@@ -14,8 +14,8 @@ from tests.dump import assert_same, check, dump
 from tests.pieces import Killed, killed_at, read_in_pieces
 from tests.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
 
-from assoc_ingest.store import Batch, Written
-from assoc_ingest.sync import sync
+from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]
 """Makes empty databases."""

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assoc_ingest.discover import recognised
-from assoc_ingest.model import LOG, UNREAD, Claim, Record, Source
+from assoc_ingest.files.walk import recognised
+from assoc_ingest.records import Record
+from assoc_ingest.source import LOG, UNREAD, Claim, Source
 from assoc_ingest.sources import SOURCES
 
 TESTS = Path(__file__).parents[1]

@@ -21,9 +21,9 @@ from pathlib import Path
 from tests.dump import check, differences, dump
 from tests.faults.changing import Home
 
-from assoc_ingest.database import writing
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store.database import writing
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.verify import verify
 
 _LIFE = (0.5, 8.0)  # seconds from the start of a watch to its kill
 _PAUSE = 0.4  # seconds between two changes, at most

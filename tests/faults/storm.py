@@ -34,9 +34,9 @@ from tests.dump import check, connect, differences, dump
 from tests.faults.changing import Home
 from tests.writing import PROJECT, dumps, jsonl, user, write, write_bytes
 
-from assoc_ingest.database import writing
-from assoc_ingest.sync import sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store.database import writing
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.verify import verify
 
 PAUSE = 0.1  # seconds between two changes, at most
 PATIENCE = 180.0  # seconds after which a command hangs

@@ -21,15 +21,16 @@ from tests.dump import assert_same, connect, dump
 from tests.faults.amounts import SCALE, spread, times
 from tests.writing import agent, assistant, at, call, result, user, write, write_bytes
 
-from assoc_ingest import archive, aside, lost, lost_rows, orphans, pages, salvage
-from assoc_ingest import database as databases
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import DamagedError
-from assoc_ingest.pages import Lost
-from assoc_ingest.rebuild import Rebuilt, rebuild
+from assoc_ingest.files import archive, lost
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import SyncOptions, sync
-from assoc_ingest.verify import verify
+from assoc_ingest.store import database as databases
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import damaged_copies, lost_rows, orphans, page_reader, recover
+from assoc_ingest.upkeep.page_reader import Lost
+from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
+from assoc_ingest.upkeep.verify import verify
 
 SIZE = 16384
 LARGE = 3  # the transcript with several frames, on many pages; it is deleted
@@ -167,7 +168,7 @@ def pages_of(database: Path, *names: str) -> list[int]:
     """Return the pages of tables, and the first ones of indexes: without it none leads to them."""
     roots = dict(execute(database, "select name, rootpage from sqlite_master"))
     numbers = []
-    with pages.opened(database) as raw:
+    with page_reader.opened(database) as raw:
         for name in names:
             numbers += sorted(raw.leaves_of(int(str(roots[name]))))
     return numbers
@@ -295,9 +296,9 @@ def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
 
 def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """The archive is taken for whole, and rows are derived from what there is."""
-    patch.setattr("assoc_ingest.rebuild.examined", lambda *_: ([], True))
+    patch.setattr("assoc_ingest.upkeep.rebuild.examined", lambda *_: ([], True))
     patch.setattr(
-        "assoc_ingest.archive.read_whole",
+        "assoc_ingest.files.archive.read_whole",
         lambda connection, file_id, size: archive.read_around_gaps(connection, file_id, size),
     )
 
@@ -505,7 +506,7 @@ OF_LARGE = (
 def overflow_of(database: Path, number: int) -> list[int]:
     """Return the pages that hold the archive of a transcript, but for the beginnings of frames."""
     stored = b"".join(data for path, _, data, _ in frames(database) if path == transcript(number))
-    with pages.opened(database) as raw:
+    with page_reader.opened(database) as raw:
         return [page for page in range(2, raw.count + 1) if raw.page(page)[4:60] in stored]
 
 
@@ -674,7 +675,7 @@ def test_a_table_that_came_with_a_later_version_is_not_lost(case: Case, place: P
     )
     overwrite(database, pages_of(database, "messages")[1:2])
     with databases.locked(database):
-        salvaged = salvage.replace_by_sound_copy(database)
+        salvaged = recover.replace_by_sound_copy(database)
     assert list(salvaged.holes) == ["messages"]
     assert rebuild(database).is_whole
     assert verify(database).findings == []
@@ -701,7 +702,7 @@ def test_a_damaged_database_is_kept_as_it_was(
     connection.commit()
     assert main(["rebuild", "-d", str(database)]) == 1
     connection.close()
-    (kept,) = aside.kept_aside(database)
+    (kept,) = damaged_copies.kept_aside(database)
     assert kept.name.startswith("index.db.damaged-2")
     assert str(kept) in capsys.readouterr().err
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -713,7 +714,7 @@ def test_a_damaged_database_is_kept_as_it_was(
     sync(database, [case.home])
     overwrite(database, pages_of(database, "messages")[1:2])
     rebuild(database)
-    assert len(aside.kept_aside(database)) == 2
+    assert len(damaged_copies.kept_aside(database)) == 2
     left = {path.name.split(".")[-1] for path in database.parent.iterdir()}
     assert {name.partition("-")[0] for name in left} == {"db", "damaged", "lock"}
 
@@ -731,11 +732,11 @@ def test_without_room_to_keep_it_nothing_is_changed(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(aside.shutil, "copyfileobj", full)
+        patch.setattr(damaged_copies.shutil, "copyfileobj", full)
         assert main(["rebuild", "-d", str(database)]) == 5
     free = shutil.disk_usage(place)._replace(free=database.stat().st_size * 2)
     with monkeypatch.context() as patch:
-        patch.setattr(aside.shutil, "disk_usage", lambda _: free)
+        patch.setattr(damaged_copies.shutil, "disk_usage", lambda _: free)
         assert main(["rebuild", "-d", str(database)]) == 5
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2
@@ -750,7 +751,7 @@ def test_without_room_to_keep_it_nothing_is_changed(
 
 def test_every_row_and_every_entry_is_found_in_the_pages(case: Case) -> None:
     found: dict[tuple[int, int], list[list[object]]] = {}
-    with pages.opened(case.database) as raw:
+    with page_reader.opened(case.database) as raw:
         for leaf in raw.leaves():
             for row in filter(None, map(leaf.row, leaf.cells())):
                 found.setdefault((row.id, len(row.values)), []).append(row.values[1:])
@@ -786,7 +787,7 @@ def test_no_page_makes_the_reading_of_pages_fail(case: Case, place: Path) -> Non
                 data[max(place_, 200)] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
         database = place / "odd.db"
         database.write_bytes(data[: len(data) - chance.choice([0, 0, 100, SIZE, 5 * SIZE])])
-        with pages.opened(database) as raw:
+        with page_reader.opened(database) as raw:
             for leaf in raw.leaves():
                 for row in filter(None, map(leaf.row, leaf.cells())):
                     rows += 1

@@ -26,10 +26,10 @@ from tests.test_forget import private_home, traces
 from tests.writing import SESSION
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.compact import compact
-from assoc_ingest.database import open_reader
-from assoc_ingest.sync import sync
-from assoc_ingest.tombstones import tombstones
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.tombstones import tombstones
 
 resource = pytest.importorskip("resource", reason="of POSIX systems only")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux only")

@@ -35,9 +35,9 @@ from tests.writing import (
     write_bytes,
 )
 
-from assoc_ingest import tail
-from assoc_ingest.outcome import Report
-from assoc_ingest.sync import sync
+from assoc_ingest.files import tail
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.run import sync
 
 REWRITTEN = TRANSCRIPT
 GROWN = f"{PROJECT}/{OTHER}.jsonl"
@@ -64,8 +64,8 @@ def failing_reads(call: int, *, for_ever: bool = False) -> Iterator[list[int]]:
         return pread(descriptor, size, offset)
 
     with (
-        patch("assoc_ingest.tail.read_at", read_at),
-        patch("assoc_ingest.reading.read_at", read_at),
+        patch("assoc_ingest.files.tail.read_at", read_at),
+        patch("assoc_ingest.files.changes.read_at", read_at),
     ):
         yield failed
         failed.append(calls)
@@ -75,8 +75,8 @@ def failing_reads(call: int, *, for_ever: bool = False) -> Iterator[list[int]]:
 def in_pieces() -> Iterator[None]:
     with (
         read_in_pieces(chunk=CHUNK, batch=2500),
-        patch("assoc_ingest.tail.MAX_LINE", MAX_LINE),
-        patch("assoc_ingest.reading.MAX_LINE", MAX_LINE),
+        patch("assoc_ingest.files.tail.MAX_LINE", MAX_LINE),
+        patch("assoc_ingest.files.changes.MAX_LINE", MAX_LINE),
     ):
         yield
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_cut_while_its_long_line_is_read_is_read_again(
         cuts.append(end)
         return end
 
-    with in_pieces(), patch("assoc_ingest.tail._end_of_line", cut):
+    with in_pieces(), patch("assoc_ingest.files.tail._end_of_line", cut):
         report = sync(database, [home])
     assert len(cuts) == 1
     assert [reason for _, reason in report.unreadable] == ["the file was cut while it was read"]

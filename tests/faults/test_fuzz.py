@@ -27,12 +27,13 @@ from tests.pieces import read_in_pieces
 from tests.strategies import lines as transcript_lines
 from tests.writing import in_memory
 
-from assoc_ingest import tail
 from assoc_ingest.errors import UsageError
-from assoc_ingest.model import Issue, Line, LineType
+from assoc_ingest.files import tail
+from assoc_ingest.records import Issue, LineType
+from assoc_ingest.source import Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.jsonl import complete_prefix, pieces
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 LEAST = 5  # portions, on a machine that is busy with something else
 FIRST_SEED = int(os.environ.get("FUZZ_SEED", "0"))

@@ -30,13 +30,13 @@ from tests.faults.changing import (
 )
 from tests.pieces import every_new_database_is_built, read_in_pieces
 
-from assoc_ingest.database import open_reader
-from assoc_ingest.runs import CUT_OFF
-from assoc_ingest.status import look
-from assoc_ingest.store import Batch, Written
-from assoc_ingest.sync import sync
-from assoc_ingest.wakeups import DeafError, Watcher
-from assoc_ingest.watch import WatchOptions, watch
+from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.store.sync_runs import CUT_OFF
+from assoc_ingest.sync.notifier import DeafError, Watcher
+from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.upkeep.status import look
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 
@@ -146,9 +146,9 @@ def test_a_sync_that_was_killed_is_told_as_such(is_built: bool, place: Path) -> 
     """Also one that built the database and went on in its place."""
     home, database = Home(place / "home", 4), place / "index.db"
     with (
-        patch("assoc_ingest.sync.WORTH_BUILDING", 0 if is_built else 2**60),
-        patch("assoc_ingest.sync.AT_RISK", 6000),
-        patch("assoc_ingest.batches._BYTES_AHEAD", 0),
+        patch("assoc_ingest.sync.run.WORTH_BUILDING", 0 if is_built else 2**60),
+        patch("assoc_ingest.sync.run.AT_RISK", 6000),
+        patch("assoc_ingest.sync.pipeline._BYTES_AHEAD", 0),
     ):
         killed_behind(2, lambda: sync(database, [home.root]), database)
     assert runs(database) == [(1, None)]

@@ -27,13 +27,14 @@ from tests.faults.test_failing_reads import assert_any_read_may_fail
 from tests.pieces import read_in_pieces
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest import archive, batches, reading, tail
-from assoc_ingest.derive import refresh
-from assoc_ingest.model import Checkpoint, Line
-from assoc_ingest.steps import Step
-from assoc_ingest.store import Batch, Written
-from assoc_ingest.sync import sync
-from assoc_ingest.tail import Prefix, Stretch, read_at
+from assoc_ingest.derive.refresh import refresh
+from assoc_ingest.files import archive, changes, tail
+from assoc_ingest.files.steps import Step
+from assoc_ingest.files.tail import Prefix, Stretch, read_at
+from assoc_ingest.source import Checkpoint, Line
+from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.sync import pipeline
+from assoc_ingest.sync.run import sync
 
 Bug = Callable[[], Any]
 
@@ -140,7 +141,7 @@ def marker_ignored() -> Any:
         data = read_at(descriptor, known.offset, 0)
         return Prefix(known.offset, data[:1024], data[-1024:], known.prefix_crc)
 
-    return patch.object(reading, "resume", resume)
+    return patch.object(changes, "resume", resume)
 
 
 def stale_rows() -> Any:
@@ -186,14 +187,14 @@ def last_come_first_served() -> Any:
             threading.Event().wait(0.02)  # long enough for two steps to wait
         return finish(batch)
 
-    return _both(patch.object(batches, "deque", Stack), patch.object(Batch, "finish", finish_late))
+    return _both(patch.object(pipeline, "deque", Stack), patch.object(Batch, "finish", finish_late))
 
 
 def waiting_steps_dropped() -> Any:
     """What still waits when all files are read is forgotten."""
-    leave = batches.Batches.__exit__
+    leave = pipeline.Batches.__exit__
 
-    def forget(waiting: batches.Batches, *arguments: Any) -> None:
+    def forget(waiting: pipeline.Batches, *arguments: Any) -> None:
         waiting._waiting.clear()
         leave(waiting, *arguments)
 
@@ -205,8 +206,8 @@ def waiting_steps_dropped() -> Any:
         return finish(batch)
 
     return _both(
-        patch.object(batches.Batches, "__exit__", forget),
-        patch.object(batches.Batches, "mark_gone", lambda waiting, ids: None),
+        patch.object(pipeline.Batches, "__exit__", forget),
+        patch.object(pipeline.Batches, "mark_gone", lambda waiting, ids: None),
         patch.object(Batch, "finish", finish_late),
     )
 
@@ -220,7 +221,7 @@ def torn_line_consumed() -> Any:
             lines = tail.lines_of(start, data)
             yield Stretch(start, data, [Line(*line) for line in lines])
 
-    return patch.object(reading, "stretches", stretches)
+    return patch.object(changes, "stretches", stretches)
 
 
 def errors_passed_over() -> Any:
@@ -239,7 +240,7 @@ def errors_passed_over() -> Any:
 
 def halves_kept() -> Any:
     """What was read of a rewritten file before a read failed is committed with the rest."""
-    return patch.object(batches.Batches, "_undo", lambda _: None)
+    return patch.object(pipeline.Batches, "_undo", lambda _: None)
 
 
 @contextmanager

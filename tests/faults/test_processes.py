@@ -23,8 +23,8 @@ from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
 from tests.pieces import read_in_pieces
 from tests.writing import TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest.database import open_reader
-from assoc_ingest.sync import sync
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
 
@@ -34,7 +34,7 @@ MEBIBYTE = 1024 * 1024
 @contextmanager
 def no_lock() -> Iterator[None]:
     """The lock file locks nobody out."""
-    with patch("assoc_ingest.database.locked", lambda path: nullcontext()):
+    with patch("assoc_ingest.store.database.locked", lambda path: nullcontext()):
         yield
 
 
@@ -88,13 +88,13 @@ def test_lines_that_two_processes_read_are_counted_once(
 
     def plan_and_wait(*arguments: object, **more: object) -> object:
         plan = make_plan(*arguments, **more)
-        with patch("assoc_ingest.sync.make_plan", make_plan):
+        with patch("assoc_ingest.sync.run.make_plan", make_plan):
             overtaken.append(sync(database, [place / "home"]).files_read)
         return plan
 
-    from assoc_ingest.sync import make_plan
+    from assoc_ingest.sync.run import make_plan
 
-    with no_lock(), patch("assoc_ingest.sync.make_plan", plan_and_wait):
+    with no_lock(), patch("assoc_ingest.sync.run.make_plan", plan_and_wait):
         child = Child(lambda: sync(database, [place / "home"]).files_read).result()
     assert "Another process wrote" in child
     assert_ends_as_from_scratch(database, place / "home", fresh)

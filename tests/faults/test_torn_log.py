@@ -17,11 +17,11 @@ from tests.faults.amounts import times
 from tests.faults.changing import Fresh, Home, state
 from tests.pieces import read_in_pieces
 
-from assoc_ingest.database import writing
-from assoc_ingest.discover import recognised
-from assoc_ingest.outcome import Report
+from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import SyncOptions, sync, sync_into
+from assoc_ingest.store.database import writing
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 
 IMAGES = times(100)
 """For each kind of damage: 300 in all."""

@@ -16,9 +16,9 @@ from tests.faults.damage import assert_storable, fixtures, ways_into, with_part
 from tests.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.model import Line
+from assoc_ingest.source import Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sync import sync
+from assoc_ingest.sync.run import sync
 
 
 @pytest.mark.parametrize("depth", [60, 250, 260, 900, 1000, 1030, 5000, 100_000])

@@ -23,7 +23,7 @@ def compact(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest compact
     """
-    from ..compact import compact as run
-    from ..removed import write_compacted
+    from ..upkeep.compact import compact as run
+    from .removals import write_compacted
 
     write_compacted(run(database), as_json=as_json)

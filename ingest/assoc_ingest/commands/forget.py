@@ -44,13 +44,11 @@ def forget(
       assoc-ingest forget --remember 0b7c2f4e
     """
     from ..errors import UsageError
-    from ..forget import forget as run
-    from ..presence import real_path
-    from ..removed import write_forgotten, write_remembered, write_tombstones
-    from ..storable import stored_root
-    from ..targets import Target
-    from ..tombstones import remember as take_back
-    from ..tombstones import tombstones
+    from ..upkeep.forget import forget as run
+    from ..upkeep.forget_target import Target
+    from ..upkeep.tombstones import remember as take_back
+    from ..upkeep.tombstones import tombstones
+    from .removals import write_forgotten, write_remembered, write_tombstones
 
     if is_list:
         write_tombstones(tombstones(database), as_json=as_json)
@@ -65,7 +63,7 @@ def forget(
         return
     run(
         database,
-        Target(name, project, stored_root(real_path(root)) if root else None),
+        Target(name, project, root),
         with_copies=copies,
         dry_run=dry_run,
         announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),

@@ -10,7 +10,7 @@ import click
 from .options import database_option, format_options, project_option, reading
 
 if TYPE_CHECKING:
-    from ..output import Format
+    from ..ask.output import Format
 
 
 @click.command("list")
@@ -49,8 +49,8 @@ def listing(
       assoc-ingest list sessions --project shop
       assoc-ingest list tasks --all --json
     """
-    from ..presence import is_directory, real_path
-    from ..questions import write_list
+    from ..ask.queries import write_list
+    from ..paths import is_directory, real_path
 
     connection = reading(database)
     if cwd is not None and is_directory(cwd):

@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..output import Format
+    from ..ask.output import Format
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +61,7 @@ class _DatabaseFile(click.Path):
 
 def reading(database: Path) -> sqlite3.Connection:
     """Open the database for reading until the command ends."""
-    from ..database import open_reader
+    from ..store.database import open_reader
 
     connection = open_reader(database)
     click.get_current_context().call_on_close(connection.close)
@@ -87,7 +87,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
 
 def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path:
     """Let the lock, the log and the database be beside each other, whatever name was given."""
-    from ..place import resolved
+    from ..store.location import resolved
 
     return resolved(database)
 
@@ -122,7 +122,7 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
     def with_format(
         as_json: bool, as_lines: bool, as_csv: bool, csv_safe: bool, whole: bool, **others: object
     ) -> R:
-        from ..output import Format
+        from ..ask.output import Format
 
         chosen = {"json": as_json, "nl": as_lines, "csv": as_csv or csv_safe, "whole": whole}
         names = [name for name, is_chosen in chosen.items() if is_chosen]

@@ -16,7 +16,7 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
     """
     import sys
 
-    from .. import display
+    from .. import humanize
     from ..terminal import is_terminal
 
     bar = click.progressbar(
@@ -30,6 +30,6 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
 
         def advance(done: int, total: int) -> None:
             bar.length = max(total, 1)
-            bar.update(done - bar.pos, f"{display.size(done)} of {display.size(total)}")
+            bar.update(done - bar.pos, f"{humanize.size(done)} of {humanize.size(total)}")
 
         yield advance

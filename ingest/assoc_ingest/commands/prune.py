@@ -30,8 +30,8 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
       assoc-ingest prune --gone --before 90d
     """
     from ..errors import UsageError
-    from ..prune import prune_gone
-    from ..removed import write_pruned
+    from ..upkeep.prune import prune_gone
+    from .removals import write_pruned
 
     if not gone:
         raise UsageError(

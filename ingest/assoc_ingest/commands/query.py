@@ -10,7 +10,7 @@ import click
 from .options import database_option, format_options, reading
 
 if TYPE_CHECKING:
-    from ..output import Format
+    from ..ask.output import Format
 
 
 @click.command()
@@ -38,7 +38,7 @@ def query(
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
     """
-    from ..questions import write_answer, write_questions
+    from ..ask.queries import write_answer, write_questions
 
     if name is None:
         write_questions(form)

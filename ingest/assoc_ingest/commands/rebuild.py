@@ -27,8 +27,8 @@ def rebuild(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest verify || assoc-ingest rebuild
     """
-    from ..rebuild import rebuild as run
-    from ..summary import write_rebuilt
+    from ..upkeep.rebuild import rebuild as run
+    from .summary import write_rebuilt
 
     with progress_in_bytes("Deriving") as progress:
         rebuilt = run(database, progress)

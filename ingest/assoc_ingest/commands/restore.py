@@ -11,7 +11,7 @@ from .options import database_option, reading
 from .progress import progress_in_bytes
 
 if TYPE_CHECKING:
-    from ..restore import Restored
+    from ..upkeep.restore import Restored
 
 
 @click.command()
@@ -51,9 +51,9 @@ def restore(
       assoc-ingest restore 0b7c2f4e --to rescued
       assoc-ingest restore --all --to rescued --dry-run
     """
-    from ..restore import restore as run
-    from ..restore_report import write_report
-    from ..selection import select, select_all
+    from ..upkeep.restore import restore as run
+    from ..upkeep.restore_selection import select, select_all
+    from .restore_report import write_report
 
     if (name is None) != everything:
         raise click.UsageError("Name a session or a file, or give --all.")

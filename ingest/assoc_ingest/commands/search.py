@@ -45,13 +45,13 @@ def search(
       assoc-ingest search deadlock pool
       assoc-ingest search '"connection refused"' --since 2w --project shop
     """
+    from ..ask.filters import Filters
+    from ..ask.hits import write_hits
+    from ..ask.output import Format, say, write_objects
+    from ..ask.query_parser import parse
+    from ..ask.search import search as find
+    from ..ask.search import with_lines
     from ..errors import NotFoundError
-    from ..filters import Filters
-    from ..hits import write_hits
-    from ..output import Format, say, write_objects
-    from ..search import search as find
-    from ..search import with_lines
-    from ..terms import parse
 
     text = " ".join(query)
     connection = reading(database)

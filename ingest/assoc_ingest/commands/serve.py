@@ -34,7 +34,7 @@ def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, ope
       assoc-ingest serve --watch --open
       assoc-ingest serve --port 0 --setting default_page_size 50 other.db
     """
-    from ..serve import ServeOptions
-    from ..serve import serve as run
+    from ..web.serve import ServeOptions
+    from ..web.serve import serve as run
 
     raise click.exceptions.Exit(run(database, ServeOptions(port, watched, opened, others)))

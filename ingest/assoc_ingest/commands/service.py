@@ -24,7 +24,7 @@ def _kind_option(command: _Command) -> _Command:
 
 
 def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> str:
-    from ..service import kind_here
+    from ..sync.service import kind_here
 
     return value or kind_here()
 
@@ -53,8 +53,8 @@ def print_unit(kind: str, database: Path) -> None:
     Example:
       assoc-ingest service print --kind launchd
     """
-    from ..output import write
-    from ..service import unit
+    from ..ask.output import write
+    from ..sync.service import unit
     from ..terminal import safe
 
     write([safe(unit(kind, database.absolute(), os.environ))])
@@ -71,8 +71,8 @@ def install(kind: str, database: Path, force: bool) -> None:
     Example:
       assoc-ingest service install
     """
-    from .. import service as services
-    from ..output import say
+    from ..ask.output import say
+    from ..sync import service as services
 
     for line in services.install(kind, database.absolute(), os.environ, force=force):
         say(line)
@@ -87,8 +87,8 @@ def uninstall(kind: str) -> None:
     Example:
       assoc-ingest service uninstall
     """
-    from .. import service as services
-    from ..output import say
+    from ..ask.output import say
+    from ..sync import service as services
 
     for line in services.uninstall(kind, os.environ):
         say(line)

@@ -26,9 +26,9 @@ def show(session: str, database: Path, no_tools: bool, as_json: bool) -> None:
     """
     import sys
 
-    from .. import conversation
-    from ..output import write, write_lines
-    from ..show import MAX_WIDTH, Look, lines
+    from ..ask import conversation
+    from ..ask.output import write, write_lines
+    from ..ask.show import MAX_WIDTH, Look, lines
     from ..terminal import Paint, terminal_width
 
     found = conversation.Conversation(reading(database), session)

@@ -10,7 +10,7 @@ import click
 from .options import database_option, format_options, reading
 
 if TYPE_CHECKING:
-    from ..output import Format
+    from ..ask.output import Format
 
 # What `--by` means, as the query that answers it.
 _QUERIES = {
@@ -38,8 +38,8 @@ def stats(by: str, database: Path, since: str | None, form: Format) -> None:
       assoc-ingest stats --since 7d
       assoc-ingest stats --by model --json
     """
-    from ..questions import write_answer
-    from ..since import since as time_of
+    from ..ask.queries import write_answer
+    from ..ask.since import since as time_of
 
     connection = reading(database)
     parameters = {"since": time_of(since)} if since else {}

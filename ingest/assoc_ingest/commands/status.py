@@ -19,7 +19,7 @@ def status(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest status
     """
-    from ..status import look, write_status
+    from ..upkeep.status import look, write_status
 
     connection = reading(database)
     write_status(connection, look(connection, database), as_json=as_json)

@@ -40,9 +40,9 @@ def sync(
       assoc-ingest sync
       assoc-ingest sync ~/backup/.claude --strict
     """
-    from ..summary import write_summary
-    from ..sync import SyncOptions
-    from ..sync import sync as run
+    from ..sync.run import SyncOptions
+    from ..sync.run import sync as run
+    from .summary import write_summary
 
     options = SyncOptions(source, full, dry_run, git)
     with progress_in_bytes("Reading") as progress:

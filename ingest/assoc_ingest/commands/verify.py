@@ -24,8 +24,8 @@ def verify(database: Path, as_json: bool) -> None:
     Example:
       assoc-ingest verify
     """
-    from ..verdict_report import write_verdict
-    from ..verify import verify as run
+    from ..upkeep.verify import verify as run
+    from .verify_report import write_verdict
 
     with progress_in_bytes("Checking") as progress:
         verdict = run(database, progress)

@@ -12,7 +12,7 @@ from .options import database_option
 from .progress import progress_in_bytes
 
 if TYPE_CHECKING:
-    from ..outcome import Report
+    from ..store.report import Report
 
 
 @click.command()
@@ -52,9 +52,9 @@ def watch(
       assoc-ingest watch ~/backup/.claude --rescan 5 --log-json
     """
     from ..stopping import stop_at_end_of_input, stopped_by_signals
-    from ..summary import write_news
-    from ..watch import WatchOptions
-    from ..watch import watch as run
+    from ..sync.watch import WatchOptions
+    from ..sync.watch import watch as run
+    from .summary import write_news
 
     options = WatchOptions(source, rescan)
     with stopped_by_signals() as stop, ExitStack() as first_pass:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..model import Source
+from ..source import Source
 from ..when import MACHINE
 from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
-from .claude import Claude
+from .claude.home import Claude
 from .cortex import Cortex
 
 SOURCES: dict[str, Source] = {

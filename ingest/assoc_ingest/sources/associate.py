@@ -44,25 +44,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..model import (
-    DOCUMENT,
-    LOG,
-    Claim,
+from ..fields import bounded_json, json_text, left_over, mapping, number, string
+from ..project_paths import comparable_name
+from ..records import (
     Document,
     HookEvent,
     Issue,
-    Line,
     LineType,
     Link,
-    Listing,
     Record,
     Task,
     TaskChange,
     TaskDependency,
 )
-from .claude_paths import folded
-from .directories import comparable_name
-from .fields import bounded_json, json_text, left_over, mapping, number, string
+from ..source import DOCUMENT, LOG, Claim, Line, Listing
+from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 

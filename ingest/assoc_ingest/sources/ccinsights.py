@@ -43,22 +43,13 @@ from hashlib import sha256
 
 import orjson
 
-from ..model import (
-    DOCUMENT,
-    LOG,
-    Claim,
-    Document,
-    Line,
-    Listing,
-    ProjectEntry,
-    Record,
-    SessionEntry,
-)
+from ..fields import integer, left_over, mapping
+from ..project_paths import comparable, slashed
+from ..records import Document, ProjectEntry, Record, SessionEntry
+from ..source import DOCUMENT, LOG, Claim, Line, Listing
 from ..when import Zone
 from .ccinsights_chat import ChatLines
-from .claude_paths import folded
-from .directories import comparable, slashed
-from .fields import integer, left_over, mapping
+from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 

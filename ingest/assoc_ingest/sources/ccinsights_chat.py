@@ -29,10 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..model import Line, Record
+from ..fields import json_text, mapping, obvious_text, placeholder, string
+from ..records import Record
+from ..source import Line
 from .chat_reader import ChatReader
-from .claude_tools import result_text
-from .fields import json_text, mapping, obvious_text, placeholder, string
+from .claude.tools import result_text
 from .jsonl import JSONObject
 
 _NOTICES = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ..model import Claim, Message, Record, Transcript, UnmatchedResult, Usage
+from ..fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
+from ..records import Message, Record, Transcript, UnmatchedResult, Usage
+from ..source import Claim
 from ..when import Zone
-from . import claude_tools as tools
-from .fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
+from .claude import tools as tools
 from .jsonl import JSONObject, exact_object
 from .reader import Reader
 

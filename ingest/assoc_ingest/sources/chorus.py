@@ -37,22 +37,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ..model import (
-    DOCUMENT,
-    LOG,
-    PRIVATE,
-    Agent,
-    Claim,
-    Line,
-    Listing,
-    ProjectEntry,
-    Record,
-    SessionEntry,
-)
+from ..fields import left_over, mapping
+from ..project_paths import comparable, slashed
+from ..records import Agent, ProjectEntry, Record, SessionEntry
+from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing
 from .chorus_messages import Messages
-from .claude_paths import folded
-from .directories import comparable, slashed
-from .fields import left_over, mapping
+from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 

@@ -26,10 +26,11 @@ from collections.abc import Iterable
 
 import orjson
 
-from ..model import Line, Record, SessionEntry, Usage
+from ..fields import json_text, mapping, obvious_text, placeholder, string
+from ..records import Record, SessionEntry, Usage
+from ..source import Line
 from .chat_reader import ChatReader
-from .claude_tools import result_text
-from .fields import json_text, mapping, obvious_text, placeholder, string
+from .claude.tools import result_text
 from .jsonl import JSONObject
 
 _TYPES = frozenset(

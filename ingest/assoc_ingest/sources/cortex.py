@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..model import LOG, Claim, Line, Listing, Record
+from ..records import Record
+from ..source import LOG, Claim, Line, Listing
 from .chat_reader import ChatReader
 from .jsonl import JSONObject, complete_prefix
 

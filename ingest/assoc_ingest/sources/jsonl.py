@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
-from ..model import LEADING, Line
+from ..source import LEADING, Line
 
 JSONObject = dict[str, object]
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..model import Claim, Issue, Line, LineExtra, LineType, Record
+from ..fields import MAX_NAME, integer, sample
+from ..records import Issue, LineExtra, LineType, Record
+from ..source import Claim, Line
 from ..when import Zone, is_without_zone, utc
-from .fields import MAX_NAME, integer, sample
 from .jsonl import JSONObject, exact_object, pieces, whole_value
 
 _MOST_ISSUES = 50  # of one object: a fault under each of its keys is an issue, with a sample of it

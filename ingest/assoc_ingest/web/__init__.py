@@ -12,9 +12,9 @@ from typing import Any
 from pluggy import HookimplMarker
 
 from .. import sql
-from . import canned, cells, guard
+from . import cells, guard, queries
 from .compat import jump_item, may_view, stores_queries
-from .ours import is_ours, our_databases
+from .detect import is_ours, our_databases
 from .routes import View, routes
 
 # Datasette's own name for it; taken from pluggy, so that importing this loads no Datasette.
@@ -41,7 +41,7 @@ def startup(datasette: Any) -> Later:
     async def start() -> None:
         if stores_queries(datasette):
             for database in await our_databases(datasette):
-                await canned.store(datasette, database)
+                await queries.store(datasette, database)
 
     return start
 
@@ -51,7 +51,7 @@ def canned_queries(datasette: Any, database: str) -> Later:
     """Give the questions to a Datasette that asks for them each time."""
 
     async def ask() -> dict[str, dict[str, Any]]:
-        return canned.as_dictionaries() if await is_ours(datasette, database) else {}
+        return queries.as_dictionaries() if await is_ours(datasette, database) else {}
 
     return ask
 

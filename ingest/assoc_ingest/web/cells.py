@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ..display import moment
+from ..humanize import moment
 
 _time = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
 # No letters that end an attribute, cannot be seen, or turn the direction of what is read.

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from .. import display, named, sql
-from ..conversation import Conversation, File, Message, Place, Subagent
+from .. import humanize, sql
+from ..ask import lookup
+from ..ask.conversation import Conversation, File, Message, Place, Subagent
+from ..ask.show import facts_of
 from ..errors import UsageError
-from ..show import facts_of
 from . import pages
 from .entries import Entries, Entry, Nested
 from .pages import MOST_LINKS, PageError
@@ -105,7 +106,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
         "resume": f"claude --resume {shlex.quote(key)}",
         "tilde": tilde_encode,
-        "display": display,
+        "display": humanize,
     }
     return await pages.page(datasette, request, "session", context)
 
@@ -132,10 +133,10 @@ def _read(
             connection, prefix, files=_MOST_FILES + 1, subagents=MOST_SUBAGENTS + 1
         )
     except UsageError as error:
-        rows = named.sessions_beginning_with(connection, prefix)
+        rows = lookup.sessions_beginning_with(connection, prefix)
         links = [
             (
-                f"{row['title'] or '(untitled)'} · {display.moment(row['ended_at'])} · "
+                f"{row['title'] or '(untitled)'} · {humanize.moment(row['ended_at'])} · "
                 f"{row['session_key']}",
                 session_path(datasette, database, row["session_key"]),
             )

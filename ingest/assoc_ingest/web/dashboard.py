@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .. import display, sql
+from .. import humanize, sql
 from . import charts, pages
 from .conversation import session_path
 from .pages import PageError
@@ -130,7 +130,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "databases": names,
         "period": period,
         "periods": PERIODS,
-        "display": display,
+        "display": humanize,
         "charts": charts,
         "weekdays": _WEEKDAYS,
         "due_days": _DUE_DAYS,

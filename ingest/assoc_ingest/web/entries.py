@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from .. import calls, display, spoken
-from ..conversation import Conversation, Message, Subagent
-from ..show import by_call, facts_of
+from .. import humanize
+from ..ask import message_text, tool_calls
+from ..ask.conversation import Conversation, Message, Subagent
+from ..ask.show import by_call, facts_of
 from ..terminal import one_line, readable
 from .budget import Budget
-from .call_body import body_of, summary_of
 from .html import joined, markdown, plain, shortened
+from .tool_input import body_of, summary_of
 
 INLINE = 40
 """Messages of a subagent that stand inside its call; a longer one has a page of its own."""
@@ -61,12 +62,12 @@ class Entry:
     @property
     def clock(self) -> str:
         """Return the local time of day."""
-        return display.clock(self.timestamp)
+        return humanize.clock(self.timestamp)
 
     @property
     def moment(self) -> str:
         """Return the local date and time."""
-        return display.moment(self.timestamp)
+        return humanize.moment(self.timestamp)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class Entries:
         for message in messages:
             if message.stands_elsewhere:
                 continue
-            if message.is_repeat or message.kind in spoken.NOISE:
+            if message.is_repeat or message.kind in message_text.NOISE:
                 noise.append(message)
                 continue
             if noise and message.kind != "tool_use":  # hooks run at every call
@@ -140,22 +141,22 @@ class Entries:
         return nested
 
     def _days(self, message: Message) -> Iterator[Entry]:
-        day = display.day(message.timestamp or "")
+        day = humanize.day(message.timestamp or "")
         if day and day != self._day and self._day != "nested":
             self._day = day
             yield Entry(0, "rule", day, "day")
 
     def _entry(self, message: Message) -> Entry:
         kind, text = message.kind, message.content
-        if kind in spoken.PEOPLE:
+        if kind in message_text.PEOPLE:
             entry = self._new(message, "typed", "You" if kind != "queued_prompt" else "You, queued")
-            entry.body = plain(spoken.typed(kind, text).strip(), self._budget)
+            entry.body = plain(message_text.typed(kind, text).strip(), self._budget)
         elif kind == "text":
             entry = self._new(message, "text", "Agent")
             entry.body = markdown(text, self._budget)
         elif kind == "tool_use":
             entry = self._call(message)
-        elif kind == "system" and text.startswith(spoken.COMPACTED):
+        elif kind == "system" and text.startswith(message_text.COMPACTED):
             entry = self._new(message, "rule", "Conversation compacted")
         else:
             entry = self._aside(message)
@@ -177,7 +178,7 @@ class Entries:
     def _call(self, message: Message) -> Entry:
         entry = self._new(message, "call", one_line(message.tool or "tool"))
         entry.summary = _cut(summary_of(message, self._directory))
-        entry.facts, _ = calls.facts_of(message)
+        entry.facts, _ = tool_calls.facts_of(message)
         entry.is_error = message.status == "error"
         entry.body = body_of(message, self._budget)
         if message.result_id is not None:
@@ -195,7 +196,7 @@ class Entries:
     def _aside(self, message: Message) -> Entry:
         who = _WHO.get(message.kind, message.kind.replace("_", " ").capitalize())
         entry = self._new(message, "aside", who)
-        text = spoken.heard(message.kind, message.content).strip()
+        text = message_text.heard(message.kind, message.content).strip()
         if message.kind == "image":
             shown = self._budget.beginning(readable(text), _OPEN)
             entry.body = Markup('<p class="ai-image">{}</p>').format(shown)
@@ -209,14 +210,14 @@ class Entries:
 
     def _noise(self, messages: list[Message]) -> Entry:
         counts: Counter[str] = Counter(
-            "repeated block" if m.is_repeat else spoken.NOISE[m.kind] for m in messages
+            "repeated block" if m.is_repeat else message_text.NOISE[m.kind] for m in messages
         )
         entry = self._new(messages[0], "noise", "")
         entry.ids = [message.id for message in messages[1:]]
         entry.is_open = any(message.id == self._target for message in messages)
-        entry.summary = ", ".join(display.many(count, word) for word, count in counts.items())
+        entry.summary = ", ".join(humanize.many(count, word) for word, count in counts.items())
         if len(messages) == 1 and not messages[0].is_repeat:
-            entry.summary += ": " + _cut(one_line(spoken.untagged(messages[0].content[:400])))
+            entry.summary += ": " + _cut(one_line(message_text.untagged(messages[0].content[:400])))
         entry.body = joined(shortened(message.content, self._budget) for message in messages)
         return entry
 

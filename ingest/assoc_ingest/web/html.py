@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from .. import marks
+from ..ask import snippets
 from ..terminal import readable
 from .budget import Budget
 from .difference import TooMuchError, compared, one_behind_the_other
@@ -69,7 +69,7 @@ def marked(snippet: str) -> Markup:
     """Return a snippet with its matches in `<mark>`."""
     return joined(
         Markup("<mark>{}</mark>").format(one) if found else escape(one)
-        for piece, found in marks.parts(snippet)
+        for piece, found in snippets.parts(snippet)
         for one in [readable(piece)]
     )
 

@@ -15,7 +15,7 @@ from .. import sql
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..terminal import safe
 from . import compat
-from .ours import is_ours
+from .detect import is_ours
 
 if TYPE_CHECKING:
     from datasette.app import Datasette

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import display, sql
+from .. import humanize, sql
 from . import pages
 from .budget import Budget
 from .conversation import session_path
@@ -43,7 +43,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     )  # fmt: skip
     context |= {
         "database": database,
-        "display": display,
+        "display": humanize,
         "markdown": partial(markdown, budget=Budget()),
         "base": base,
         "number": number,

@@ -2,8 +2,8 @@
 
 A facet is a plain link. A hit in a conversation opens that conversation on its message.
 
-Whatever the names and the query are, the page has an end: snippets are short (`marks`), names are
-cut, and of the values of a facet those with the most hits are offered.
+Whatever the names and the query are, the page has an end: snippets are short (`snippets`), names
+are cut, and of the values of a facet those with the most hits are offered.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from .. import display, terms
-from ..facets import FACETS, Facets, facets
-from ..filters import Filters
-from ..hits import bare, who_of
-from ..search import Hit, search
+from .. import humanize
+from ..ask import query_parser
+from ..ask.facets import FACETS, Facets, facets
+from ..ask.filters import Filters
+from ..ask.hits import bare, who_of
+from ..ask.search import Hit, search
 from . import pages
 from .conversation import session_path
 from .html import marked
@@ -116,7 +117,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 def _note(given: str, asked: str) -> str | None:
     """Say what of the query is not searched for, if anything."""
-    note = terms.parse(asked).note
+    note = query_parser.parse(asked).note
     if given != asked:
         cut = f"Only the first {_LONGEST_QUERY:,} letters of the query were taken."
         return f"{cut} {note}" if note else cut
@@ -165,7 +166,7 @@ def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
         who=pages.cut(who_of(hit)),
         project=pages.cut(hit.project) if hit.project else None,
         source=hit.source,
-        moment=display.moment(hit.timestamp),
+        moment=humanize.moment(hit.timestamp),
         snippet=None if hit.what == "session" else marked(bare(hit)),
     )
 

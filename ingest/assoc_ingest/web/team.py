@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .. import display, sql
+from .. import humanize, sql
 from . import pages
 from .budget import Budget
-from .call_body import fields
 from .conversation import session_path
 from .html import markdown
 from .named_row import named_row
+from .tool_input import fields
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -68,7 +68,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     )  # fmt: skip
     context |= {
         "database": database,
-        "display": display,
+        "display": humanize,
         "markdown": partial(markdown, budget=budget),
         "base": base,
         "most": MOST,
@@ -110,7 +110,7 @@ def _threads(members: list[pages.Row], letters: list[pages.Row], budget: Budget)
             Letter(
                 id=row["id"],
                 sender=str(row["sender"] or "(unknown)"),
-                moment=display.moment(row["timestamp"]),
+                moment=humanize.moment(row["timestamp"]),
                 kind=row["kind"],
                 body=_body(row, budget),
                 is_unread=row["is_read"] == 0,

@@ -1,0 +1,144 @@
+"""Where the words of a query stand in a text, to show and to mark them.
+
+The indexes say which texts hold the words, not where. A text with invisible letters is looked at
+in both ways in which it is indexed: as it is, and without them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, islice
+
+from ..fields import has_invisible
+from . import query_parser
+
+Span = tuple[int, int]
+
+ENOUGH, MOST = 200, 20_000
+"""Places of one phrase in a text that are looked at, and of Chinese, Japanese or Korean letters."""
+
+_SHORT = 100  # letters of a word before whose place the expression itself looks
+_ALWAYS_FOLDED = 8_192  # letters of a text whose accents are always looked through
+
+
+class Places:
+    """Where the words of a query stand in a text, as the index would say it, JSON escapes seen."""
+
+    def __init__(self, words: Iterable[query_parser.Term]) -> None:
+        tokens = (
+            (query_parser.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix)
+            for word in words
+        )
+        self._patterns = [_pattern(found, is_prefix) for found, is_prefix in tokens if found]
+
+    def find(self, text: str) -> list[Span]:
+        """Return spans of all words; none at all if one of the words is missing."""
+        spans, is_whole = self._look(text)
+        return spans if is_whole else []
+
+    def some(self, text: str) -> list[Span]:
+        """Return spans of those words that there are."""
+        return self._look(text)[0]
+
+    def _look(self, text: str) -> tuple[list[Span], bool]:
+        found: set[int] = set()
+
+        def look(one: str) -> Iterator[Span]:
+            for folded in _folded(one):
+                for number, pattern in enumerate(self._patterns):
+                    for span in islice(_standing(pattern, folded), ENOUGH):
+                        found.add(number)
+                        yield span
+                if len(found) == len(self._patterns):
+                    return
+
+        return in_both_ways(text, look), len(found) == len(self._patterns)
+
+
+def _folded(text: str) -> Iterator[str]:
+    """Yield the text in lower case, and without accents where that may be another text.
+
+    To look through accents is slow: in a long text, it is left to those who miss a word without.
+    """
+    lower = text.lower()
+    if text.isascii():
+        yield lower
+        return
+    if len(text) > _ALWAYS_FOLDED and len(lower) == len(text):
+        yield lower
+    yield text.translate(_FOLDING)
+
+
+def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
+    """Return the expression of a phrase. It begins with letters: those are searched for fast."""
+    first, *others = map(re.escape, tokens)
+    begin = (
+        f"(?:(?<![^\\W_]{first})|(?<=\\\\[{query_parser.ESCAPES}]{first}))"
+        if len(first) <= _SHORT
+        else ""
+    )
+    end = r"[^\W_]*+" if is_prefix else r"(?![^\W_])"
+    return re.compile(first + begin + "".join(rf"[\W_]++{other}" for other in others) + end)
+
+
+def _standing(pattern: re.Pattern[str], folded: str) -> Iterator[Span]:
+    """Yield the places where a phrase begins as a word, or behind an escape, as in `\\nword`."""
+    for match in pattern.finditer(folded):
+        start = match.start()
+        if not start or not folded[start - 1].isalnum() or _is_escape(folded, start - 1):
+            yield match.span()
+
+
+def _is_escape(folded: str, letter: int) -> bool:
+    """Is this letter that of an escape? An even number of backslashes is a path: C:\\\\new."""
+    place = letter
+    while place and folded[place - 1] == "\\":
+        place -= 1
+    return folded[letter] in query_parser.ESCAPES and (letter - place) % 2 == 1
+
+
+def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
+    """Return where any of `parts` stands in `text`, whatever its case."""
+    if not parts:
+        return []
+    pattern = re.compile("|".join(map(re.escape, parts)), re.IGNORECASE)
+
+    def look(one: str) -> Iterator[Span]:
+        return (match.span() for match in islice(pattern.finditer(one), MOST))
+
+    return in_both_ways(text, look)
+
+
+def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]:
+    """Return what `look` finds in a text as it is, and in the text without its invisible letters.
+
+    What it finds there is given as it lies in the text itself, with the letters inside of it.
+    """
+    spans = set(look(text))
+    if has_invisible(text):
+        gaps = [match.span() for match in query_parser.INVISIBLE_RUN.finditer(text)]
+        before = [0, *accumulate(end - start for start, end in gaps)]
+        # Where each gap would lie in the text without them all.
+        places = [start - shift for (start, _), shift in zip(gaps, before, strict=False)]
+
+        def back(place: int) -> int:
+            return place + before[bisect_right(places, place)]
+
+        bare = query_parser.INVISIBLE_RUN.sub("", text)
+        spans.update((back(start), back(end - 1) + 1) for start, end in look(bare) if start < end)
+    return sorted(spans)
+
+
+class _Folding(dict[int, int]):
+    """Each letter in lower case and without its accent, as unicode61 folds it, one for one."""
+
+    def __missing__(self, code: int) -> int:
+        bare = unicodedata.normalize("NFD", chr(code))[0].lower()
+        self[code] = ord(bare) if len(bare) == 1 and code < 0x3000 else code
+        return self[code]
+
+
+_FOLDING = _Folding()

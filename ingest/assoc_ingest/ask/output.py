@@ -1,0 +1,173 @@
+"""Rows on standard output: a table for people, or JSON, JSON lines and CSV for programs.
+
+The table is for reading: times are local, sizes short, a session's key is cut to what still names
+it. It fits the terminal (100 columns where there is none): texts are cut, then columns left out
+from the right; empty ones are not shown at all. The other formats are exact.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import click
+
+from .. import humanize
+from ..streams import lost
+from ..terminal import Paint, columns, is_terminal, safe, safe_json, table, terminal_width
+from .lookup import short_key
+
+Row = Sequence[object]
+
+_NARROWEST = 30  # columns that a text keeps before a column is left out
+_HEADERS = {"session_key": "key", "gone_count": "gone"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How rows are printed: the name of the format, and what belongs to it."""
+
+    name: str = "table"
+    """table, whole (a table with whole cells), json, nl or csv"""
+    csv_safe: bool = False
+    """Put a ' before cells that a spreadsheet would take for a formula."""
+
+
+def write_rows(
+    connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row], form: Format
+) -> None:
+    """Print rows in a format."""
+    if form.name == "json":
+        write(_json_array({**dict(zip(names, row, strict=True))} for row in rows))
+    elif form.name == "nl":
+        write(safe_json(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    elif form.name == "csv":
+        write(_csv(names, rows, form.csv_safe))
+    elif listed := list(rows):
+        write_table(connection, names, listed, whole=form.name == "whole")
+
+
+def write_objects(objects: Iterable[dict[str, object]], form: Format) -> None:
+    """Print objects as a JSON array, or one on each line."""
+    if form.name == "nl":
+        write(safe_json(item) + "\n" for item in objects)
+    else:
+        write(_json_array(objects))
+
+
+def write(pieces: Iterable[str]) -> None:
+    """Print pieces of text as they are, as long as somebody takes them.
+
+    The pieces are only printed: who makes them does nothing else, for it may stop anywhere.
+    """
+    for piece in pieces:
+        sys.stdout.write(piece)
+        if lost() is not None:
+            return
+
+
+def say(text: str) -> None:
+    """Print words for the user: on standard error, harmless."""
+    click.echo(safe(text), err=True)
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines; on a terminal through the user's pager."""
+    if is_terminal(sys.stdout):
+        import os
+
+        os.environ.setdefault("LESS", "-FRX")  # no pager for what fits the screen
+        click.echo_via_pager(line + "\n" for line in lines)
+    else:
+        write(line + "\n" for line in lines)
+
+
+def write_table(
+    connection: sqlite3.Connection, names: Sequence[str], rows: Sequence[Row], *, whole: bool
+) -> None:
+    """Print a table; `whole` cuts no cell and leaves out no column."""
+    show = _Cells(connection)
+    shown = [[show(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
+    headers = [_header(name) for name in names]
+    width = None if whole else terminal_width()
+    if width is not None:
+        kept = _fitting(headers, shown, width)
+        headers, shown = [headers[n] for n in kept], [[row[n] for n in kept] for row in shown]
+    first, rule, *others = table(headers, shown, width)
+    paint = Paint.for_stream(sys.stdout)
+    write(line + "\n" for line in (paint(first, bold=True), paint(rule, dim=True), *others))
+
+
+class _Cells:
+    """Values as a person reads them, by the name of their column."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, name: str, value: object) -> object:
+        if isinstance(value, str):
+            if name in ("timestamp", "first_activity", "last_activity", "last_edited"):
+                return humanize.moment(value)
+            if name.endswith("_at"):
+                return humanize.moment(value)
+            if name == "session_key":
+                return short_key(self._connection, value)
+        if isinstance(value, int) and name in ("size", "bytes", "read"):
+            return humanize.size(value)
+        if isinstance(value, int) and name.startswith(("is_", "on_disk")):
+            return "yes" if value else "no"
+        return value
+
+
+def _header(name: str) -> str:
+    if name in _HEADERS:
+        return _HEADERS[name]
+    if name.endswith("_count"):
+        name = name.removesuffix("_count") + "s"
+    return name.removesuffix("_at").removesuffix("_key").replace("_", " ")
+
+
+def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int) -> list[int]:
+    """Return the columns that hold anything and, from the left, fit when texts are narrowed."""
+    kept: list[int] = []
+    used = -2
+    for number, header in enumerate(headers):
+        widest = max(
+            (columns(str(row[number])) for row in rows if row[number] is not None), default=0
+        )
+        if not widest:
+            continue
+        used += 2 + max(min(widest, _NARROWEST), columns(header))
+        if used > width and kept:
+            break
+        kept.append(number)
+    return kept or [0]
+
+
+def _json_array(items: Iterable[dict[str, object]]) -> Iterator[str]:
+    separator = "["
+    for item in items:
+        yield separator + safe_json(item)
+        separator = ",\n "
+    yield "[]\n" if separator == "[" else "]\n"
+
+
+def _csv(names: Sequence[str], rows: Iterable[Row], is_safe: bool) -> Iterator[str]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    guard: Callable[[object], object] = _guarded if is_safe else lambda value: value
+    for row in chain([names], rows):
+        writer.writerow([guard(value) for value in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _guarded(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

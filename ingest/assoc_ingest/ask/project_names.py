@@ -1,0 +1,202 @@
+"""Which projects `--project` means, decided in one place: an id, a path, or a name.
+
+1. An absolute path means what lies exactly there, and so do `.`, `~` and what begins with them.
+2. A number is an id, as `list projects --json` has it.
+3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
+4. What reads may also be told in other case, or by a part of a name or path that only one has.
+   There a name means the worktrees of that repository, too: what was said in them is about it.
+
+What removes takes the first three only, and nothing that could mean two projects.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import sqlite3
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher, get_close_matches
+from itertools import takewhile
+from pathlib import Path, PureWindowsPath
+from typing import NoReturn
+
+from .. import sql
+from ..errors import NotFoundError, UsageError
+from ..paths import here
+from ..project_paths import comparable, comparable_name, slashed
+
+_LISTED = 20
+_COMPARED = 200
+_ID_DIGITS = 18
+_SEE_THEM = "To see them: assoc-ingest list projects"
+
+
+def project_ids(connection: sqlite3.Connection, project: str) -> str:
+    """Return the ids of the projects that `project` means to a query: a JSON array."""
+    return json.dumps(find_projects(connection, project))
+
+
+def find_projects(
+    connection: sqlite3.Connection, project: str, *, exactly: bool = False
+) -> list[int]:
+    """Return the ids of the projects that `project` means: at least one.
+
+    One directory is a project in each root that knows it. With `exactly`, the ids are those of one
+    directory, and the text names it in full. Raises NotFoundError with the nearest, and UsageError
+    with all that could be meant.
+    """
+    known = sql.ask(connection, "show_project_names").fetchall()
+    path = _as_path(project)
+    if path is not None:
+        return _ids(_at(path, known) or _missing_path(path, known))
+    by_id = [row for row in known if _is_id(project) and row["id"] == int(project)]
+    by_name = [row for row in known if row["name"] == project]
+    by_key = [row for row in known if row["key"] == comparable_name(project)]
+    if exactly:
+        found = _only(project, _unique(by_id + by_name + by_key))
+        return _ids(found or _not_exact(project, known))
+    if by_id:
+        return _ids(by_id)
+    found = by_name or by_key or _in_other_case(project, known)
+    found = found or _only(project, _loosely(project, known)) or _missing(project, known)
+    return _ids(_unique([*found, *_worktrees(found, known)]))
+
+
+# -- what the text is ------------------------------------------------------------------------------
+
+
+def _as_path(project: str) -> str | None:
+    """Return the absolute path that `project` states, None if it is an id or a name."""
+    text = slashed(project) if PureWindowsPath(project).is_absolute() else project
+    if text.split("/")[0] in (".", ".."):
+        directory = here()
+        if directory is None:
+            raise UsageError("The current directory was removed. Name a project: --project NAME")
+        text = (directory / text).as_posix()
+    elif text.startswith("~"):
+        text = _expanded(text)
+    is_path = text.startswith("/") or PureWindowsPath(text).is_absolute()
+    return posixpath.normpath(text) if is_path else None
+
+
+def _expanded(text: str) -> str:
+    """Return a path below somebody's home; if there is no such home, it is a name."""
+    try:
+        return Path(text).expanduser().as_posix()
+    except RuntimeError:
+        return text
+
+
+def _is_id(project: str) -> bool:
+    return project.isascii() and project.isdigit() and len(project) <= _ID_DIGITS
+
+
+# -- what fits it ----------------------------------------------------------------------------------
+
+
+def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
+    place = comparable(path)
+    return [row for row in known if row["path"] and comparable(row["path"]) == place]
+
+
+def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return what has one name that differs from the text in case only; nothing if two have."""
+    found = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
+    return found if len({row["name"] for row in found}) == 1 else []
+
+
+def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return what is called so in other case, else what has the text in its name or path."""
+    wanted = project.casefold()
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda text: text == wanted,
+        lambda text: bool(wanted) and wanted.replace("\\", "/") in text,
+    )
+    for fits in tests:
+        found = [row for row in known if any(fits(text.casefold()) for text in _texts(row))]
+        if found:
+            return found
+    return []
+
+
+def _texts(row: sqlite3.Row) -> tuple[str, ...]:
+    return tuple(filter(None, (row["name"], row["key"], row["path"])))
+
+
+def _ids(rows: Iterable[sqlite3.Row]) -> list[int]:
+    return [int(row["id"]) for row in rows]
+
+
+def _unique(rows: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
+    return list({row["id"]: row for row in rows}.values())
+
+
+def _place(row: sqlite3.Row) -> str:
+    return comparable(row["path"]) if row["path"] else str(row["key"])
+
+
+def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    ids = set(_ids(found))
+    return [row for row in known if row["parent_id"] in ids]
+
+
+# -- what does not ---------------------------------------------------------------------------------
+
+
+def _only(project: str, rows: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return the rows of one directory; raise if they are of several."""
+    if len({_place(row) for row in rows}) > 1:
+        raise UsageError(
+            f"{project!r} can mean {len(rows)} projects; give the path or the id of one:"
+            f"{_listed(rows)}"
+        )
+    return rows
+
+
+def _listed(rows: list[sqlite3.Row]) -> str:
+    lines = [f"\n  {row['id']}  {row['path'] or row['key']}" for row in rows[:_LISTED]]
+    return "".join(lines) + (f"\n  and {len(rows) - _LISTED} more" if rows[_LISTED:] else "")
+
+
+def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
+    if found := _loosely(project, known):
+        raise UsageError(
+            f"No project is called exactly {project!r}; give the name, the path or the id of one:"
+            f"{_listed(found)}"
+        )
+    _missing(project, known)
+
+
+def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
+    names = {row["name"].casefold(): row["name"] for row in known if row["name"]}
+    nearest = get_close_matches(project.casefold(), names, 1)
+    hint = f"; the nearest is {names[nearest[0]]!r}" if nearest else ""
+    raise NotFoundError(f"No project is called {project!r}{hint}. {_SEE_THEM}")
+
+
+def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
+    parts = {row["path"]: comparable(row["path"]).split("/") for row in known if row["path"]}
+    nearest = _nearest(comparable(path).split("/"), parts)
+    hint = f"; the nearest is {nearest!r}" if nearest else ""
+    raise NotFoundError(f"No project lies at {path!r}{hint}. {_SEE_THEM}")
+
+
+def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
+    """Return what begins like `wanted` for the longest way, and among those looks most like it."""
+    if not known:
+        return None
+    shared = {text: _shared(wanted, parts) for text, parts in known.items()}
+    longest = max(shared.values())
+    candidates = sorted(text for text, length in shared.items() if length == longest)
+    matcher = SequenceMatcher(b="/".join(wanted).casefold(), autojunk=False)
+
+    def likeness(text: str) -> float:
+        matcher.set_seq1(text.casefold())
+        return matcher.ratio()
+
+    return max(candidates[:_COMPARED], key=likeness)
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

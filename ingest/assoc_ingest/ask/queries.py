@@ -1,0 +1,147 @@
+"""The questions in queries/: asked by name, with parameters, and printed."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from .. import sql
+from ..errors import UsageError
+from ..sql import Query
+from ..terminal import is_terminal, table, terminal_width
+from .output import Format, Row, say, write, write_objects, write_rows
+from .project_names import project_ids
+from .query_parser import bindable
+
+_LIST = "list_"
+
+
+def write_list(
+    connection: sqlite3.Connection,
+    what: str,
+    form: Format,
+    *,
+    project: str | None = None,
+    cwd: str | None = None,
+    everything: bool = False,
+    gone: bool = False,
+    limit: int = 30,
+) -> None:
+    """Print the rows of `list WHAT`; say on standard error if there are more.
+
+    Raises UsageError if there is no such list, or if it has not what is asked for.
+    """
+    query = sql.queries().get(_LIST + what)
+    if query is None:
+        known = [name.removeprefix(_LIST) for name in sql.queries() if name.startswith(_LIST)]
+        raise UsageError(
+            f"There is nothing called {what!r} to list. There are: {', '.join(known)}."
+        )
+    if cwd is not None and "cwd" not in query.parameters:
+        raise UsageError(f"--cwd is for teams; list {what} has --project.")
+    if gone and "gone" not in query.parameters:
+        raise UsageError(f"list {what} never leaves out what is gone: ask it without --gone.")
+    given: dict[str, object] = {
+        "cwd": cwd,
+        "project": project_ids(connection, project) if project else None,
+        "all": 1 if everything else None,
+        "gone": 1 if gone else None,
+        "limit": limit + 1 if limit else -1,
+    }
+    parameters = {name: given[name] for name in query.parameters}
+    cursor = connection.execute(query.sql, parameters)
+    names = _names(cursor)
+    rows = [tuple(row) for row in islice(cursor, limit or None)]
+    write_rows(connection, names, rows, form)
+    if not rows:
+        say("Nothing to list.")
+    elif cursor.fetchone() is not None:
+        say(f"These are the first {limit}; --limit 0 lists all.")
+    for option, hidden in _hidden(connection, query, parameters).items():
+        if hidden and option == "gone":
+            say(
+                f"{hidden:,} {'is' if hidden == 1 else 'are'} gone: --gone lists what is gone, too."
+            )
+        elif hidden:
+            say(f"{hidden:,} more with --all.")
+
+
+def _hidden(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]
+) -> dict[str, int]:
+    """Return how many rows more a list would have with each option that it has."""
+    options = [name for name in ("gone", "all") if name in parameters and not parameters[name]]
+    if not options or parameters.get("all"):
+        return {}
+    more = {}
+    counted = _count(connection, query, parameters)
+    for option in options:  # what is gone is part of all
+        parameters = {**parameters, option: 1}
+        before, counted = counted, _count(connection, query, parameters)
+        more[option] = counted - before
+    return more
+
+
+def write_answer(
+    connection: sqlite3.Connection, name: str, parameters: Mapping[str, str], form: Format
+) -> None:
+    """Print what a query answers; a parameter that is not given is NULL."""
+    query = sql.query(name)
+    unknown = [key for key in parameters if key not in query.parameters]
+    if unknown:
+        raise UsageError(f"{name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
+    given = {key: parameters.get(key) for key in query.parameters}
+    if given.get("project"):
+        given["project"] = project_ids(connection, given["project"] or "")
+    bound = {key: None if value is None else bindable(value) for key, value in given.items()}
+    try:
+        cursor = connection.execute(query.sql, bound)
+        rows: Sequence[Row] = [tuple(row) for row in cursor]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR or not parameters:
+            raise
+        raise UsageError(f"{name} cannot be asked like this: {error}.") from error
+    write_rows(connection, _names(cursor), rows, form)
+    if not rows:
+        missing = [key for key, value in given.items() if value is None]
+        say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
+
+
+def write_questions(form: Format) -> None:
+    """Print the names and titles of all queries."""
+    known = sql.queries().values()
+    if form.name in ("json", "nl"):
+        write_objects(
+            (
+                {
+                    "name": query.name,
+                    "title": query.title,
+                    "description": query.description,
+                    "parameters": list(query.parameters),
+                }
+                for query in known
+            ),
+            form,
+        )
+        return
+    rows = [(query.name, query.title, ", ".join(query.parameters)) for query in known]
+    width = terminal_width() if is_terminal(sys.stdout) else None
+    write(line + "\n" for line in table(["name", "title", "parameters"], rows, width))
+
+
+def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:
+    statement = f"select count(*) from ({query.sql})"
+    row = connection.execute(statement, {**parameters, "limit": -1}).fetchone()
+    return int(row[0])
+
+
+def _parameters_of(query: Query) -> str:
+    if not query.parameters:
+        return "It has no parameters."
+    return f"It has: {', '.join(query.parameters)}."
+
+
+def _names(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]

@@ -1,0 +1,172 @@
+"""What `prune`, `forget` and `compact` did: lists on standard output, words on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from .. import humanize
+from ..ask.output import say, write
+from ..terminal import cut, one_line, pad, safe, safe_json
+
+if TYPE_CHECKING:
+    from ..upkeep.compact import Compaction
+    from ..upkeep.forget import Forgetting
+    from ..upkeep.prune import LostSession, Removal
+    from ..upkeep.tombstones import Tombstone
+
+_TITLE = 50  # columns
+_TRACES = "Traces of it may still be in the file. To remove them: assoc-ingest compact"
+_NAMED = 10  # files that are named one by one
+_WHY = {
+    "lines": "with lines of it",
+    "program": "the same in another program",
+    "title": "with a title of it",
+}
+
+
+def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
+    """Print what `prune` removed, or would remove."""
+    if as_json:
+        write([safe_json(asdict(removal)) + "\n"])
+    else:
+        write(_session(session) for session in removal.sessions)
+    before = f" since before {humanize.moment(removal.before)}" if removal.before else ""
+    _write_kept(removal)
+    if removal.is_nothing:
+        say(f"Nothing is {'surely ' * _is_unsure(removal)}gone{before}; nothing to remove.")
+        return
+    parts = [
+        humanize.many(removal.files, "file"),
+        humanize.size(removal.bytes),
+        humanize.many(removal.messages, "row of messages", "rows of messages"),
+    ]
+    parts += [humanize.many(removal.tasks, "task")] if removal.tasks else []
+    parts += [humanize.many(removal.inbox_items, "team message")] if removal.inbox_items else []
+    parts += [humanize.many(removal.entries, "entry of lists", "entries of lists")] * (
+        removal.entries > 0
+    )
+    gone = f", gone{before}" if before else ""
+    say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}{gone}.")
+    say(
+        "To do it, the same without --dry-run."
+        if dry_run
+        else "To give the space back to the disk: assoc-ingest compact"
+    )
+
+
+def _session(session: LostSession) -> str:
+    title = pad(cut(one_line(session.title or ""), _TITLE), _TITLE)
+    files, size = humanize.many(session.files, "file"), humanize.size(session.bytes)
+    messages = humanize.many(session.messages, "message row")
+    part = "" if session.is_whole else ", in part"
+    gone = f", gone since {humanize.moment(session.gone_at)}" if session.gone_at else ""
+    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}{gone}\n"
+
+
+def _is_unsure(removal: Removal) -> bool:
+    return bool(removal.kept or removal.kept_entries)
+
+
+def _write_kept(removal: Removal) -> None:
+    """Name what stays because its date may be that of a clock that was wrong."""
+    for file in removal.kept[:_NAMED]:
+        since = f"since {humanize.moment(file.gone_at)}" if file.gone_at else "without a date"
+        why = "no sync bears it out" if file.is_date_possible else "which cannot be right"
+        say(f"Kept: {file.path} is gone {since}, {why}.")
+    if len(removal.kept) > _NAMED:
+        say(f"Kept: {humanize.many(len(removal.kept) - _NAMED, 'more file')} of which this is so.")
+    if removal.kept_entries:
+        say(
+            f"Kept: {humanize.many(removal.kept_entries, 'task or message', 'tasks and messages')}."
+        )
+    if any(file.is_date_possible for file in removal.kept):
+        say("A clock may have been wrong, or no sync ran for long. If not: --before with a date.")
+    elif _is_unsure(removal):
+        say("A clock was wrong. To remove it too: --gone without --before, all that is gone.")
+
+
+def write_compacted(done: Compaction, *, as_json: bool) -> None:
+    """Print what `compact` gained."""
+    if as_json:
+        write([safe_json(asdict(done)) + "\n"])
+    say(f"Was {humanize.size(done.before)}, is {humanize.size(done.after)}.")
+
+
+def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
+    """Print what `forget` removed, or would remove, and where copies are."""
+    if as_json:
+        write([safe_json(asdict(done)) + "\n"])
+    else:
+        for conversation in done.conversations:
+            rows = humanize.many(conversation.messages, "message row")
+            write([f"{_named(conversation.session_key, conversation.title)}  {rows}\n"])
+        write(f"{safe(path)}\n" for path in done.files)
+        write(f"{safe(path)}  (only what names it)\n" for path in done.shared)
+    verb = "Would forget" if dry_run else "Forgot"
+    parts = [
+        humanize.many(len(done.conversations), "conversation"),
+        humanize.many(len(done.files), "file"),
+        humanize.size(done.bytes),
+        humanize.many(done.messages, "row of messages", "rows of messages"),
+    ]
+    say(f"{verb} {', '.join(parts)}.")
+    for copy in done.copies:
+        say(f"Stays, {_WHY[copy.why]}: {_named(copy.session_key, copy.title).rstrip()}")
+    if done.copies:
+        say("To forget these too: the same with --copies, or one by one.")
+    if done.unnamed_prompts:
+        prompts = humanize.many(done.unnamed_prompts, "prompt")
+        say(
+            f"{prompts} of the history that name no conversation have the same words, and stay. "
+            "To forget the whole history: assoc-ingest forget history.jsonl"
+        )
+    if done.is_pending:
+        say(_TRACES)
+    for path in done.put_aside:
+        say(f"A damaged database was put aside, and may hold it still. Remove it: {path}")
+    say("The agent's own files are untouched; the next sync leaves them out.")
+    if dry_run:
+        say("To do it, the same without --dry-run.")
+
+
+def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
+    """Print what is forgotten."""
+    if as_json:
+        write([safe_json([asdict(stone) for stone in stones]) + "\n"])
+    else:
+        write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
+    if not stones:
+        say("Nothing is forgotten.")
+    elif any(stone.is_pending for stone in stones):
+        say(_TRACES)
+
+
+def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
+    """Print what is no longer forgotten."""
+    if as_json:
+        write([safe_json([asdict(stone) for stone in stones]) + "\n"])
+    else:
+        write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
+    say("To read again what is still there: assoc-ingest sync")
+
+
+def _without_parts(stones: list[Tombstone]) -> Iterator[Tombstone]:
+    """Yield what is forgotten, without the files of a directory that is."""
+    places = {(stone.root, stone.path) for stone in stones}
+    for stone in stones:
+        above = PurePosixPath(stone.path or "").parents
+        if stone.path is None or not any((stone.root, str(place)) in places for place in above):
+            yield stone
+
+
+def _tombstone(stone: Tombstone) -> str:
+    name = stone.session_key if stone.path is None else stone.path
+    place = f"  in {safe(stone.root)}" if stone.root else ""
+    return f"{humanize.moment(stone.forgotten_at)}  {safe(name or '')}{place}\n"
+
+
+def _named(session_key: str, title: str | None) -> str:
+    return f"{safe(session_key)}  {cut(one_line(title or ''), _TITLE)}"

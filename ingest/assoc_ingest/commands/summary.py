@@ -1,0 +1,121 @@
+"""What a sync did, in words on standard error and as an object on standard output."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from .. import humanize
+from ..ask.output import say, write
+from ..store.clock import of_clock_behind
+from ..terminal import safe, safe_json
+
+if TYPE_CHECKING:
+    from ..store.report import Report
+    from ..upkeep.rebuild import Rebuilt
+
+_COLUMNS = (
+    "id", "started_at", "finished_at", "files_read", "bytes_read", "rows", "issues", "error",
+)  # fmt: skip
+_NAMED = 20  # unreadable files that are named one by one
+
+
+def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
+    """Print the summary, and the JSON object if it is asked for."""
+    if as_json:
+        write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
+    if report.files_rebuilt:
+        files = humanize.many(report.files_rebuilt, "file")
+        say(f"This version understands more: what was read of {files} was derived again.")
+    if report.clock_behind:
+        say(of_clock_behind(report.clock_behind))
+    say(_summary(report, dry_run))
+    for root in report.missing_roots:
+        say(f"Not there; what was read of it stays: {root}")
+    for path, reason in report.unreadable[:_NAMED]:
+        say(f"Could not read {path}: {reason}")
+    if len(report.unreadable) > _NAMED:
+        say(f"Could not read {len(report.unreadable) - _NAMED:,} more files.")
+    if report.quarantined:
+        pieces = humanize.many(report.quarantined, "piece")
+        say(f"{pieces} could not be understood. To see them: assoc-ingest list issues")
+
+
+def write_news(news: Report | str, *, as_json: bool) -> None:
+    """Print what a watch tells, at once: words, or with `as_json` one JSON object on a line.
+
+    A sentence becomes `{"event": "notice", "text": ...}`, a report `{"event": "pass", ...}` with
+    the columns of `sync_runs` and some more.
+    """
+    if as_json:
+        write([safe_json(_news(news)) + "\n"])
+        sys.stdout.flush()
+    elif isinstance(news, str):
+        say(news)
+    else:
+        write_summary(news, as_json=False, dry_run=False)
+
+
+def _news(news: Report | str) -> dict[str, object]:
+    if isinstance(news, str):
+        return {"event": "notice", "text": news}
+    columns = (*_COLUMNS, "files_gone", "quarantined", "missing_roots", "unreadable")
+    shown = {name: getattr(news, name) for name in columns}
+    return {"event": "pass", **shown, "seconds": round(news.seconds, 3)}
+
+
+def _summary(report: Report, dry_run: bool) -> str:
+    gone = f"; {report.files_gone:,} gone, their rows stay" if report.files_gone else ""
+    if not report.files_read:
+        return f"Nothing new in {humanize.many(report.files_seen, 'file')}{gone}."
+    read = humanize.many(report.files_read, "file")
+    if report.files_seen:
+        read = f"{read} of {report.files_seen:,}"
+    size = humanize.size(report.bytes_read)
+    if dry_run:
+        return f"Would read {read}, {size}{gone}."
+    rows = humanize.many(report.rows, "row of messages", "rows of messages")
+    return f"Read {read}, {size} in {report.seconds:.1f} s: {rows}{gone}."
+
+
+def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
+    """Print what a rebuild did, and what it could not."""
+    if as_json:
+        write([safe_json(asdict(rebuilt)) + "\n"])
+    if rebuilt.kept_aside is not None:
+        say(f"The database was damaged. As it was, it is kept: {safe(rebuilt.kept_aside)}")
+    for table, places in rebuilt.rows_lost.items():
+        say(f"Rows of {table} could not be read in {humanize.many(places, 'place')}.")
+    lost = {file.path for file in rebuilt.lost}
+    for path in [path for path in rebuilt.files_damaged if path not in lost][:_NAMED]:
+        say(f"Its archived bytes are damaged, its rows stay as they are: {safe(path)}")
+    for path in rebuilt.files_unnamed[:_NAMED]:
+        say(f"Its path is not known, and a sync looks for it: {safe(path)}")
+    files, size = humanize.many(rebuilt.files, "file"), humanize.size(rebuilt.bytes_read)
+    rows = humanize.many(rebuilt.rows, "row of messages", "rows of messages")
+    say(f"Derived {rows} again from {files}, {size} in {rebuilt.seconds:.1f} s.")
+    if rebuilt.rows_lost or rebuilt.files_damaged:
+        say("To read again what is still on the disk: assoc-ingest sync --full")
+    _write_losses(rebuilt)
+
+
+def _write_losses(rebuilt: Rebuilt) -> None:
+    for file in rebuilt.lost[:_NAMED]:
+        say(f"Lost: {file.bytes:,} bytes of {safe(f'{file.root}/{file.path}')}")
+    if rebuilt.lost:
+        files = humanize.many(len(rebuilt.lost), "file")
+        say(
+            f"{rebuilt.bytes_lost:,} archived bytes of {files} are lost, and are not on the disk "
+            "either. What rows say of them stays."
+        )
+    for table in rebuilt.only_here:
+        if table == "forgotten":
+            say(
+                "The list of what is forgotten may have lost rows: the next sync may read again "
+                "what you had forgotten. See what is left of it: assoc-ingest forget --list"
+            )
+        else:
+            say(f"Rows of {table} may be lost that no file gives back.")
+    if not rebuilt.is_whole and rebuilt.kept_aside is not None:
+        say("Remove the damaged copy only when nothing in it is worth another attempt.")

@@ -1,0 +1,126 @@
+"""What a batch changed, and the temporary tables in which steps of `derive` pass sets of ids."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+TEMPORARY = """
+create temp table if not exists touched_files (id integer primary key);
+create temp table if not exists touched_uuids (uuid text primary key) without rowid;
+create temp table if not exists touched_sessions (id integer primary key);
+create temp table if not exists touched_responses (response_key text primary key) without rowid;
+create temp table if not exists canonical (id integer primary key, copy_of integer);
+create temp table if not exists ranked (
+    id integer primary key, session_id integer, subagent_id integer, rank integer
+);
+create temp table if not exists best (
+    id integer primary key, unique_key text, session_id integer, subagent_id integer, rank integer
+);
+"""
+
+# Whose line is the original, where several files have it: a main file before an agent's, a
+# foreground session before a background fork, the one that went its own way first, the path.
+FILE_RANK = """
+    case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
+    coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
+    coalesce(f.own_since, ''),
+    f.path,
+    f.generation,
+    (select root from sources where id = f.source_id)
+"""
+"""How the files that hold the same line are ordered; the first has the canonical occurrence."""
+
+
+@dataclass
+class Touched:
+    """What a batch changed, collected while it is written."""
+
+    files: set[int] = field(default_factory=set)
+    sessions: set[int] = field(default_factory=set)
+    responses: set[str] = field(default_factory=set)
+    sidechains: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
+    """Files that have another path or kind now, and with it another place in `FILE_RANK`."""
+    projects: set[int] = field(default_factory=set)
+    is_project_removed: bool = False
+    shared: set[int] = field(default_factory=set)
+    """Files that lost a partner: a rewritten file had lines that they have too."""
+    stated: set[int] = field(default_factory=set)
+    """Files with new statements on tasks, todos and plans."""
+    answered: dict[int, set[str | None]] = field(default_factory=dict)
+    """Calls with results, by file: some may answer what was stated before."""
+    groups: set[tuple[int, str, str]] = field(default_factory=set)
+    """What removed rows stated, or stated as files, see `statements`."""
+    has_new_edges: bool = False
+    """What tasks of transcripts wait for has changed."""
+    first_message_id: int = 0
+
+    def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
+        """Remember what depends on the rows of a file that is about to be read anew."""
+        self.responses.update(
+            key
+            for (key,) in connection.execute(
+                "select response_key from usage where file_id = ?", (file_id,)
+            )
+        )
+        self.shared.update(
+            partner
+            for (partner,) in connection.execute(
+                "select distinct o.file_id from messages m"
+                " join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+                " where m.file_id = ?",
+                (file_id,),
+            )
+        )
+        self.shared.update(  # entries of the queue have no uuid, and repeat those of other files
+            repeating
+            for (repeating,) in connection.execute(
+                "select distinct m.file_id from messages o join messages m on m.copy_of = o.id"
+                " where o.file_id = ?1 and m.file_id <> ?1 and m.uuid is null",
+                (file_id,),
+            )
+        )
+        self.files.update(  # their messages repeat one that goes: another may take its place
+            repeating
+            for (repeating,) in connection.execute(
+                "select i.file_id from inbox_items o join inbox_items i on i.copy_of = o.id"
+                " where o.file_id = ?1 and i.file_id <> ?1",
+                (file_id,),
+            )
+        )
+        for column, ids in (("session_id", self.sessions), ("project_id", self.projects)):
+            rows = connection.execute(
+                f"select {column} from files where id = ?1 and {column} is not null"
+                f" union select {column} from session_entries where file_id = ?1"
+                f" union select {column} from prompts where file_id = ?1",
+                (file_id,),
+            )
+            ids.update(id_ for (id_,) in rows if id_ is not None)
+        self.projects.update(linked_worktrees(connection, str(file_id)))
+        rows = connection.execute(  # of a session that a line here titles, though it is elsewhere
+            "select session_id from summaries where file_id = ?", (file_id,)
+        )
+        self.sessions.update(session for (session,) in rows if session is not None)
+        rows = connection.execute(
+            "select project_id from project_entries where file_id = ?", (file_id,)
+        )
+        self.projects.update(project for (project,) in rows if project is not None)
+
+
+def linked_worktrees(connection: sqlite3.Connection, file_ids: str) -> set[int]:
+    """Return the projects whose directory the files, as SQL, state to be a worktree."""
+    rows = connection.execute(
+        "select p.id from links i cross join files f on f.id = i.file_id"
+        " cross join projects p on p.source_id = f.source_id"
+        " and lower(p.path) = lower(rtrim(replace(i.url, '\\', '/'), '/'))"
+        f" where i.kind = 'worktree' and i.file_id in ({file_ids})"
+    )
+    return {project for (project,) in rows}
+
+
+def fill(connection: sqlite3.Connection, table: str, values: Iterable[int | str]) -> None:
+    """Make the values the content of a temporary table of one column."""
+    connection.execute(f"delete from {table}")
+    connection.executemany(f"insert into {table} values (?)", ((value,) for value in values))

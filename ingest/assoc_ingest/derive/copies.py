@@ -1,0 +1,146 @@
+"""Lines that stand in several places: each block has one canonical occurrence.
+
+Forks and resumed sessions repeat the lines of another file, and a compaction appends lines of its
+own file again. `copy_of` points to the occurrence that views and searches show. Which one that is
+follows from the files alone, never from the order in which they were read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from ..sql import id_list
+from .changeset import FILE_RANK, Touched, fill
+
+
+def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]:
+    """Point every block that stands elsewhere too to its canonical occurrence.
+
+    A file is *affected* when it has a line that another file has as well and one of the two has
+    just changed: then the time since when it went its own way may have changed, and with it which
+    of its lines are originals. Returns the affected files, with those whose copies now point
+    elsewhere.
+    """
+    repeated, sharing = _new_lines_that_stand_twice(connection, touched)
+    affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
+    if touched.moved:
+        affected.update(_partners(connection, touched.moved))
+    fill(connection, "touched_files", affected | touched.files)
+    connection.execute(
+        "update files set own_since = ("
+        " select m.timestamp from messages m"
+        " where m.file_id = files.id and m.uuid is not null and m.timestamp is not null"
+        " and not exists (select 1 from messages o"
+        "  where o.uuid = m.uuid and o.file_id <> m.file_id)"
+        " order by m.byte_offset, m.block limit 1)"
+        " where id in (select id from touched_files)"
+        f" and (own_since is null or id in ({id_list(affected)}))"
+    )
+    if not affected and not repeated:
+        return affected
+    fill(connection, "touched_files", affected)
+    fill(connection, "touched_uuids", repeated)
+    connection.execute(
+        "insert or ignore into touched_uuids"
+        " select m.uuid from touched_files t cross join messages m on m.file_id = t.id"
+        " where m.uuid is not null and (m.copy_of is not null or exists ("
+        "  select 1 from messages o where o.uuid = m.uuid and o.id <> m.id))"
+    )
+    connection.execute("delete from canonical")
+    connection.execute(
+        "insert into canonical (id, copy_of) select id, nullif(first, id) from ("
+        " select m.id, first_value(m.id) over ("
+        f" partition by m.uuid, m.block order by {FILE_RANK}, m.byte_offset) as first"
+        " from touched_uuids u"
+        " cross join messages m on m.uuid = u.uuid"
+        " join files f on f.id = m.file_id)"
+    )
+    changed = {
+        file_id
+        for (file_id,) in connection.execute(
+            "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
+            " where m.copy_of is not c.copy_of"
+        )
+    }
+    rows = connection.execute(  # what hangs on originals must be looked at in other files, too;
+        # new rows are looked at anyway: for them alone no file is gone through from its beginning
+        "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
+        " where m.id < ? and m.copy_of is not c.copy_of",
+        (touched.first_message_id,),
+    )
+    affected.update(file_id for (file_id,) in rows)
+    connection.execute(  # not `update ... from`: the planner would go through all messages
+        "update messages set copy_of = (select c.copy_of from canonical c where c.id = messages.id)"
+        " where id in (select c.id from canonical c cross join messages m on m.id = c.id"
+        "  where m.copy_of is not c.copy_of)"
+    )
+    _count_repeated(connection, affected | changed)
+    return affected
+
+
+def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> None:
+    """Count the lines and calls of these files that repeat what stands elsewhere.
+
+    A line repeats another if each of its blocks does. So counts of sessions add up, and an append
+    to a fork costs what was appended, and not what the fork repeats.
+    """
+    connection.execute(f"""
+        update transcripts set (repeated_count, copied_count) = (
+            select count(*), coalesce(sum(is_of_another), 0) from (
+                select max(o.session_id is not m.session_id) as is_of_another
+                from messages m left join messages o on o.id = m.copy_of
+                where m.file_id = transcripts.file_id
+                and m.role in ('user', 'assistant') and m.kind <> 'queued_prompt'
+                and m.byte_offset not in (
+                    select l.byte_offset from agent_lines l where l.file_id = transcripts.file_id
+                )
+                group by m.byte_offset having count(*) = count(m.copy_of)
+            )
+        ), repeated_call_count = (
+            select count(*) from tool_calls c join messages m on m.id = c.call_id
+            where c.file_id = transcripts.file_id and c.name is not null and m.copy_of is not null
+        ) where file_id in ({id_list(files)})
+    """)
+
+
+def _new_lines_that_stand_twice(
+    connection: sqlite3.Connection, touched: Touched
+) -> tuple[set[str], set[int]]:
+    """Look for the lines of this batch elsewhere.
+
+    Returns the uuids that a file repeats (a compaction appends lines again), and the files, old
+    and new, that share lines with each other.
+    """
+    rows = connection.execute(
+        # Not indexed: the planner would scan an index of all messages for the sake of distinct.
+        "select distinct n.file_id, o.file_id, iif(n.file_id = o.file_id, n.uuid, null)"
+        " from messages n not indexed"
+        " cross join messages o on o.uuid = n.uuid and o.id <> n.id"
+        " where n.id >= ? and n.uuid is not null"
+        " and (o.file_id <> n.file_id or o.byte_offset <> n.byte_offset)",
+        (touched.first_message_id,),
+    ).fetchall()
+    repeated = {uuid for _, _, uuid in rows if uuid is not None}
+    sharing = {file_id for *pair, uuid in rows if uuid is None for file_id in pair}
+    return repeated, sharing
+
+
+def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) -> set[int]:
+    """Return grown files that so far had no line of their own: they may have one now."""
+    rows = connection.execute(
+        f"select f.id from files f where f.id in ({id_list(touched.files)}) and f.own_since is null"
+        " and exists (select 1 from messages m where m.file_id = f.id and m.id < ?"
+        "  and m.uuid is not null)",
+        (touched.first_message_id,),
+    )
+    return {file_id for (file_id,) in rows}
+
+
+def _partners(connection: sqlite3.Connection, files: Iterable[int]) -> set[int]:
+    rows = connection.execute(
+        "select distinct m.file_id, o.file_id from messages m"
+        " cross join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+        f" where m.file_id in ({id_list(files)}) and m.uuid is not null"
+    )
+    return {file_id for pair in rows for file_id in pair}

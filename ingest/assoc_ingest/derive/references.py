@@ -1,0 +1,270 @@
+"""References between stores: text keys become ids, whichever side came first.
+
+A row keeps the key that its file gives (a session's uuid, an agent's id, a hash) beside an id that
+is NULL until the other side is there. This step fills the ids of rows that came with the batch, and
+of older rows whose other side came with it. Where a session stands in several roots, the one in the
+row's own root is meant, else the agent's own transcript, else the first root.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ..sql import id_list
+from .changeset import Touched
+from .inbox import FOLDED, refresh_mail
+from .task_edges import refresh_edges
+
+# (table, key column, id column) of every reference to a session.
+_SESSION_REFERENCES = (
+    ("todos", "session_key", "session_id"),
+    ("prompts", "session_key", "session_id"),
+    ("documents", "session_key", "session_id"),
+    ("links", "session_key", "session_id"),
+    ("tool_result_files", "session_key", "session_id"),
+    ("hook_events", "session_key", "session_id"),
+    ("tasks", "list_key", "session_id"),
+)
+
+
+def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Fill the references that the batch can have completed."""
+    fresh = _fresh_prompts(connection)
+    for table, key, column in _SESSION_REFERENCES:
+        _refer(connection, table, key, column, _session(table, key))
+    _refer(
+        connection,
+        "session_entries",
+        "linked_session_key",
+        "linked_session_id",
+        _session("session_entries", "linked_session_key", "x.kind = 'claude'"),
+    )
+    connection.execute(  # the conversations that stand for one that has just come
+        "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
+        " cross join sessions s on s.id = t.id cross join session_entries e"
+        " on e.linked_session_key = s.session_key where e.session_id is not null"
+    )
+    _refer(
+        connection,
+        "teams",
+        "lead_session_key",
+        "lead_session_id",
+        _session("teams", "lead_session_key"),
+        is_fixed=False,
+    )
+    _touch_prompted(connection, fresh)
+    _refresh_agents(connection)
+    _refresh_teams(connection)
+    refresh_mail(connection)
+    refresh_edges(connection, touched)
+    _refresh_prompts(connection, touched)
+    _refresh_results(connection)
+
+
+def refresh_places(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Fill the references that go by what sessions and projects have just been found to be."""
+    _refresh_plans(connection)
+    _refresh_documents(connection, touched)
+    _refresh_tasks(connection)
+
+
+def _session(table: str, key: str, condition: str = "1") -> str:
+    return (
+        "select s.id from files f, sessions s join sources x on x.id = s.source_id"
+        f" where f.id = {table}.file_id and s.session_key = {table}.{key} and {condition}"
+        " order by s.source_id = f.source_id desc, x.kind = 'claude' desc, x.root limit 1"
+    )
+
+
+def _refer(
+    connection: sqlite3.Connection,
+    table: str,
+    key: str,
+    column: str,
+    target: str,
+    *,
+    is_fixed: bool = True,
+) -> None:
+    """Set `column` of rows of touched files, and of rows whose key is a touched session's.
+
+    A fixed key never changes in a row, so of a file that grew only rows without target are new.
+    """
+    for condition in (
+        "file_id in (select id from touched_files)" + (f" and {column} is null" * is_fixed),
+        f"{key} in (select s.session_key from touched_sessions t"
+        "  cross join sessions s on s.id = t.id)",
+    ):
+        connection.execute(
+            f"update {table} set {column} = ({target}) where {condition}"
+            f" and {key} is not null and {column} is not ({target})"
+        )
+
+
+def _refresh_agents(connection: sqlite3.Connection) -> None:
+    """Refer todos and hook events to the subagents of their sessions."""
+    for table in ("todos", "hook_events"):
+        target = (
+            f"select a.id from subagents a where a.session_id = {table}.session_id"
+            f" and a.agent_key = {table}.agent_key"
+        )
+        connection.execute(
+            f"update {table} set subagent_id = ({target}) where agent_key is not null"
+            " and (file_id in (select id from touched_files)"
+            " or session_id in (select id from touched_sessions))"
+            f" and subagent_id is not ({target})"
+        )
+
+
+def _refresh_teams(connection: sqlite3.Connection) -> None:
+    """Refer tasks to the teams that their list is named after, and note which teams are gone."""
+    if connection.execute("select 1 from teams limit 1").fetchone() is None:
+        return
+    target = (
+        f"select t.id from teams t where t.key = {FOLDED.format('tasks.list_key')}"
+        " and t.source_id = tasks.source_id"
+    )
+    connection.execute(
+        f"update tasks set team_id = ({target}) where team_id is null and team_id is not ({target})"
+        " and (file_id in (select id from touched_files) or exists ("
+        "  select 1 from touched_files x cross join files f on f.id = x.id"
+        "  where f.team_id is not null))"
+    )
+    connection.execute(
+        "update teams set gone_at = (select iif(count(*) = count(f.gone_at), max(f.gone_at), null)"
+        "  from files f where f.team_id = teams.id)"
+    )
+
+
+def _fresh_prompts(connection: sqlite3.Connection) -> list[tuple[int]]:
+    """Return the prompts of touched files that have no session yet."""
+    return connection.execute(
+        "select id from prompts where file_id in (select id from touched_files)"
+        " and session_id is null and session_key is not null"
+    ).fetchall()
+
+
+def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> None:
+    """Touch the sessions that have just got a prompt: it may be their title."""
+    connection.executemany(
+        "insert or ignore into touched_sessions select session_id from prompts"
+        " where id = ? and session_id is not null",
+        fresh,
+    )
+
+
+def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Refer prompts to projects, and put pasted texts in where only a hash stood.
+
+    The directory of a project is named after the path that a prompt names.
+    """
+    target = (
+        "select p.id from projects p join files f on f.source_id = p.source_id"
+        " where f.id = prompts.file_id and p.key = prompts.project_key"
+    )
+    of_projects = (
+        "select p.key from projects p where p.id in (select f.project_id from touched_files t"
+        f" cross join files f on f.id = t.id) or p.id in ({id_list(touched.projects)})"
+    )
+    for condition in (
+        "file_id in (select id from touched_files)",
+        f"project_key in ({of_projects})",
+    ):
+        connection.execute(
+            f"update prompts set project_id = ({target}) where project_key is not null"
+            f" and project_id is null and {condition} and ({target}) is not null"
+        )
+    is_touched = (
+        "select 1 from touched_files t join files f on f.id = t.id"
+        " where f.kind in ('history', 'paste') limit 1"
+    )
+    if connection.execute(is_touched).fetchone() is None:
+        return
+    text = (
+        "select group_concat(text, char(10)) from (select iif(h.type = 'object',"
+        "  json_extract(h.value, '$.text'), (select p.text from pastes p where p.hash = h.value"
+        "   order by p.text limit 1)) as text"
+        " from json_each(prompts.paste_hashes) h order by h.key)"
+    )
+    connection.execute(
+        f"update prompts set pasted = ({text}) where paste_hashes is not null"
+        f" and pasted is not ({text})"
+    )
+
+
+def _refresh_results(connection: sqlite3.Connection) -> None:
+    """Refer outputs kept as files to their calls, where the name of the file is not the call's."""
+    target = (
+        "select c.tool_use_id from tool_calls c where c.session_id = tool_result_files.session_id"
+        " and c.output_file = tool_result_files.name order by c.tool_use_id limit 1"
+    )
+    connection.execute(
+        f"update tool_result_files set tool_use_id = ({target})"
+        " where session_id in (select id from touched_sessions)"
+        " and (tool_use_id is null or substr(name, 1, length(tool_use_id)) <> tool_use_id)"
+        f" and tool_use_id is not ({target})"
+    )
+
+
+def _refresh_plans(connection: sqlite3.Connection) -> None:
+    """Refer plans to the sessions whose slug names them, and lines to their plan."""
+    connection.execute(
+        "update plan_lines set plan_id = (select p.id from plans p"
+        "  where p.file_id = plan_lines.file_id)"
+        " where file_id in (select id from touched_files)"
+    )
+    stem = "iif(instr(name, '-agent-'), substr(name, 1, instr(name, '-agent-') - 1), name)"
+    target = (
+        # The plus: the planner would go through all sessions of the source.
+        "select s.id from files f cross join sessions s on +s.source_id = f.source_id"
+        f" where f.id = plans.file_id and s.slug in (plans.name, {stem})"
+        " order by s.ended_at desc, s.session_key limit 1"
+    )
+    connection.execute(
+        f"update plans set session_id = ({target})"
+        f" where channel = 'file' and session_id is not ({target})"
+    )
+
+
+def _refresh_documents(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Refer notes and summaries to the projects of Claude Code that their directory names.
+
+    Of several homes, the one in which TheAssociate keeps its own is meant.
+    """
+    target = (
+        "select p.id from projects p join sources x on x.id = p.source_id and x.kind = 'claude'"
+        " join files f on f.id = documents.file_id join sources o on o.id = f.source_id"
+        " where rtrim(p.key, '-') = documents.project_key"
+        " order by o.root = x.root desc, o.root like x.root || '/%' desc, x.root, p.key limit 1"
+    )
+    conditions = [
+        "file_id in (select id from touched_files)",
+        "project_key in (select rtrim(key, '-') from projects"
+        f" where id in ({id_list(touched.projects)}))",
+    ]
+    if touched.is_project_removed:
+        conditions.append("project_id is null")
+    for condition in conditions:
+        connection.execute(
+            f"update documents set project_id = ({target})"
+            f" where project_key is not null and {condition} and project_id is not ({target})"
+        )
+
+
+def _refresh_tasks(connection: sqlite3.Connection) -> None:
+    """Refer edges between tasks, and changes that a file states, to the tasks."""
+    for table, key, column in (
+        ("task_dependencies", "task_key", "task_id"),
+        ("task_dependencies", "blocker_key", "blocker_id"),
+        ("task_changes", "task_key", "task_id"),
+    ):
+        target = (
+            "select t.id from tasks t join files f on f.source_id = t.source_id"
+            f" where f.id = {table}.file_id"
+            f" and t.list_key = {table}.list_key and t.task_key = {table}.{key}"
+            " order by t.gone_at is not null, t.channel limit 1"
+        )
+        connection.execute(
+            f"update {table} set {column} = ({target}) where {key} is not null"
+            f" and ({column} is null or file_id in (select id from touched_files))"
+            f" and {column} is not ({target})"
+        )

@@ -1,0 +1,290 @@
+"""Sessions: where and when they were held and how much they hold, from all that bears on them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .changeset import Touched
+from .titles import refresh_titles
+
+_PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
+
+_NEWEST = "is_gone, generation desc, ended_at desc, path, root"
+"""Which transcript of a session tells a fact that changes: of several, the one that goes on."""
+
+
+def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Derive the rows of touched sessions; drop those that nothing speaks of any more.
+
+    Each step leaves a temporary table with one row a session, and the last ones write:
+
+    1. `entries`: what lists, registries and sidecars state, the best of each kind first;
+    2. `mains`: the session's own transcripts. Mostly it is one; a session that lies under two
+       project directories, or was exported twice, is described by all of them;
+    3. `told`: what the transcripts say, `stated`: what the entries say, which fills the gaps;
+    4. the session's row: what it is and where, how much it holds, and its title.
+    """
+    rows = connection.execute(  # one may be left for another
+        "select distinct s.project_id from touched_sessions t cross join sessions s on s.id = t.id"
+        " where s.project_id is not null"
+    )
+    touched.projects.update(project for (project,) in rows)
+    connection.execute(
+        "delete from sessions where id in (select id from touched_sessions)"
+        " and not exists (select 1 from files f where f.session_id = sessions.id)"
+        " and not exists (select 1 from session_entries e where e.session_id = sessions.id)"
+    )
+    _gather_entries(connection)
+    _gather_transcripts(connection)
+    _describe(connection)
+    _count(connection)
+    refresh_titles(connection)
+
+
+def _make(connection: sqlite3.Connection, table: str, query: str, key: str) -> None:
+    """Make a temporary table of what a query gives, in the order of a key."""
+    connection.execute(f"drop table if exists temp.{table}")
+    connection.execute(f"create temp table {table} as {query}")
+    connection.execute(f"create index temp.{table}_key on {table} ({key})")
+
+
+def _gather_entries(connection: sqlite3.Connection) -> None:
+    """Gather what lists state. What no list states any more counts where nothing else is stated."""
+    _make(
+        connection,
+        "entries",
+        "select *, row_number() over ("
+        "  partition by session_id order by kind, path, byte_offset) as place"
+        " from (select *, min(is_gone) over (partition by session_id, kind) as are_gone"
+        "  from (select e.*, f.path,"
+        "   coalesce(e.gone_at, f.gone_at) is not null"
+        "   or e.file_id in (select file_id from stale_lists) as is_gone"
+        "   from touched_sessions t cross join session_entries e on e.session_id = t.id"
+        "   join files f on f.id = e.file_id))"
+        " where is_gone = are_gone",
+        "session_id, place",
+    )
+    _make(
+        connection,
+        "stated",
+        f"""
+        select session_id,
+            {_first_stated("title", "i.kind in ('conversation', 'chat')")} as title,
+            {_first_stated("title", "i.kind = 'index'")} as index_title,
+            {_first_stated("title", "i.kind in ('job', 'registry')")} as job_title,
+            {_first_stated("summary", "i.kind <> 'job'")} as summary,
+            {_first_stated("first_prompt")} as first_prompt,
+            min(started_at) as started_at, max(ended_at) as ended_at,
+            max(message_count) as message_count,
+            {_first_stated("git_branch")} as git_branch,
+            {_first_stated("cwd")} as cwd,
+            {_first_stated("model")} as model,
+            {_first_stated("permission_mode")} as permission_mode,
+            {_first_stated("status", "not (i.is_gone and i.kind = 'registry')")} as status,
+            {_first_stated("project_id")} as project_id,
+            {_first_stated("project_id", "i.kind in ('conversation', 'chat')")}
+                as listed_project_id,
+            max(is_sidechain) as is_sidechain,
+            max(kind in ('conversation', 'chat') and not is_gone) as is_listed,
+            iif(count(*) = count(gone_at), max(gone_at), null) as gone_at,
+            {_first_stated("linked_session_id")} as linked_session_id,
+            max(input_tokens) as input, max(output_tokens) as output,
+            max(cache_read_tokens) as cache_read, max(cache_write_tokens) as cache_write,
+            max(cost_usd) as cost,
+            {_first_stated("context_tokens")} as context_tokens,
+            {_first_stated("context_window")} as context_window
+        from entries o group by session_id
+        """,
+        "session_id",
+    )
+
+
+def _gather_transcripts(connection: sqlite3.Connection) -> None:
+    """Gather what a session's transcripts say: of most facts the newest, of some the first."""
+    _make(
+        connection,
+        "mains",
+        f"""
+        select *, row_number() over (partition by session_id order by {_NEWEST}) as place,
+            row_number() over (
+                partition by session_id order by is_gone, started_at is null, started_at, path, root
+            ) as first_place
+        from (
+            select x.*, f.session_id, f.id as transcript_id, f.project_id, f.generation, f.path,
+                f.gone_at is not null as is_gone,
+                (select root from sources where id = f.source_id) as root
+            from touched_sessions t cross join files f on f.session_id = t.id
+            left join transcripts x on x.file_id = f.id -- none where no line could be read
+            where f.kind = 'transcript'
+        )
+        """,
+        "session_id, place",
+    )
+    newest = (
+        "custom_title", "ai_title", "agent_name", "slug", "git_branch", "agent_version",
+        "permission_mode", "session_kind", "time_zone", "project_id",
+    )  # fmt: skip
+    columns = [f"{_first_told(column)} as {column}" for column in newest]
+    columns += [
+        f"{_first_told(column, 'first_place')} as {column}"
+        for column in ("first_prompt", "first_cwd")
+    ]
+    _make(
+        connection,
+        "told",
+        f"""
+        select session_id, {", ".join(columns)},
+            min(started_at) as started_at, max(ended_at) as ended_at,
+            sum(message_count - repeated_count) as message_count,
+            sum(copied_count) as copied_count,
+            sum(message_count) as line_count, sum(sidechain_count) as sidechain_count
+        from mains o group by session_id
+        """,
+        "session_id",
+    )
+
+
+def _describe(connection: sqlite3.Connection) -> None:
+    """Write what a session is, where it was held, and what it goes on from."""
+    connection.execute("""
+        update sessions set
+            project_id = x.project_id,
+            started_at = x.started_at,
+            ended_at = x.ended_at,
+            git_branch = x.git_branch,
+            cwd = x.cwd,
+            agent_version = x.agent_version,
+            permission_mode = x.permission_mode,
+            kind = x.kind,
+            status = x.status,
+            is_listed = x.is_listed,
+            ts_zone = x.time_zone,
+            slug = x.slug,
+            gone_at = x.gone_at,
+            linked_session_id = x.linked_session_id,
+            forked_from = x.origin
+        from (
+            select s.id,
+                coalesce(e.listed_project_id, m.project_id, (
+                    select f.project_id from files f
+                    where f.session_id = s.id and f.project_id is not null
+                    order by f.gone_at is not null, f.generation desc, f.path limit 1
+                ), e.project_id) as project_id,
+                coalesce(m.started_at, a.started_at, e.started_at) as started_at,
+                coalesce(m.ended_at, a.ended_at, e.ended_at) as ended_at,
+                coalesce(m.git_branch, e.git_branch) as git_branch,
+                coalesce(m.first_cwd, a.first_cwd, e.cwd) as cwd,
+                m.agent_version, m.time_zone, nullif(m.slug, '') as slug,
+                coalesce(m.permission_mode, e.permission_mode) as permission_mode,
+                e.status, e.linked_session_id,
+                iif(a.session_id is null, e.gone_at, null) as gone_at,
+                iif(r.kind in ('chorus', 'ccinsights'), coalesce(e.is_listed, 0), null)
+                    as is_listed,
+                case
+                    when m.session_kind = 'bg' then 'background'
+                    when m.line_count > 0 and m.sidechain_count = m.line_count
+                        or m.session_id is null and e.is_sidechain = 1 then 'sidechain'
+                    when m.session_id is not null then 'main'
+                    when a.session_id is not null then 'side_files'
+                    else 'listed'
+                end as kind,
+                ( -- whose line its first one repeats
+                    select o.session_id from mains x
+                    join messages c on c.id = (
+                        select b.id from messages b
+                        where b.file_id = x.transcript_id and b.uuid is not null
+                        order by b.byte_offset, b.block limit 1
+                    )
+                    join messages o on o.id = c.copy_of and o.session_id <> s.id
+                    where x.session_id = s.id
+                    order by x.first_place limit 1
+                ) as origin
+            from touched_sessions t cross join sessions s on s.id = t.id
+            join sources r on r.id = s.source_id
+            left join told m on m.session_id = s.id
+            left join stated e on e.session_id = s.id
+            left join ( -- of a session without a transcript, its other files tell
+                select f.session_id, min(y.started_at) as started_at, max(y.ended_at) as ended_at,
+                    (
+                        select z.first_cwd from files b join transcripts z on z.file_id = b.id
+                        where b.session_id = f.session_id and z.first_cwd is not null
+                        order by b.path limit 1
+                    ) as first_cwd
+                from touched_sessions t cross join files f on f.session_id = t.id
+                left join transcripts y on y.file_id = f.id
+                group by f.session_id
+            ) a on a.session_id = s.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
+    """)
+
+
+def _count(connection: sqlite3.Connection) -> None:
+    """Write how much a session holds, without what repeats another place, and what it used."""
+    connection.execute(f"""
+        update sessions set
+            message_count = x.message_count,
+            copied_message_count = x.copied_count,
+            prompt_count = x.prompt_count,
+            tool_call_count = x.tool_call_count,
+            input_tokens = coalesce(x.used_input, x.input),
+            output_tokens = iif(x.used_input is null, x.output, x.used_output),
+            cache_read_tokens = iif(x.used_input is null, x.cache_read, x.used_cache_read),
+            cache_write_tokens = iif(x.used_input is null, x.cache_write, x.used_cache_write),
+            stated_cost_usd = coalesce(x.cost, x.used_cost),
+            context_tokens = x.context_tokens,
+            context_window = x.context_window,
+            models = coalesce((select nullif(json_group_array(model), '[]') from (
+                select distinct model from responses r
+                where r.session_id = sessions.id and model is not null order by model)),
+                iif(x.model is null, '[]', json_array(x.model)))
+        from (
+            select t.id, coalesce(m.message_count, e.message_count, 0) as message_count,
+                coalesce(m.copied_count, 0) as copied_count,
+                (
+                    select count(*) from (
+                        select distinct p.file_id, p.byte_offset from messages p
+                        where p.session_id = t.id and p.kind in {_PROMPT_KINDS}
+                        and p.copy_of is null and p.subagent_id is null
+                    )
+                ) as prompt_count,
+                (
+                    select count(*) from tool_calls c
+                    where c.session_id = t.id and c.name is not null
+                ) - (
+                    select coalesce(sum(y.repeated_call_count), 0)
+                    from files f join transcripts y on y.file_id = f.id
+                    where f.session_id = t.id
+                ) as tool_call_count,
+                e.input, e.output, e.cache_read, e.cache_write, e.cost, e.model,
+                e.context_tokens, e.context_window,
+                u.input as used_input, u.output as used_output, u.cache_read as used_cache_read,
+                u.cache_write as used_cache_write, u.cost as used_cost
+            from touched_sessions t
+            left join told m on m.session_id = t.id
+            left join stated e on e.session_id = t.id
+            left join (
+                select r.session_id, sum(input_tokens) as input, sum(output_tokens) as output,
+                    sum(cache_read_tokens) as cache_read,
+                    sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write,
+                    sum(stated_cost_usd) as cost
+                from touched_sessions t cross join responses r on r.session_id = t.id
+                group by r.session_id
+            ) u on u.session_id = t.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
+    """)
+
+
+def _first_stated(column: str, condition: str = "1") -> str:
+    """Return SQL for the first value of a column in the entries of one session `o.session_id`."""
+    return (
+        f"(select i.{column} from entries i where i.session_id = o.session_id"
+        f" and i.{column} is not null and {condition} order by i.place limit 1)"
+    )
+
+
+def _first_told(column: str, order: str = "place") -> str:
+    """Return SQL for the first value of a column in the transcripts of one session."""
+    return (
+        f"(select i.{column} from mains i where i.session_id = o.session_id"
+        f" and i.{column} is not null order by i.{order} limit 1)"
+    )

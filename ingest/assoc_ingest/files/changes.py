@@ -1,0 +1,256 @@
+"""From files to steps for the store: what changed, its bytes, and what they mean.
+
+Nothing here touches the database, so a large sync can read ahead while a batch is indexed and
+committed. For each file that the directory shows as changed, these are the steps:
+
+- it is compared with what was read of it (`tail.resume`): it continues, it was rewritten, it came
+  back with other content after it was gone (a new generation), or nothing but its stat changed;
+- an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
+  with the records that its source made of it, and a `Closed` step at the end;
+- what must not be kept by halves (a file that is read anew, a line of several parts) begins with a
+  `Border`: should a read fail before it is whole, all that was done since is undone;
+- a document is one `Part`. One that does not parse keeps what was read before: half-written
+  documents are normal, and the next sync sees them whole.
+
+A large stretch is compressed in a thread while its lines are parsed: zstd needs no interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ..records import Issue, LineType, Record
+from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
+from . import clock_tick
+from .archive import Compressor, Frame
+from .exclusions import document_without, log_without, without_sample
+from .judge import first_records, lines_in
+from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
+from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
+from .walk import Found
+
+_SNIFFED = 8192  # bytes in which a NUL tells a binary file
+_LARGE = 64 * 1024  # bytes that are worth handing to a thread
+LONG_LINE = "line is longer than 64 MiB"
+
+
+def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
+    """Yield the steps for each file. With `thorough`, every byte read before is compared."""
+    with ThreadPoolExecutor(1, "compress") as thread:
+        packer = _Packer(Compressor(), thread)
+        for item in work:
+            yield from _read_file(item, thorough, packer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packer:
+    """Makes frames of the archive beside other work, where that takes long enough to pay."""
+
+    compressor: Compressor
+    thread: ThreadPoolExecutor
+
+    def begin(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
+        """Begin with the frames of the bytes at `start`; what is returned waits for them."""
+        if len(data) < _LARGE:
+            return partial(self.compressor.frames, start, data)
+        return self.thread.submit(self.compressor.frames, start, data).result
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
+    shape = work.root.source.shape(work.claim)
+    if shape == UNREAD:
+        yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+        yield Closed()
+        return
+    clock_tick.wait_out(clock_tick.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
+    try:
+        descriptor = open_regular(work.found.location)
+    except FileNotFoundError:
+        return  # it vanished since the walk; the next sync marks it as gone
+    except OSError as error:
+        yield Unreadable(work.found.location, error.strerror or str(error))
+        return
+    try:
+        size = min(work.found.size, os.fstat(descriptor).st_size)
+        if shape == LOG:
+            yield from _read_log(work, descriptor, size, thorough, packer)
+        elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
+            yield from _note_binary(work)
+        else:
+            yield from _read_document(work, descriptor, size, packer, is_private=shape == PRIVATE)
+    except OSError as error:
+        yield Unreadable(work.found.location, error.strerror or str(error))
+    finally:
+        os.close(descriptor)
+
+
+def _read_log(
+    work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
+) -> Iterator[Step]:
+    source, known, generation, prefix = work.root.source, work.known, 0, None
+    was_judged = known is not None and known.kind == work.claim.kind and known.checkpoint.offset > 0
+    claim = work.claim if was_judged else source.judge(work.claim, lines_in(descriptor, size))
+    if known is not None and claim.kind == known.kind:
+        odd = thorough or is_odd(known, work.found)
+        prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
+    if was_judged and prefix is None:  # by lines that are no longer there
+        claim = source.judge(work.claim, lines_in(descriptor, size))
+    if source.shape(claim) != LOG:
+        yield from _note_document(work, claim, descriptor, size)
+        return
+    if known is not None:
+        generation = known.generation
+        if prefix is None and known.gone_at is not None:
+            # What a sync saw gone came back as something else: the old rows stay.
+            known, generation = None, generation + 1
+        elif prefix is not None and prefix.offset == size and _is_where_it_was(work):
+            yield Unchanged(known, work.found)
+            return
+    is_rewritten = known is not None and prefix is None
+    opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
+    yield from _log_parts(opened, descriptor, size, packer)
+
+
+def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
+    """Record that a file in the place of a log holds no lines; its bytes are left where they are.
+
+    One that a sync saw gone keeps its rows, and is followed by this one.
+    """
+    known, generation = work.known, 0
+    if known is not None:
+        generation = known.generation
+        if known.gone_at is not None:
+            known, generation = None, generation + 1
+    data = read_at(descriptor, min(size, MAX_LINE), 0)
+    yield Opened(work, claim, known, Prefix(), generation, known is not None)
+    yield Part(work.root.source.parse(claim, [Line(0, data)]), list, Prefix(), 0)
+    yield Closed()
+
+
+def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
+    """Yield the steps for the lines behind the prefix.
+
+    The first stretch is read before a word is said: an error in it leaves nothing to be undone,
+    and most files have no other.
+    """
+    work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
+    source = work.root.source
+    is_shared = work.forgotten and claim.session_key is None
+    is_opened = is_open = False
+    for stretch in stretches(
+        descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
+    ):
+        prefix = prefix.extended(stretch.data)
+        was_open = is_open
+        is_open = stretch.is_cut or (opened.is_rewritten and prefix.offset < size)
+        if is_open and not was_open:
+            yield Border()
+        if not is_opened:
+            yield opened
+            is_opened = True
+        data, lines = stretch.data, stretch.lines
+        left_out: list[Record] = []
+        if is_shared:
+            data, lines, left_out = log_without(
+                work.forgotten, source, claim, stretch.start, data, lines
+            )
+        frames = packer.begin(stretch.start, data)
+        records = source.parse(claim, lines) if lines else []
+        records.extend(first_records(claim, stretch.start))
+        records.extend(left_out)
+        if stretch.long_line:
+            records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
+        yield Part(records, frames, prefix, len(stretch.data), is_open)
+    if not is_opened:
+        yield opened
+    yield Closed()
+
+
+def _read_document(
+    work: Work, descriptor: int, size: int, packer: _Packer, *, is_private: bool
+) -> Iterator[Step]:
+    if size > MAX_LINE:
+        yield Opened(work, work.claim, work.known, None, 0, False)
+        yield Part([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
+        yield Closed()
+        return
+    data = _read_all(descriptor, size)
+    known, prefix = work.known, Prefix().extended(data)
+    # Content that is known by its hash only: at offset 0, nothing is archived.
+    unarchived = replace(prefix, offset=0, head=b"")
+    as_read = (prefix.checkpoint(), unarchived.checkpoint())
+    if known and _is_where_it_was(work) and known.checkpoint in as_read:
+        yield Unchanged(known, work.found, is_document=True)
+        return
+    records = work.root.source.parse(work.claim, [Line(0, data)])
+    if is_private:
+        records = [_without_values(record) for record in records]
+    is_shared = work.forgotten and work.claim.session_key is None
+    left = document_without(work.forgotten, records, size) if is_shared else None
+    if any(isinstance(record, Issue) and record.quarantined for record in records):
+        yield Opened(work, work.claim, known, None, 0, False)
+        issues: list[Record] = [record for record in records if isinstance(record, Issue)]
+        if is_shared:  # nobody can tell what half a document is about
+            issues = [without_sample(issue) for issue in issues]
+        yield Part(issues, list, None, 0)
+        yield Closed()
+        return
+    yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
+    if is_private or left is not None:
+        yield Part(records if left is None else left, list, unarchived, len(data))
+    else:
+        yield Part(records, packer.begin(0, data), prefix, len(data))
+    yield Closed()
+
+
+def _without_values(record: Record) -> Record:
+    """Return a record of a private document without what it quotes from it unasked."""
+    record = without_sample(record)
+    return record._replace(type="") if isinstance(record, LineType) else record
+
+
+def _is_binary(descriptor: int, size: int) -> bool:
+    return size > MAX_LINE or b"\0" in read_at(descriptor, min(size, _SNIFFED), 0)
+
+
+def _note_binary(work: Work) -> Iterator[Step]:
+    """Record that a binary file is there; its bytes are left where they are."""
+    yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+    yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
+    yield Closed()
+
+
+def is_odd(known: KnownFile, found: Found) -> bool:
+    """Does something other than growth show? Then every byte read before is compared."""
+    return (
+        known.gone_at is not None
+        or known.path != found.path
+        or known.inode != found.inode
+        or known.device != found.device
+        or found.mtime_ns < known.mtime_ns
+        or (found.ctime_ns != known.ctime_ns and found.size <= known.size)
+    )
+
+
+def _is_where_it_was(work: Work) -> bool:
+    known = work.known
+    return known is not None and known.gone_at is None and known.path == work.found.path
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    parts = []
+    done = 0
+    while done < size:
+        data = read_at(descriptor, size - done, done)
+        if not data:
+            break
+        parts.append(data)
+        done += len(data)
+    return b"".join(parts)

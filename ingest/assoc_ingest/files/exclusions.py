@@ -1,0 +1,241 @@
+"""What a sync leaves out because its user had it forgotten.
+
+A row of `forgotten` names a conversation, a file or a directory. Of a conversation, every file that
+its path gives to it is left alone before it is opened. Other conversations share files with it
+(the prompt history, hook events, lists of sessions), so those are read, and:
+
+- a line of a log that names it becomes spaces of the same length, in the archive too, so that all
+  offsets stay; an issue says where. The line, and not only the object in it: where two objects are
+  glued, nobody can tell what a torn one was about;
+- of a document, the records that name it are left out, and its bytes are not archived: like those
+  of a private one, they are known by their hash only.
+
+A copy that lies elsewhere is left alone, too, wherever nothing in its path tells whose it is: see
+`moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation, and
+is read.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from ..records import Issue, Record, Team, Transcript
+from ..source import Checkpoint, Claim, Line, Source
+from .lost import PATH_LOST, PATH_TOLD
+from .tail import MAX_LINE
+
+LEFT_OUT = "left out: it names a forgotten conversation"
+"""Reason of the issue that stands where something was left out."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_LENGTH = 36
+_NAMING = ("session_key", "list_key", "lead_session_key")
+
+
+def is_unique_key(session_key: str) -> bool:
+    """Is it a uuid? Other keys mean a conversation only within their root."""
+    return _UUID.fullmatch(session_key) is not None
+
+
+class Content(NamedTuple):
+    """What a file is known by, wherever it lies: its length, and a fingerprint of so many bytes."""
+
+    length: int
+    fingerprint: bytes
+
+
+def content_of(checkpoint: Checkpoint) -> Content | None:
+    """Return what the bytes before a checkpoint are known by; None for no byte."""
+    if not checkpoint.offset:
+        return None
+    marker = checkpoint.head_hash + checkpoint.tail_hash + checkpoint.prefix_crc.to_bytes(4)
+    return Content(checkpoint.offset, blake2b(marker, digest_size=16).digest())
+
+
+class Stone(NamedTuple):
+    """What a row of `forgotten` names: a conversation, or a place that it may have belonged to."""
+
+    session_key: str | None
+    path: str | None
+    root: str | None
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The rows of `forgotten`; without any, nothing is left out."""
+
+    stones: tuple[Stone, ...] = ()
+    keys: frozenset[tuple[str | None, str]] = frozenset()
+    """(root, session key); a root of None means all."""
+    places: frozenset[tuple[str | None, str]] = frozenset()
+    """(root, path)"""
+
+    @classmethod
+    def of(cls, stones: Iterable[Stone]) -> Forgotten:
+        """Return what these rows name."""
+        stones = tuple(stones)
+        return cls(
+            stones,
+            frozenset((s.root, s.session_key) for s in stones if s.path is None and s.session_key),
+            frozenset((s.root, s.path) for s in stones if s.path is not None),
+        )
+
+    def keys_in(self, root: str) -> frozenset[str]:
+        """Return the keys of the conversations that are forgotten in a root."""
+        return frozenset(key for place, key in self.keys if place in (None, root))
+
+    def covers(self, root: str, path: str, claim: Claim) -> bool:
+        """Is this file not to be opened?"""
+        if not self.keys and not self.places:
+            return False
+        above = places_above(path)
+        if any((root, name) in self.places or (None, name) in self.places for name in above):
+            return True
+        return is_of(claim, path.split("/"), self.keys_in(root))
+
+
+def places_above(path: str) -> set[str]:
+    """Return a path with all directories that lead to it."""
+    parts = path.split("/")
+    return {"/".join(parts[: count + 1]) for count in range(len(parts))}
+
+
+def load(connection: sqlite3.Connection | None) -> Forgotten:
+    """Read what is forgotten; nothing, where there is no database yet."""
+    if connection is None:
+        return Forgotten()
+    rows = connection.execute(
+        "select session_key, path, root, content_length, content_hash from forgotten"
+    )
+    return Forgotten.of(
+        Stone(key, path, root, None if fingerprint is None else Content(length, fingerprint))
+        for key, path, root, length, fingerprint in rows
+    )
+
+
+def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
+    """Is something of this file left out, so that its archive has not all the bytes of it?"""
+    row = connection.execute(
+        "select 1 from issues where file_id = ? and reason = ? limit 1", (file_id, LEFT_OUT)
+    ).fetchone()
+    return row is not None
+
+
+def issues_of_other_bytes(
+    connection: sqlite3.Connection, file_id: int, *, is_log: bool
+) -> list[Record]:
+    """Return the issues of a file that its archive does not give.
+
+    What is forgotten is blank there; of a document that is broken now, the last version that was
+    whole is archived; and the path of a file is not in its bytes.
+    """
+    rows = connection.execute(
+        "select reason, quarantined, sample, byte_offset, byte_length from issues"
+        " where file_id = ? and (reason in (?, ?, ?) or (? and quarantined = 1))",
+        (file_id, LEFT_OUT, PATH_LOST, PATH_TOLD, not is_log),
+    )
+    return [Issue(*row) for row in rows]
+
+
+def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
+    """Does the path give the file to one of these conversations?
+
+    By its claim, or by a directory or name that begins with a uuid: todos/<S>-agent-<A>.json.
+    """
+    if claim.session_key is not None:
+        return claim.session_key in keys
+    return any(start in keys for start in _uuids(parts))
+
+
+def owners(claim: Claim, parts: Iterable[str]) -> list[str]:
+    """Return the conversations that a path gives the file to, in every root; mostly one or none."""
+    if claim.session_key is not None:
+        return [claim.session_key] if is_unique_key(claim.session_key) else []
+    return _uuids(parts)
+
+
+def _uuids(parts: Iterable[str]) -> list[str]:
+    starts = (part[:_UUID_LENGTH].lower() for part in parts)
+    return [start for start in starts if is_unique_key(start)]
+
+
+def log_without(
+    keys: Collection[str],
+    source: Source,
+    claim: Claim,
+    start: int,
+    data: bytes,
+    lines: Iterable[Line],
+) -> tuple[bytes, list[Line], list[Record]]:
+    """Return a stretch of a log without the lines that name one of these conversations.
+
+    `data` are its bytes from the offset `start`. Returns bytes of the same length, the lines that
+    are left, and an issue for each that is not. A piece of a line too long to be decoded comes
+    without lines: nobody can tell what it names, so it is blanked.
+    """
+    all_lines = list(lines)
+    if not all_lines:
+        return re.sub(rb"[^\n]", b" ", data), [], []
+    kept: list[Line] = []
+    left_out: list[Record] = []
+    changed = bytearray(data)
+    for line in all_lines:
+        if not _names(keys, source, claim, line):
+            kept.append(line)
+            continue
+        text = line.data.rstrip(b" \t\r\n")
+        low = line.start - start
+        changed[low : low + len(text)] = b" " * len(text)
+        left_out.append(Issue(LEFT_OUT, 1, None, line.start, len(text)))
+    return bytes(changed), kept, left_out
+
+
+def _names(keys: Collection[str], source: Source, claim: Claim, line: Line) -> bool:
+    """Does a line name one of the conversations: by a record's key, or by a uuid anywhere in it?
+
+    An agent's file is of the conversation that its lines state, whatever their text mentions.
+    """
+    if claim.agent_key is not None:
+        records = source.parse(claim, [line])
+        stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
+        return any(key in keys for key in stated)
+    if len(line.data) > MAX_LINE:
+        return True
+    lowered = line.data.lower()
+    if any(key.encode() in lowered for key in keys if is_unique_key(key)):
+        return True
+    return any(names(keys, record) for record in source.parse(claim, [line]))
+
+
+def names(keys: Collection[str], record: Record) -> bool:
+    """Does a record say that it is about one of these conversations?"""
+    return any(getattr(record, name, None) in keys for name in _NAMING)
+
+
+def document_without(
+    keys: Collection[str], records: Iterable[Record], size: int
+) -> list[Record] | None:
+    """Return the records of a document that name none of these conversations; None: all do not.
+
+    A team that one of them leads goes with all its members. An issue says that some are missing.
+    """
+    read = list(records)
+    kept = [record for record in read if not names(keys, record)]
+    if len(kept) == len(read):
+        return None
+    if any(isinstance(record, Team) for record in read) and not any(
+        isinstance(record, Team) for record in kept
+    ):
+        kept = []
+    return [*map(without_sample, kept), Issue(LEFT_OUT, 0, None, 0, size)]
+
+
+def without_sample(record: Record) -> Record:
+    """Return an issue without what it quotes, anything else as it is."""
+    return record._replace(sample=None) if isinstance(record, Issue) else record

@@ -1,0 +1,254 @@
+"""Which files there are: walk the roots, stat, and ask the sources whose they are.
+
+A source tells which directories of its layout are worth walking, so a home with a hundred
+thousand cache files costs nothing. Symbolic links below a root are not followed: their target,
+if it is ours, is read where it lies. Of hard links, the first path in byte order counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import UnreadableError, UsageError
+from ..paths import here, home, is_directory, is_real_directory, is_there, obstacle, real_path
+from ..source import KnownFile, Source
+from . import scanning
+from .home_listing import Listing
+from .scanning import DIRECTORY, FILE, LINK, Walk
+from .stored_names import original_name, stored_name, stored_number, stored_root, stored_time
+
+ASSOCIATE = "theassociate"
+"""Directory below a home of Claude Code that is a root of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory given to a source. `path` is absolute, symbolic links resolved."""
+
+    source: Source
+    path: Path
+    beside: tuple[Source, ...] = field(default=(), compare=False)
+    """Other sources that know the directory as theirs."""
+
+    @property
+    def name(self) -> str:
+        """The path as `sources.root` has it."""
+        return stored_root(self.path)
+
+    def location(self, parts: Iterable[str]) -> str:
+        """Return the path of what lies below the root under these stored names."""
+        return str(self.path.joinpath(*map(original_name, parts)))
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Does one of the systems that live here keep this file or directory closed?"""
+        if self.source.withholds(parts):
+            return True
+        return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
+
+
+class Place(NamedTuple):
+    """A directory below a root whose files are looked at; if it is deep, with all below it.
+
+    `parts` are the names that lead there, as they are stored.
+    """
+
+    parts: tuple[str, ...]
+    is_deep: bool = True
+
+
+WHOLE = (Place(()),)
+"""All of a root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file below a root, as the directory shows it and SQLite can hold it."""
+
+    parts: tuple[str, ...]
+    """The names that lead to it from the root, as they are stored."""
+    location: str
+    """Its path, as the system knows it."""
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @property
+    def path(self) -> str:
+        """The path relative to the root, as `files.path` has it."""
+        return "/".join(self.parts)
+
+    def is_as(self, known: KnownFile) -> bool:
+        """Does the directory show the file as it was when it was last read?"""
+        return (
+            self.size == known.size
+            and self.mtime_ns == known.mtime_ns
+            and self.ctime_ns == known.ctime_ns
+            and self.inode == known.inode
+            and known.gone_at is None
+        )
+
+
+def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
+    """Yield every regular file in the directories that the root's source wants, in byte order.
+
+    With `places`, only what lies there, place by place; one that is no directory, or to which a
+    link leads, holds nothing.
+    """
+    identities: set[tuple[int, int]] = set()
+    pending: list[tuple[tuple[str, ...], str, bool]] = [
+        (place.parts, root.location(place.parts), place.is_deep)
+        for place in sorted(apart(places), reverse=True)
+        if _is_wanted(root, place)
+    ]
+    while pending:
+        parts, directory, is_deep = pending.pop()
+        directories = []
+        for entry, names in _permitted(root, parts, directory, identities, seen):
+            kind = scanning.kind(entry, seen)
+            if kind == LINK:
+                seen.symlinks += 1
+            elif kind == DIRECTORY:
+                if is_deep and root.source.descends(names):
+                    directories.append((names, entry.path, True))
+            elif kind == FILE:
+                status = scanning.status(entry, seen)
+                if status is None or scanning.is_second_name(status, identities, seen):
+                    continue
+                yield _found(names, entry.path, status)
+        pending.extend(reversed(directories))
+
+
+def _permitted(
+    root: Root,
+    parts: tuple[str, ...],
+    directory: str,
+    identities: set[tuple[int, int]],
+    seen: Walk,
+) -> list[tuple[os.DirEntry[str], tuple[str, ...]]]:
+    """Return the entries of a directory, with their names, without what nobody may open.
+
+    Such a file is met under no other name either: it counts as the first of them.
+    """
+    permitted = []
+    for entry in scanning.entries(directory, seen):
+        names = (*parts, stored_name(entry.name))
+        if not root.withholds(names):
+            permitted.append((entry, names))
+        elif (status := scanning.status(entry, Walk())) is not None:
+            scanning.is_second_name(status, identities, Walk())
+    return permitted
+
+
+def apart(places: Collection[Place]) -> set[Place]:
+    """Return places that do not overlap: those without what lies in another one."""
+    deep = {place.parts for place in places if place.is_deep}
+    return {
+        place
+        for place in places
+        if not any(place.parts[:length] in deep for length in range(len(place.parts)))
+        and (place.is_deep or place.parts not in deep)
+    }
+
+
+def _is_wanted(root: Root, place: Place) -> bool:
+    """Would a walk of the whole root come to this place?"""
+    for length in range(1, len(place.parts) + 1):
+        parts = place.parts[:length]
+        if root.withholds(parts) or not root.source.descends(parts):
+            return False
+        if not is_real_directory(root.location(parts)):
+            return False
+    return True
+
+
+def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Found:
+    return Found(
+        parts,
+        location,
+        status.st_size,
+        stored_time(status.st_mtime_ns),
+        stored_time(status.st_ctime_ns),
+        stored_number(status.st_ino),
+        stored_number(status.st_dev),
+    )
+
+
+def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> list[Path]:
+    """Return the places where the systems keep their homes, whether or not they exist.
+
+    `CLAUDE_CONFIG_DIR`, a comma list, stands in place of Claude Code's two defaults. TheAssociate
+    writes below the default home even then. Chorus and Cortex keep theirs in a project: the
+    current directory, and every directory in `projects`.
+    """
+    configured = environment.get("CLAUDE_CONFIG_DIR", "")
+    named = [_expanded(part.strip()) for part in configured.split(",") if part.strip()]
+    homes = [place] if (place := home()) is not None else []
+    claude = named or [place / name for place in homes for name in (".claude", ".config/claude")]
+    below = [*claude, *(place / ".claude" for place in homes)]
+    associate = [root / ASSOCIATE for root in below]
+    chats = [place / ".ccinsights" for place in homes]
+    places = [*filter(None, [here()]), *(Path(project) for project in projects)]
+    local = [place / name for place in places for name in (".chorus", ".cortex")]
+    return list(dict.fromkeys([*claude, *associate, *chats, *local]))
+
+
+def _expanded(name: str) -> Path:
+    """Return a directory with `~` replaced; the home of nobody stays as it is, and is not there."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
+    """Return `path` as a root of the sources that know its shape.
+
+    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape, and
+    UnreadableError if nobody can tell.
+    """
+    if (found := obstacle(path)) is not None:
+        raise UnreadableError(path, *found)
+    if not is_there(path):
+        raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
+    if not is_directory(path):
+        raise UsageError(
+            f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
+        )
+    top = real_path(path)
+    seen = Walk()
+    knowing = _knowing(top, sources, seen)
+    roots = [Root(source, top, _without(source, knowing)) for source in knowing]
+    below = {name: source for name, source in sources.items() if name == "associate"}
+    roots += [Root(source, top / ASSOCIATE) for source in _knowing(top / ASSOCIATE, below, seen)]
+    known = [root for root in roots if only in (None, root.source.name)]
+    if seen.unreadable and not known:
+        unread, reason = seen.unreadable[0]
+        raise UnreadableError(path, Path(unread), reason)
+    if not known:
+        kinds = only or ", ".join(sources)
+        raise UsageError(
+            f"{path} does not look like a home of a known agent ({kinds}): "
+            "name the directory that holds projects/, such as ~/.claude."
+        )
+    return known
+
+
+def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:
+    """Return a directory as the root of a source, whatever it looks like now."""
+    return Root(source, path, _without(source, _knowing(path, sources, Walk())))
+
+
+def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> list[Source]:
+    """Return the sources that know a directory as theirs."""
+    every = sources.values()
+    return [source for source in every if source.recognises(Listing(place, source, every, seen))]
+
+
+def _without(source: Source, sources: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(other for other in sources if other is not source)

@@ -1,0 +1,167 @@
+"""What a source is, and what passes between it and the rest: claims, lines, checkpoints.
+
+No I/O, no SQL, no clock here. Positions are bytes from the start of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from .records import Record
+
+FileKind = str
+"""What a file is, in the words of its source: transcript, agent, agent_meta, ..."""
+
+LOG = "log"
+"""A file that grows line by line."""
+DOCUMENT = "document"
+"""A file that is rewritten whole: one line."""
+UNKNOWN_CONTENT = "unknown content"
+"""A document that may be binary; a binary one is parsed as no line at all, and not archived."""
+PRIVATE = "private"
+"""A document that holds a secret beside what we want of it: parsed, never archived or sampled."""
+UNREAD = "unread"
+"""A file that is never opened: that it is there is all we want to know."""
+
+
+class Line(NamedTuple):
+    """The bytes of one line, without its line break, and the offset of the first of them."""
+
+    start: int
+    data: bytes
+
+
+LEADING = b" \t\r\n\x00\xef\xbb\xbf"
+"""Bytes that may stand before the object of a line: white space, a byte order mark, and the NULs
+that a crash leaves."""
+
+FOREIGN = "foreign"
+"""Kind of a log in a transcript's place that another program left: counted, not believed."""
+
+FOREIGN_DOCUMENT = "foreign_document"
+"""Kind of a file in the place of a log that holds no lines: it is one issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the path alone tells about a file that a source reads."""
+
+    source: str
+    kind: FileKind
+    session_key: str | None = None
+    agent_key: str | None = None
+    project_key: str | None = None
+    project_directory: str | None = None
+    workflow: str | None = None
+    team_key: str | None = None
+    named_agent: str | None = None
+    """Key of the application's agent with whom the conversation is held, see `Agent`."""
+    parts: tuple[str, ...] = ()
+    """The path itself, relative to the root, for a source whose records repeat parts of it."""
+    elsewhere: frozenset[str] = frozenset()
+    """Agents that have files of their own: lines that repeat theirs are not read again."""
+    is_doubtful: bool = False
+    """The name alone does not prove that this is ours: `Source.judge` looks at its lines."""
+
+    def as_foreign(self, kind: str = FOREIGN) -> Claim:
+        """Return the claim of a file whose lines show that its name proves nothing."""
+        return replace(self, kind=kind, session_key=None, agent_key=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a file was read, and the marker of what was read."""
+
+    offset: int
+    head_hash: bytes
+    tail_hash: bytes
+    prefix_crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A row of `files`: what the last sync knew of a path."""
+
+    id: int
+    path: str
+    kind: str
+    generation: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+    gone_at: str | None
+    session_key: str | None
+    agent_key: str | None
+    checkpoint: Checkpoint
+
+
+class Listing(Protocol):
+    """A directory that may be a root: the relative paths in it, and the bytes of a few files."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield relative paths (`a`, `a/b`), the shallow ones first, as the disk is read."""
+        ...
+
+    def content(self, path: str) -> bytes:
+        """Return what a file at such a path holds, nothing if it cannot be read."""
+        ...
+
+
+class Source(Protocol):
+    """One on-disk format. Pure: no I/O, SQL, clock, logging or globals.
+
+    `parts` are the names that lead to a file or a directory from the root, as they are stored:
+    no two files have the same, and what is made of them can be stored, too.
+    """
+
+    name: str
+
+    def recognises(self, listing: Listing) -> bool:
+        """Is a directory with these entries a root of this source?
+
+        The listing reads the disk as it goes: stop at the first entry that decides.
+        """
+        ...
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """May nobody open this file or directory, because it holds secrets and nothing of ours?
+
+        In a home of this source it is then opened for no other source either. While it is not
+        known whose home a directory is, what any source withholds stays closed.
+        """
+        ...
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Can a file of ours lie below the directory `parts` (relative to the root)?"""
+        ...
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Say what the file `parts` (relative to the root) is, or None if it is not ours."""
+        ...
+
+    def shape(self, claim: Claim) -> str:
+        """Return how the file is to be read: LOG, DOCUMENT, or another of the shapes above."""
+        ...
+
+    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Return the claim of a log as its lines show it: mostly as it is.
+
+        `lines` are read as they are asked for. Where they do not change the claim, no line that
+        follows them may: a log that goes on is not judged again.
+        """
+        ...
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Return how many bytes of an unterminated tail can no longer change."""
+        ...
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records, in the order of the file. Never raises on data.
+
+        Cutting the lines in two anywhere gives records that the store merges to the same rows.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Claude Code: its home directory, transcripts, stores and lists."""

@@ -1,0 +1,304 @@
+"""Claude Code: what lies where in its home, and what each kind of file holds.
+
+```
+projects/<enc>/<S>.jsonl                                  transcript; S is the session's uuid
+projects/<enc>/agent-<A>.jsonl                            subagent, old layout (2.0.28 to 2.1.2)
+projects/<enc>/<S>/subagents/agent-<A>.jsonl              subagent, new layout (2.1.3 on)
+projects/<enc>/<S>/subagents/agent-<A>.meta.json          its sidecar (about 2.1.71 on)
+projects/<enc>/<S>/subagents/workflows/<run>/agent-<A>.jsonl, .meta.json, journal.jsonl
+projects/<enc>/<S>/workflows/<run>.json                   snapshot of a finished workflow run
+```
+
+The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `stores`.
+
+`<enc>` is the working directory with every character but letters and digits as a hyphen, so it
+cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
+`<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
+is opened: it holds credentials, caches and whole copies of itself. For no other source either is
+opened, in the root, `.credentials.json`, `.claude.json`, `config.json`, `.mcp.json`, `*auth*.json`
+and any settings but `settings.json`, nor what lies in `session-env/`, `shell-snapshots/`, `debug/`,
+`security/`, `telemetry/` and `daemon*`.
+
+The lines of transcripts are described in `transcript`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+import orjson
+
+from ...fields import integer, mapping, sample, string
+from ...records import AgentLink, AgentMeta, Issue, LineType, Record, WorkflowAgent, WorkflowLink
+from ...source import DOCUMENT, FOREIGN, FOREIGN_DOCUMENT, LOG, Claim, Line, Listing
+from ..jsonl import JSONObject, complete_prefix, pieces
+from . import history, stores
+from .paths import in_project, uuid
+from .stores import STORES
+from .tools import BY_META
+from .transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
+
+_uuid = re.compile(uuid)
+_ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
+_agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
+_agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
+_private_file = re.compile(
+    r"\.credentials.*|\.claude\.json.*|\.mcp\.json|config\.json|.*auth.*\.json"
+    r"|settings(?!\.json$).*\.json.*|settings\.json.+",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
+_private_directory = re.compile(
+    r"session-env|shell-snapshots|debug|security|daemon.*|telemetry", re.IGNORECASE | re.DOTALL
+).fullmatch
+_encoded_path = re.compile(r"-|[A-Za-z]--").match
+_DOCUMENTS = ("agent_meta", "workflow", FOREIGN_DOCUMENT)
+_SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
+
+
+class Claude:
+    """The source of kind `claude`."""
+
+    name = "claude"
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has projects/ with a directory named like a path, or with a transcript in one.
+
+        If it has no projects/ any more, its history or another store tells. A repository's own
+        `.claude/` has none of these.
+        """
+        for path in listing:
+            parts = path.split("/")
+            if stores.is_store(parts):
+                return True
+            match parts:
+                case ["hook-events.jsonl"]:
+                    return False  # TheAssociate's own home has projects/ with the same names
+                case ["history.jsonl"]:
+                    if history.believes(listing.content(path).split(b"\n")):
+                        return True
+                case ["projects", directory] if _encoded_path(directory):
+                    return True
+                case ["projects", _, name] if name.endswith(".jsonl"):
+                    if _uuid.fullmatch(name.removesuffix(".jsonl")) or _agent_file(name):
+                        return True
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Credentials and settings in the root, and what the program notes for itself."""
+        if len(parts) == 1 and _private_file(parts[0]):
+            return True
+        return parts[0] != "projects" and _private_directory(parts[0]) is not None
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Walk the layout and nothing else."""
+        match parts:
+            case ("projects",) | ("projects", _) | ("projects", _, _):
+                return True
+            case ("projects", _, _, "subagents" | "workflows"):
+                return True
+            case ("projects", _, _, "subagents", "workflows"):
+                return True
+            case ("projects", _, _, "subagents", "workflows", _):
+                return True
+        return stores.descends(parts)
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """Judge a path by its place in the layout."""
+        if stores.is_left_alone(parts[-1]):
+            return None
+        match parts:
+            case ("projects", directory, name) if name.endswith(".jsonl"):
+                return self._in_project(directory, name)
+            case ("projects", directory, session, "subagents", name):
+                return self._subagent(directory, session, name, None)
+            case ("projects", directory, session, "subagents", "workflows", run, name):
+                return self._subagent(directory, session, name, run)
+            case ("projects", directory, session, "workflows", name) if name.endswith(".json"):
+                run = name.removesuffix(".json")
+                return in_project("workflow", directory, session, workflow=run)
+        return stores.claim(parts)
+
+    @staticmethod
+    def _in_project(directory: str, name: str) -> Claim:
+        if agent := _agent_file(name):
+            return in_project(_agent_kind(agent[1]), directory, None, agent[1])
+        stem = name.removesuffix(".jsonl")
+        return in_project("transcript", directory, stem, is_doubtful=not _ends_in_uuid(stem))
+
+    @staticmethod
+    def _subagent(directory: str, session: str, name: str, run: str | None) -> Claim | None:
+        if agent := _agent_file(name):
+            return in_project(_agent_kind(agent[1]), directory, session, agent[1], run)
+        if agent := _agent_meta(name):
+            return in_project("agent_meta", directory, session, agent[1], run)
+        if run is not None and name == "journal.jsonl":
+            return in_project("workflow_journal", directory, session, None, run)
+        return None
+
+    def shape(self, claim: Claim) -> str:
+        """Transcripts and journals grow; sidecars and snapshots are rewritten whole."""
+        if claim.kind in STORES:
+            return STORES[claim.kind][0]
+        return DOCUMENT if claim.kind in _DOCUMENTS else LOG
+
+    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Judge a transcript by its first line, and by any of them where its name is odd.
+
+        A document that is laid out over many lines is none, whatever its name is.
+        """
+        every = iter(lines)
+        first = next(filter(bytes.strip, every), b"")
+        if first.strip() in (b"{", b"[") and next(every, None) is not None:
+            # With a second line: of a torn line, only the first byte may be written yet.
+            return claim.as_foreign(FOREIGN_DOCUMENT)
+        if not claim.is_doubtful or self._believes(claim, chain([first], every)):
+            return claim
+        return claim.as_foreign()
+
+    @staticmethod
+    def _believes(claim: Claim, lines: Iterable[bytes]) -> bool:
+        """Has one of the lines a session and a type that we know?
+
+        Any line may be the first that has: real transcripts begin with a hundred summaries, which
+        name no session. A file of nothing but summaries is a transcript, too.
+        """
+        if claim.kind == "history":
+            return history.believes(lines)
+        has_summaries = False
+        for data in lines:
+            if b'"sessionId"' not in data and b'"leafUuid"' not in data:
+                continue
+            for piece in pieces(Line(0, data), _is_line_of_ours):
+                if piece.object is not None and _is_line_of_ours(piece.object):
+                    return True
+                has_summaries |= piece.object is not None and is_known(piece.object)
+        return has_summaries
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def parse(self, claim: Claim, lines: Iterable[Line]) -> list[Record]:
+        """Turn lines into records; a document is one line."""
+        if claim.kind in STORES:
+            return STORES[claim.kind][1](claim, lines)
+        if claim.kind == "agent_meta":
+            return _document(lines, lambda value: _agent_meta_records(claim, value))
+        if claim.kind == "workflow":
+            return _document(lines, lambda value: _workflow_records(claim, value))
+        if claim.kind == "workflow_journal":
+            return _journal(lines)
+        if claim.kind == FOREIGN:
+            return _counted(lines)
+        if claim.kind == FOREIGN_DOCUMENT:
+            return [_broken("not JSON lines", line) for line in lines]
+        reader = TranscriptReader(claim)
+        reader.read(lines)
+        return reader.finish()
+
+
+def _agent_kind(agent: str) -> str:
+    return "side_agent" if agent.startswith(_SIDE_AGENTS) else "agent"
+
+
+def _is_line_of_ours(line: JSONObject) -> bool:
+    kind = string(line.get("type")) or role_of(line)
+    return kind in TRANSCRIPT_TYPES and isinstance(line.get("sessionId"), str)
+
+
+def _has_type(line: JSONObject) -> bool:
+    return isinstance(line.get("type"), str)
+
+
+def _document(
+    lines: Iterable[Line], read: Callable[[JSONObject], Iterable[Record]]
+) -> list[Record]:
+    """Read a document that is one JSON object; a broken one is one quarantined issue."""
+    (line,) = lines
+    data = line.data.lstrip(b"\xef\xbb\xbf")
+    try:
+        value = orjson.loads(data.replace(b"\\u0000", b"\\u2400"))
+    except orjson.JSONDecodeError as error:
+        return [_broken(f"not JSON: {error.msg}", line)]
+    if not isinstance(value, dict):
+        return [_broken("JSON, but no object", line)]
+    records: list[Record] = [LineType(string(value.get("type")) or "", "", 1)]
+    records.extend(read(value))
+    return records
+
+
+def _broken(reason: str, line: Line) -> Issue:
+    return Issue(reason, 1, sample(line.data), line.start, len(line.data))
+
+
+def _agent_meta_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
+    yield AgentMeta(
+        string(value.get("agentType")),
+        string(value.get("description")),
+        string(value.get("name")),
+        string(value.get("model")),
+        integer(value.get("spawnDepth")),
+        string(value.get("worktreePath")),
+        1 if value.get("isFork") is True else 0,
+    )
+    call = string(value.get("toolUseId"))
+    if call and claim.agent_key:
+        yield AgentLink(claim.agent_key, call, BY_META, 0)
+
+
+def _workflow_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
+    task = string(value.get("taskId"))
+    if task:
+        yield WorkflowLink(claim.workflow, task, None, 0)
+    progress = value.get("workflowProgress")
+    for item in progress if isinstance(progress, list) else ():
+        entry = mapping(item)
+        agent = string(entry.get("agentId"))
+        if agent:
+            label, phase, state = (string(entry.get(k)) for k in ("label", "phaseTitle", "state"))
+            yield WorkflowAgent(agent, label, phase, state, 0)
+
+
+def _journal(lines: Iterable[Line]) -> list[Record]:
+    """Read a workflow's journal: which agents it launched."""
+    records: list[Record] = []
+    agents: dict[str, WorkflowAgent] = {}
+    for value, offset in _objects(lines, records):
+        agent = string(value.get("agentId"))
+        if agent:
+            state = "done" if value.get("type") == "result" else string(value.get("type"))
+            agents[agent] = WorkflowAgent(agent, None, None, state, offset)
+    return [*records, *agents.values()]
+
+
+def _counted(lines: Iterable[Line]) -> list[Record]:
+    """Count the lines of a file that another program left here."""
+    records: list[Record] = []
+    for _ in _objects(lines, records):
+        pass
+    return records
+
+
+def _objects(lines: Iterable[Line], records: list[Record]) -> Iterator[tuple[JSONObject, int]]:
+    """Yield each object with its offset; add issues and, at the end, the counts to `records`."""
+    types: dict[str, int] = {}
+    for line in lines:
+        for piece in pieces(line, _has_type):
+            if piece.reason is not None:
+                data = line.data[piece.start - line.start :][: piece.length]
+                records.append(
+                    Issue(
+                        piece.reason,
+                        int(piece.object is None),
+                        sample(data),
+                        piece.start,
+                        piece.length,
+                    )
+                )
+            if piece.object is not None:
+                kind = string(piece.object.get("type")) or ""
+                types[kind] = types.get(kind, 0) + 1
+                yield piece.object, piece.start
+    records.extend(LineType(kind, "", count) for kind, count in types.items())

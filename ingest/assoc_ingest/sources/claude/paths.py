@@ -1,0 +1,117 @@
+"""What the names of Claude Code's directories and files mean.
+
+A project directory is named after a working directory: each character that is no ASCII letter or
+digit became a hyphen; of a name over 200 characters the first 200 stay, and a hash follows. That
+cannot be undone. Names that begin with a drive letter are compared in lower case, see
+`project_paths`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from ...project_paths import comparable_name
+from ...source import Claim
+
+uuid = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+"""Regular expression of a session's id."""
+
+_MAX_ENCODED = 200
+
+_uuid = re.compile(uuid)
+_not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
+
+
+def in_project(
+    kind: str,
+    directory: str,
+    session: str | None,
+    agent: str | None = None,
+    workflow: str | None = None,
+    *,
+    is_doubtful: bool = False,
+    parts: tuple[str, ...] = (),
+) -> Claim:
+    """Claim a file below a project's directory."""
+    if session is not None and (found := _uuid.search(session)):
+        session = found[0].lower()
+    return Claim(
+        "claude",
+        kind,
+        session_key=session,
+        agent_key=agent,
+        project_key=comparable_name(directory),
+        project_directory=directory,
+        workflow=workflow,
+        parts=parts,
+        is_doubtful=is_doubtful,
+    )
+
+
+def encoded(path: str) -> str:
+    """Return the name of the project directory of a working directory, as names are compared.
+
+    Of a path over 200 characters it ends where the hash would follow.
+    """
+    name = comparable_name(_not_alphanumeric.sub("-", path))
+    return name if len(name) <= _MAX_ENCODED else name[:_MAX_ENCODED] + "-"
+
+
+def is_encoded(path: str, project_key: str | None) -> bool:
+    """Is the project directory named after the working directory `path`?"""
+    if project_key is None:
+        return False
+    name = encoded(path)
+    return project_key.startswith(name) if len(name) > _MAX_ENCODED else name == project_key
+
+
+def folded(session: str) -> str:
+    """Return a session's key as it is compared: a uuid in lower case, anything else as it is."""
+    return session.lower() if _uuid.fullmatch(session) else session
+
+
+@dataclass(frozen=True, slots=True)
+class ToldByLines:
+    """What the lines of a transcript say of where it lies."""
+
+    session: str | None = None
+    """The session that the last of them names: the first may be copied from another."""
+    agent: str | None = None
+    """The subagent that wrote them, if one did."""
+    directory: str | None = None
+    """The working directory of the first that has one."""
+
+
+def told_by_lines(lines: Iterable[bytes]) -> ToldByLines:
+    """Return what the lines of a transcript say of where it lies; nothing, if they are none."""
+    session = agent = directory = None
+    for data in lines:
+        try:
+            line = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            continue
+        if not isinstance(line, dict) or line.get("type") not in ("user", "assistant"):
+            continue  # other files name sessions too
+        if not isinstance(line.get("sessionId"), str):
+            continue
+        session = folded(line["sessionId"])
+        if line.get("isSidechain") is True and isinstance(line.get("agentId"), str):
+            agent = agent or line["agentId"]
+        if isinstance(line.get("cwd"), str):
+            directory = directory or line["cwd"]
+    return ToldByLines(session, agent, directory)
+
+
+def transcript_path(session: str, directory: str) -> str | None:
+    """Return where the transcript of a session lies that began in a working directory.
+
+    None where the name of the project's directory ends in a hash, or the session has no uuid.
+    """
+    name = _not_alphanumeric.sub("-", directory)
+    if len(name) > _MAX_ENCODED or not _uuid.fullmatch(session):
+        return None
+    return f"projects/{name}/{session}.jsonl"

@@ -1,0 +1,78 @@
+"""Texts that Claude Code keeps as files: plans, and its memory of a project.
+
+**plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten whole. `<slug>` is the
+name of three words that the lines of its session carry. Its title is the first line that, trimmed,
+starts with `# ` and says something after it; `(untitled)` if there is none. Each line is
+
+- `code_fence`: begins, after white space, with three backticks; opens or closes code;
+- `code_block`: between two fences;
+- `heading`: one to six `#` and a space;
+- `normal`: anything else.
+
+**projects/<enc>/memory/*.md**: notes for later sessions; titled by the first heading, else by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ...fields import MAX_TEXT, sample
+from ...records import Document, Issue, LineType, Plan, PlanLine, Record
+from ...source import Claim, Line
+
+UNTITLED = "(untitled)"
+
+_heading = re.compile(r"#{1,6} ").match
+
+
+def text_of(line: Line) -> tuple[str, list[Record]]:
+    """Return the text of a document that is no JSON, with its count and what was lost."""
+    data = line.data.removeprefix(b"\xef\xbb\xbf")
+    records: list[Record] = [LineType("", "", 1)]
+    text = data.decode("utf-8", "replace")
+    if "\ufffd" in text and b"\xef\xbf\xbd" not in data:
+        reason = "invalid UTF-8 was replaced"
+        records.append(Issue(reason, 0, sample(line.data), line.start, len(line.data)))
+    return text.replace("\x00", "\u2400"), records
+
+
+def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read a plan and classify its lines."""
+    (line,) = lines
+    text, records = text_of(line)
+    text = text[:MAX_TEXT]
+    name = claim.parts[-1].removesuffix(".md")
+    return [*records, Plan(title_of(text) or UNTITLED, text, name), *_classified(text)]
+
+
+def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read a note of the agent on a project."""
+    (line,) = lines
+    text, records = text_of(line)
+    text = text[:MAX_TEXT]
+    path = "/".join(claim.parts)
+    name = claim.parts[-1].removesuffix(".md")
+    return [*records, Document("memory", title_of(text) or name, text, path)]
+
+
+def title_of(text: str) -> str | None:
+    """Return the first heading that says something, None if there is none."""
+    for line in text.split("\n"):
+        trimmed = line.strip()
+        if trimmed.startswith("# ") and trimmed[2:].strip():
+            return trimmed[2:].strip()
+    return None
+
+
+def _classified(text: str) -> Iterator[PlanLine]:
+    is_code = False
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
+        if line.lstrip().startswith("```"):
+            kind = "code_fence"
+            is_code = not is_code
+        elif is_code:
+            kind = "code_block"
+        else:
+            kind = "heading" if _heading(line) else "normal"
+        yield PlanLine(number, kind, line.removesuffix("\r"))

@@ -1,0 +1,798 @@
+"""The lines of a Claude Code transcript, of every version from 1.0.0 on.
+
+A line is one JSON object. *Chain lines* have a `uuid` and hang together by `parentUuid`; what
+they hold depends on their type:
+
+- `user`, `assistant`: a message, as a string or a list of content blocks; one row per block.
+  One API response spans several assistant lines with the same `message.id`, whose token counts
+  grow: the line with the most output tokens counts.
+- `system`: notices of the program; a row where there is a text, `api_error` as an error.
+- `attachment` (2.1.9x on): what the program put into the context. `queued_command` is a prompt
+  typed while the agent was busy; `hook_*` is the output of a hook.
+- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Counted, and read for
+  the link between an agent and its call. Of an agent without a file of its own they are the only
+  record: then their messages are those of the agent.
+
+Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
+(titles for a session elsewhere), queue operations (the only record of much that was typed before
+2.1.82) and links. `bridge-session` holds secrets: it is counted, and nothing of it is kept.
+
+Everything a session's row says is gathered in one `Transcript` record, so that a transcript can
+be read in stretches: the store merges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from ...fields import (
+    MAX_NAME,
+    MAX_TEXT,
+    TOOL_KINDS,
+    has_cjk,
+    has_invisible,
+    integer,
+    json_text,
+    mapping,
+    obvious_text,
+    placeholder,
+    sample,
+    string,
+)
+from ...records import (
+    AgentLine,
+    AgentLink,
+    Context,
+    FileSnapshot,
+    InboxItem,
+    Issue,
+    LineType,
+    Link,
+    Message,
+    Record,
+    Statement,
+    Summary,
+    TaskChange,
+    ToolCall,
+    Transcript,
+    Usage,
+    WorkingDirectory,
+)
+from ...source import Claim, Line
+from ...tags import inside
+from ...when import utc
+from ..jsonl import JSONObject, exact_object, pieces
+from . import statements as statements
+from . import teams as teams
+from . import tools as tools
+from . import user as people
+from .paths import encoded, folded
+from .usage import merged, usage_of_line
+
+TRANSCRIPT_TYPES = frozenset(
+    [
+        "user",
+        "assistant",
+        "system",
+        "progress",
+        "attachment",
+        "summary",
+        "file-history-snapshot",
+        "file-history-delta",
+        "queue-operation",
+        "last-prompt",
+        "ai-title",
+        "custom-title",
+        "agent-name",
+        "permission-mode",
+        "mode",
+        "agent-setting",
+        "worktree-state",
+        "pr-link",
+        "frame-link",
+        "fork-context-ref",
+        "bridge-session",
+    ]
+)
+
+_MAX_TITLE = 2000
+
+# State lines: type, key of the value, and the field of `Transcript` that it sets.
+_STATE = {
+    "custom-title": ("customTitle", "custom_title"),
+    "ai-title": ("aiTitle", "ai_title"),
+    "agent-name": ("agentName", "agent_name"),
+    "permission-mode": ("permissionMode", "permission_mode"),
+    "mode": ("mode", "mode"),
+    "agent-setting": ("agentSetting", "agent_setting"),
+    "last-prompt": ("lastPrompt", "last_prompt"),
+}
+# Keys of the envelope whose last value the session keeps.
+_ENVELOPE = (
+    ("gitBranch", "git_branch"),
+    ("version", "agent_version"),
+    ("slug", "slug"),
+    ("entrypoint", "entrypoint"),
+    ("permissionMode", "permission_mode"),
+    ("sessionKind", "session_kind"),
+    ("teamName", "team_name"),
+    ("userType", "user_type"),
+)
+# Those whose value is also kept for each line: they may change within a session.
+_CONTEXTS = ("git_branch", "agent_version", "permission_mode")
+# Modes in which a person types what waits in the queue.
+_TYPED_MODES = (None, "prompt", "bash")
+_SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
+_NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
+
+
+def is_known(line: JSONObject) -> bool:
+    """Has the object the shape of a transcript line, and not of something inside one?"""
+    kind = string(line.get("type")) or role_of(line)
+    return kind in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
+        ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
+    )
+
+
+def role_of(line: JSONObject) -> str:
+    """Return the type of a line that states none, from the role in its message; '' where none is.
+
+    Programs that write the first lines of a conversation for Claude Code leave the type out.
+    """
+    role = mapping(line.get("message")).get("role")
+    return role if role in ("user", "assistant", "system") and "type" not in line else ""
+
+
+class TranscriptReader:
+    """Turns the lines of one stretch of a transcript into records.
+
+    `read` the lines in order, then take what `finish` returns.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._is_main = claim.kind == "transcript"
+        self._records: list[Record] = []
+        self._types: dict[tuple[str, str], int] = {}
+        self._calls: dict[str, tools.Call] = {}
+        self._results: dict[str, tools.Result] = {}
+        self._usage: dict[str, Usage] = {}
+        self._links: dict[tuple[str, str, int], AgentLink] = {}
+        self._urls: dict[tuple[str, str], Link] = {}
+        self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
+        self._facts: dict[str, str] = {}
+        self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
+        self._cwd: object = None
+        self._exact: JSONObject | None = None
+        self._noted: set[tuple[int, str]] = set()
+        self._directories: dict[str, WorkingDirectory] = {}
+        self._started: str | None = None
+        self._ended: str | None = None
+        self._message_count = 0
+        self._sidechain_count = 0
+
+    def read(self, lines: Iterable[Line]) -> None:
+        """Take in whole lines, in the order of the file."""
+        loads = orjson.loads
+        for line in lines:
+            start, data = line
+            if data.startswith(b"{") and data.endswith(b"}") and b"\\u0000" not in data:
+                try:
+                    self._object(loads(data), start, data)
+                    continue
+                except orjson.JSONDecodeError:
+                    pass
+            self._pieces(line)
+
+    def _pieces(self, line: Line) -> None:
+        """Read a line that is not plainly one object."""
+        for piece in pieces(line, is_known):
+            begin = piece.start - line.start
+            data = line.data[begin : begin + piece.length]
+            if piece.object is None:
+                self._quarantine(piece.reason or "not an object", piece.start, data)
+                continue
+            if piece.reason:
+                self._issue(piece.reason, piece.start, data)
+            self._object(piece.object, piece.start, data)
+
+    # -- one object ------------------------------------------------------------------------------
+
+    def _object(self, line: JSONObject, start: int, data: bytes) -> None:
+        get = line.get
+        kind = get("type")
+        if kind.__class__ is not str:
+            kind = ""
+        key = (kind, self._subtype(kind, line))
+        self._types[key] = self._types.get(key, 0) + 1
+        if not kind:
+            kind = role_of(line)
+        if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
+            return  # secrets, and lines of other programs: counted, not believed
+        self._start = start
+        self._length = len(data)
+        self._data = data
+        self._rows = 0
+        self._items = 0
+        self._line = line
+        self._exact = None
+        self._envelope(line)
+        if kind == "assistant":
+            self._count_message()
+            self._assistant(line)
+        elif kind == "user":
+            self._count_message()
+            self._user(line)
+        elif kind == "progress":
+            self._progress(line)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "system":
+            self._system(line)
+        elif kind in _STATE:
+            self._state(kind, line)
+        else:
+            self._other(kind, line)
+
+    @staticmethod
+    def _subtype(kind: object, line: JSONObject) -> str:
+        value: object = None
+        if kind in _SUBTYPES:
+            value = line.get(_SUBTYPES[kind])
+        elif kind in _NESTED_SUBTYPES:
+            value = mapping(line.get(_NESTED_SUBTYPES[kind])).get("type")
+        return value if isinstance(value, str) else ""
+
+    def _envelope(self, line: JSONObject) -> None:
+        """Take what every line may state: identity, time, and facts of the session."""
+        get = line.get
+        self._uuid = self._name("uuid", get("uuid"))
+        self._parent = self._name("parentUuid", get("parentUuid"))
+        self._is_meta = 1 if get("isMeta") is True else 0
+        self._is_sidechain = 1 if get("isSidechain") is True else 0
+        self._model: str | None = None
+        self._response_key: str | None = None
+        stated = get("timestamp")
+        moment = self._timestamp = utc(stated)
+        if moment is not None:
+            if self._started is None or moment < self._started:
+                self._started = moment
+            if self._ended is None or moment > self._ended:
+                self._ended = moment
+        elif stated is not None:
+            self._wrong("timestamp", stated)
+        self._session_facts(line)
+        cwd = get("cwd")
+        if cwd.__class__ is str and cwd and cwd != self._cwd:
+            self._directory(cwd)
+
+    def _session_facts(self, line: JSONObject) -> None:
+        """Take what the session keeps: the last value of each, and its first key."""
+        get, facts, contexts = line.get, self._facts, self._contexts
+        for key, name in _ENVELOPE:
+            value = get(key)
+            if value.__class__ is str:
+                if value:
+                    facts[name] = value
+                if contexts.get(name, value) != value:
+                    self._context(name, value)
+        session = get("sessionId")
+        if session.__class__ is str and session and "stated_session_key" not in facts:
+            facts["stated_session_key"] = folded(session)
+
+    def _directory(self, cwd: str) -> None:
+        """Note the directory to which the session has changed."""
+        self._cwd = cwd
+        self._facts.setdefault("first_cwd", cwd)
+        if cwd not in self._directories:
+            self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self._start)
+
+    def _context(self, name: str, value: str) -> None:
+        """Note a value that holds from this line on."""
+        self._contexts[name] = value
+        self._records.append(Context(name, value, self._start))
+
+    # -- user and assistant lines ----------------------------------------------------------------
+
+    def _assistant(self, line: JSONObject) -> None:
+        message = line.get("message")
+        if isinstance(message, dict):
+            content = message.get("content")
+            self._model = self._name("model", message.get("model", line.get("model")))
+            self._add_usage(line)
+        else:
+            content = message
+        is_failure = line.get("isApiErrorMessage") is True
+        if isinstance(content, list):
+            for number, block in enumerate(content):
+                self._assistant_block(number, block, is_failure)
+        elif isinstance(content, str):
+            self._say("error" if is_failure else "text", content, 0, "assistant")
+        if not self._rows:
+            self._say("text", "", 0, "assistant")
+
+    def _add_usage(self, line: JSONObject) -> None:
+        position = (self._start, self._length)
+        place = f"{self._claim.session_key}/{self._claim.agent_key or 'main'}"
+        stated = usage_of_line(
+            line, self._model, self._uuid, self._timestamp, position, place, self._wrong
+        )
+        if stated is not None:
+            self._response_key = stated.response_key
+            known = self._usage.get(stated.response_key)
+            self._usage[stated.response_key] = merged(known, stated) if known else stated
+
+    def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
+        if block.__class__ is not dict:
+            if isinstance(block, str):
+                self._say("text", block, number, "assistant")
+            return
+        kind = block.get("type")
+        if kind == "text":
+            text = self._text_of(block, "text")
+            self._say("error" if is_failure else "text", text, number, "assistant")
+        elif kind == "tool_use" or kind == "server_tool_use":
+            self._tool_use(number, block)
+        elif kind == "thinking" or kind == "redacted_thinking":
+            text = self._text_of(block, "thinking") if kind == "thinking" else ""
+            self._say("thinking", text, number, "assistant")
+        elif kind == "tool_result":  # some gateways answer inside the assistant's line
+            self._tool_result(number, block, {}, "assistant")
+        elif kind == "image" or kind == "document":
+            self._say("image", placeholder(block), number, "assistant")
+        elif kind == "fallback":
+            models = [str(block.get(end) or "?") for end in ("from", "to")]
+            self._say("system", f"Fell back from {models[0]} to {models[1]}", number, "assistant")
+        elif text := obvious_text(block):
+            self._say("text", text, number, "assistant")
+
+    def _tool_use(self, number: int, block: JSONObject) -> None:
+        arguments = block.get("input")
+        if arguments is None:
+            arguments = {}
+        text = json_text(arguments, lambda: self._exact_input(number, arguments))
+        self._say("tool_use", text, number, "assistant")
+        position = (self._start, number)
+        name = self._name("tool name", block.get("name"))
+        call = tools.Call(
+            name, tools.target(mapping(arguments)), self._timestamp, position, self._length,
+            self._response_key if name in tools.CHARGED else None,
+        )  # fmt: skip
+        identity = string(block.get("id"))
+        self._state_of_work(statements.called(name, mapping(arguments), identity, self._at(number)))
+        if name == "SendMessage":
+            self._item(teams.sent(mapping(arguments), identity, self._timestamp))
+        if identity is None:
+            self._records.append(tools.joined(None, call, None))
+        else:
+            self._calls.setdefault(identity, call)
+
+    def _exact_input(self, number: int, arguments: object) -> object:
+        """Decode the line again with integers of any size; orjson made floats of the largest."""
+        if self._exact is None:  # once, however many of its blocks need it
+            self._exact = exact_object(self._data)
+        message = mapping(self._exact.get("message"))
+        content = message.get("content")
+        block = mapping(content[number]) if isinstance(content, list) else {}
+        return block.get("input", arguments)
+
+    def _user(self, line: JSONObject) -> None:
+        message = line.get("message")
+        content = message.get("content") if isinstance(message, dict) else message
+        if content.__class__ is not list:
+            blocks: list[object] = [content] if isinstance(content, str) else []
+        else:
+            blocks = content
+        if "planContent" in line:
+            self._state_of_work(statements.begun_with(self._at(0)))
+        kind = ""
+        for number, block in enumerate(blocks):
+            if block.__class__ is dict:
+                block_type = block.get("type")
+                if block_type == "tool_result":
+                    extra = mapping(line.get("toolUseResult"))
+                    self._tool_result(number, block, extra, "user")
+                    continue
+                if block_type == "image" or block_type == "document":
+                    self._say("image", placeholder(block), number, "user")
+                    continue
+                text = self._text_of(block, "text") or obvious_text(block)
+            elif isinstance(block, str):
+                text = block
+            else:
+                continue
+            kind = self._user_text(line, kind, text, number)
+        if not self._rows:
+            self._say(kind or self._user_kind(line, ""), "", 0, "user")
+
+    def _user_text(self, line: JSONObject, kind: str, text: str, number: int) -> str:
+        """Add a block of text; return the kind of the line, once a block has told it."""
+        if "-message " in text:
+            for item in teams.received(text, line.get("origin"), self._timestamp):
+                self._item(item)
+        if people.is_beside(text) and line.get("isCompactSummary") is not True:
+            self._say("meta", text, number, "user")
+            return kind
+        if not kind:
+            kind = self._user_kind(line, text)
+            if self._is_main and kind == "prompt" and text.strip():
+                self._facts.setdefault("first_prompt", text[:_MAX_TITLE])
+        self._say(kind, text, number, "user")
+        return kind
+
+    def _user_kind(self, line: JSONObject, text: str) -> str:
+        if line.get("isCompactSummary") is True:
+            return "compact_summary"
+        origin = string(mapping(line.get("origin")).get("kind"))
+        if self._is_meta:
+            return "agent_message" if origin in ("peer", "coordinator") else "meta"
+        return people.kind_of(text, is_sidechain=bool(self._is_sidechain), origin=origin)
+
+    def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
+        text = tools.result_text(block.get("content"))
+        position = (self._start, number)
+        denial = string(self._line.get("toolDenialKind"))
+        answer = tools.result(block, text, extra, denial, self._timestamp, position, self._length)
+        self._say("tool_result", text, number, role, int(answer.status == tools.ERROR))
+        identity = string(block.get("tool_use_id"))
+        if identity is None:
+            self._wrong("tool_use_id", block.get("tool_use_id"))
+            return
+        self._results.setdefault(identity, answer)
+        for link in tools.agent_links(identity, text, extra, self._start):
+            self._link(link)
+        if (totals := tools.agent_totals(extra, self._start)) is not None:
+            self._records.append(totals)
+        self._effects(identity, extra)
+        self._state_of_work(statements.answered(text, extra, identity, self._at(number)))
+        if extra or text.startswith("Workflow"):
+            run = tools.workflow_link(identity, text, extra, self._start)
+            if run:
+                self._records.append(run)
+
+    def _effects(self, tool_use_id: str, extra: JSONObject) -> None:
+        """Read what a result says of a message that was sent, and of a task that changed."""
+        if "routing" in extra or "msg_id" in extra:
+            sent = teams.delivered(extra, tool_use_id, self._timestamp)
+            if sent is not None:
+                self._item(sent)
+        if "statusChange" in extra:
+            change, task = mapping(extra["statusChange"]), string(extra.get("taskId"))
+            session, team = string(self._line.get("sessionId")), self._team()
+            tasks = team or (folded(session) if session else None)
+            if task and tasks:
+                before, after = string(change.get("from")), string(change.get("to"))
+                self._records.append(
+                    TaskChange(tasks, task, "status", before, after, self._timestamp, self._start)
+                )
+
+    def _at(self, block: int) -> statements.Place:
+        return statements.Place(
+            self._claim, self._line, self._timestamp, self._start, self._length, block
+        )
+
+    def _state_of_work(self, statement: Statement | None) -> None:
+        if statement is not None:
+            self._records.append(statement)
+
+    def _count_message(self) -> None:
+        self._message_count += 1
+        self._sidechain_count += self._is_sidechain
+
+    # -- other chain lines -----------------------------------------------------------------------
+
+    def _system(self, line: JSONObject) -> None:
+        subtype = line.get("subtype")
+        if subtype == "api_error":
+            self._say("error", _api_error(line), 0, "system")
+            return
+        content = line.get("content", mapping(line.get("message")).get("content"))
+        text = content if isinstance(content, str) else obvious_text(content)
+        if subtype == "stop_hook_summary":
+            text = text or obvious_text([line.get("hookErrors"), line.get("stopReason")])
+            if text:
+                self._say("hook", text, 0, "system")
+        elif text:
+            kind = "system"
+            if subtype == "local_command":
+                kind = people.kind_of(text, is_sidechain=False, origin="system")
+                kind = "system" if kind == "meta" else kind
+            self._say(kind, text, 0, "system")
+
+    def _attachment(self, line: JSONObject) -> None:
+        attachment = mapping(line.get("attachment"))
+        kind = string(attachment.get("type")) or ""
+        if kind == "queued_command":
+            prompt = attachment.get("prompt")
+            text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
+            mode = string(attachment.get("commandMode"))
+            is_meta = attachment.get("isMeta") is True
+            if mode in _TYPED_MODES and not people.is_notice(text) and not is_meta:
+                self._say("queued_prompt", text, 0, "user")
+            else:
+                self._say("meta" if is_meta else "task_notification", text, 0, "system")
+            return
+        self._state_of_work(statements.attached(attachment, self._at(0)))
+        text = obvious_text(attachment)
+        if text:
+            self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
+
+    def _progress(self, line: JSONObject) -> None:
+        data = mapping(line.get("data"))
+        agent, call = string(data.get("agentId")), string(line.get("parentToolUseID"))
+        if not agent or data.get("type") != "agent_progress":
+            return
+        if call:
+            self._link(AgentLink(agent, call, tools.BY_PROGRESS, self._start))
+        if self._is_main and agent not in self._claim.elsewhere:
+            self._repeated(agent, mapping(data.get("message")), line)
+
+    def _repeated(self, agent: str, message: JSONObject, outer: JSONObject) -> None:
+        """Read the message of an agent that has no file: this line is the only record of it."""
+        if message.get("type") not in ("user", "assistant"):
+            return
+        self._records.append(AgentLine(agent, self._start))
+        self._line = {**message, "sessionId": outer.get("sessionId")}
+        self._uuid = self._name("uuid", message.get("uuid"))
+        self._parent = None
+        self._is_sidechain = 1
+        self._timestamp = utc(message.get("timestamp")) or self._timestamp
+        if message["type"] == "assistant":
+            self._assistant(self._line)
+        else:
+            self._user(self._line)
+
+    # -- lines without uuid ----------------------------------------------------------------------
+
+    def _state(self, kind: str, line: JSONObject) -> None:
+        key, name = _STATE[kind]
+        value = line.get(key)
+        if isinstance(value, str):
+            if value:
+                self._facts[name] = value[:_MAX_TITLE]
+                if self._contexts.get(name, value) != value:
+                    self._context(name, value)
+        elif value is not None:
+            self._wrong(key, value)
+
+    def _other(self, kind: str, line: JSONObject) -> None:
+        if kind == "queue-operation":
+            self._queue(line)
+        elif kind == "summary":
+            title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
+            if title and leaf:
+                self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
+        elif kind in ("pr-link", "frame-link", "worktree-state"):
+            self._link_line(kind, line)
+        elif kind in ("file-history-snapshot", "file-history-delta"):
+            self._snapshots_of(line)
+        elif kind == "fork-context-ref":
+            parent = string(line.get("parentSessionId"))
+            if parent:
+                self._facts["forked_from_key"] = folded(parent)
+        elif kind not in TRANSCRIPT_TYPES and (text := obvious_text(line)):
+            self._say("system", text, 0, "system")
+
+    def _queue(self, line: JSONObject) -> None:
+        content = line.get("content")
+        if line.get("operation") != "enqueue" or not content:
+            return
+        text = content if isinstance(content, str) else tools.result_text(content)
+        task = self._queued_task(text)
+        if task is None and not people.is_notice(text):
+            self._say("queued_prompt", text, 0, "user")
+            return
+        self._say("task_notification", text, 0, "system")
+        if task is None:
+            return
+        agent, call = string(task.get("task_id")), string(task.get("tool_use_id"))
+        if agent and call:
+            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+
+    @staticmethod
+    def _queued_task(text: str) -> JSONObject | None:
+        """Return the task that a queued JSON object announces, None if it is none."""
+        if not text.startswith("{"):
+            return None
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return None
+        return value if isinstance(value, dict) and "task_id" in value else None
+
+    def _link_line(self, kind: str, line: JSONObject) -> None:
+        if kind == "pr-link":
+            self._url("pull_request", line.get("prUrl"), line.get("prRepository"))
+        elif kind == "frame-link":
+            self._url("frame", line.get("frameUrl"), line.get("title"))
+        else:
+            state = mapping(line.get("worktreeSession"))
+            path, branch = state.get("worktreePath"), state.get("worktreeBranch")
+            self._url("worktree", path, branch, string(state.get("originalCwd")))
+
+    def _url(self, kind: str, url: object, title: object, origin: str | None = None) -> None:
+        if not isinstance(url, str) or not url:
+            if url:  # none is stated when the session leaves its worktree
+                self._wrong("url", url)
+            return
+        title, place = string(title), (self._start, self._length)
+        link = Link(kind, url, title, self._timestamp, *place, origin=origin)
+        self._urls.setdefault((kind, url), link)
+
+    def _snapshots_of(self, line: JSONObject) -> None:
+        """Read which files a snapshot tracks; a delta names the one that changed."""
+        if "trackingPath" in line:
+            self._snapshot(line["trackingPath"], line.get("backup"), line.get("messageId"))
+        snapshot = mapping(line.get("snapshot"))
+        message = line.get("messageId") or snapshot.get("messageId")
+        for path, backup in mapping(snapshot.get("trackedFileBackups")).items():
+            self._snapshot(path, backup, message)
+
+    def _snapshot(self, path: object, backup: object, message: object) -> None:
+        """Note a version of a tracked file; each snapshot repeats those before it."""
+        state = mapping(backup)
+        version = integer(state.get("version"))
+        if not isinstance(path, str) or not isinstance(backup, dict):
+            self._wrong("backup", backup)
+        elif (path, version) not in self._snapshots:
+            self._snapshots[path, version] = FileSnapshot(
+                path,
+                version,
+                utc(state.get("backupTime")),
+                string(state.get("backupFileName")),
+                string(message),
+                self._start,
+                self._length,
+            )
+
+    def _team(self) -> str | None:
+        return string(self._name("teamName", self._line.get("teamName")))
+
+    def _item(self, item: InboxItem) -> None:
+        """Add a message between agents, as this line shows it."""
+        self._records.append(
+            item._replace(
+                team_name=self._team(),
+                ordinal=self._items,
+                byte_offset=self._start,
+                byte_length=self._length,
+            )
+        )
+        self._items += 1
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _say(self, kind: str, text: str, block: int, role: str, is_error: int = 0) -> None:
+        """Add the row of one block."""
+        is_cut = 0
+        if len(text) > MAX_TEXT:
+            text = text[:MAX_TEXT]
+            is_cut = 1
+        if kind in TOOL_KINDS:
+            said, given = None, text
+        else:
+            said, given = text, None
+            if kind == "task_notification":
+                self._notification(text)
+        self._rows += 1
+        is_plain = text.isascii()
+        self._records.append(
+            Message(
+                kind,
+                said,
+                given,
+                role,
+                self._timestamp,
+                self._model,
+                self._uuid,
+                self._parent,
+                self._is_meta,
+                self._is_sidechain,
+                is_error,
+                is_cut,
+                0 if is_plain else has_cjk(text),
+                0 if is_plain else has_invisible(text),
+                self._start,
+                self._length,
+                block,
+            )
+        )
+
+    def _notification(self, text: str) -> None:
+        """Read the task and the call that a `<task-notification>` names."""
+        agent, call = inside(text, "task-id"), inside(text, "tool-use-id")
+        if agent and call and len(agent) <= MAX_NAME and len(call) <= MAX_NAME:
+            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+
+    def _link(self, link: AgentLink) -> None:
+        self._links.setdefault((link.agent_key, link.tool_use_id, link.method), link)
+
+    def _text_of(self, block: object, key: str) -> str:
+        value = block.get(key)  # type: ignore[attr-defined]
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            self._wrong(key, value)
+        return ""
+
+    def _name(self, field: str, value: object) -> str | None:
+        if value is None or (value.__class__ is str and len(value) <= MAX_NAME):
+            return value
+        self._wrong(field, value)
+        return None
+
+    # -- issues ----------------------------------------------------------------------------------
+
+    def _wrong(self, field: str, value: object) -> None:
+        """Note that a field is unusable; its column becomes NULL."""
+        what = "missing" if value is None else f"unusable {type(value).__name__}"
+        self._issue(f"{field}: {what}", self._start, self._data)
+
+    def _issue(self, reason: str, start: int, data: bytes) -> None:
+        if (start, reason) in self._noted:
+            return  # the thousandth block with the same fault says nothing new
+        self._noted.add((start, reason))
+        self._records.append(Issue(reason, 0, sample(data), start, len(data)))
+
+    def _quarantine(self, reason: str, start: int, data: bytes) -> None:
+        self._records.append(Issue(reason, 1, sample(data), start, len(data)))
+
+    def finish(self) -> list[Record]:
+        """Return all records: messages in the order of the file, then what was gathered."""
+        records = self._records
+        records.extend(self._tool_calls())
+        records.extend(self._usage.values())
+        records.extend(self._links.values())
+        records.extend(self._urls.values())
+        records.extend(self._snapshots.values())
+        records.extend(self._directories.values())
+        records.extend(LineType(*key, count) for key, count in self._types.items())
+        if self._types:
+            records.append(self._transcript())
+        return records
+
+    def _tool_calls(self) -> Iterable[ToolCall]:
+        for identity, call in self._calls.items():
+            yield tools.joined(identity, call, self._results.get(identity))
+        for identity, answer in self._results.items():
+            if identity not in self._calls:
+                yield tools.joined(identity, None, answer)
+
+    def _transcript(self) -> Transcript:
+        fact = self._facts.get
+        return Transcript(
+            fact("stated_session_key"),
+            self._started,
+            self._ended,
+            self._message_count,
+            self._sidechain_count,
+            fact("first_prompt"),
+            fact("first_cwd"),
+            fact("custom_title"),
+            fact("ai_title"),
+            fact("agent_name"),
+            fact("git_branch"),
+            fact("agent_version"),
+            fact("slug"),
+            fact("permission_mode"),
+            fact("mode"),
+            fact("agent_setting"),
+            fact("session_kind"),
+            fact("entrypoint"),
+            fact("team_name"),
+            fact("last_prompt"),
+            fact("forked_from_key"),
+            user_type=fact("user_type"),
+        )
+
+
+def _api_error(line: JSONObject) -> str:
+    """Return what an answer of the API says of its failure, or why there was none."""
+    error = mapping(line.get("error"))
+    text = string(error.get("formatted")) or string(error.get("message"))
+    text = text or obvious_text(error.get("error")) or string(error.get("type"))
+    cause = mapping(error.get("cause")) or mapping(line.get("cause"))
+    code = error.get("status") or string(cause.get("code"))
+    return text or f"API error {code or ''}".strip()

@@ -1,0 +1,110 @@
+"""Token counts of Claude Code: several lines for one API response, of which one counts.
+
+Every line of a response states its usage so far, and most write the first or an early count again.
+The line with the most output tokens has the final one; of several the last. Its counts are taken
+together: gateways move tokens between fields as a response grows, so the best of each field would
+be a sum that never was. What a program would get that adds up all lines is kept beside it, to
+explain its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...fields import is_count, mapping, string
+from ...records import Usage
+from ..jsonl import JSONObject
+
+Complain = Callable[[str, object], None]
+"""Takes a field and its value, which is unusable."""
+
+_SYNTHETIC = "<synthetic>"  # made by the client: no request, no tokens
+
+
+def usage_of_line(
+    line: JSONObject,
+    model: str | None,
+    uuid: str | None,
+    timestamp: str | None,
+    position: tuple[int, int],
+    place: str,
+    complain: Complain,
+) -> Usage | None:
+    """Return what one assistant line states of its response, None if it states nothing.
+
+    `position` is the offset and the length of the line, `place` names its transcript: a response
+    without any id is the one that stands there.
+    """
+    message = mapping(line.get("message"))
+    usage = message.get("usage", line.get("usage"))
+    if usage.__class__ is not dict:
+        if usage is not None:
+            complain("usage", usage)
+        return None
+    api_id = string(message.get("id"))
+    if model == _SYNTHETIC:
+        return None
+    key = api_id or uuid or f"{place}@{position[0]}"
+    counts = mapping(usage)
+    five, hour = _cache_writes(counts, complain)
+    fresh = _tokens(counts, "input_tokens", complain)
+    output = _tokens(counts, "output_tokens", complain)
+    cached = _tokens(counts, "cache_read_input_tokens", complain)
+    return Usage(
+        response_key=key,
+        api_message_id=api_id,
+        request_id=string(line.get("requestId")),
+        stated_session_key=string(line.get("sessionId")),
+        model=model,
+        timestamp=timestamp,
+        input_tokens=fresh,
+        output_tokens=output,
+        cache_read_tokens=cached,
+        cache_write_5m_tokens=five,
+        cache_write_1h_tokens=hour,
+        web_searches=_tokens(
+            mapping(counts.get("server_tool_use")), "web_search_requests", complain
+        ),
+        partial=1 if message.get("stop_reason") is None else 0,
+        byte_offset=position[0],
+        byte_length=position[1],
+        line_count=1,
+        all_input_tokens=fresh,
+        all_output_tokens=output,
+        all_cache_read_tokens=cached,
+        all_cache_write_tokens=five + hour,
+        stop_reason=string(message.get("stop_reason")),
+    )
+
+
+def merged(known: Usage, later: Usage) -> Usage:
+    """Return the usage of a response of which a later line was read."""
+    best, other = (known, later) if known.output_tokens > later.output_tokens else (later, known)
+    return best._replace(
+        request_id=best.request_id or other.request_id,
+        line_count=known.line_count + later.line_count,
+        all_input_tokens=known.all_input_tokens + later.all_input_tokens,
+        all_output_tokens=known.all_output_tokens + later.all_output_tokens,
+        all_cache_read_tokens=known.all_cache_read_tokens + later.all_cache_read_tokens,
+        all_cache_write_tokens=known.all_cache_write_tokens + later.all_cache_write_tokens,
+    )
+
+
+def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
+    """Return the tokens written for five minutes, and for an hour; unsplit, all are the former."""
+    split = mapping(counts.get("cache_creation"))
+    five = _tokens(split, "ephemeral_5m_input_tokens", complain)
+    hour = _tokens(split, "ephemeral_1h_input_tokens", complain)
+    if five or hour:
+        return five, hour
+    return _tokens(counts, "cache_creation_input_tokens", complain), 0
+
+
+def _tokens(counts: JSONObject, key: str, complain: Complain) -> int:
+    value = counts.get(key)
+    if value is None:
+        return 0
+    if not is_count(value):
+        complain(key, value)
+        return 0
+    return value  # type: ignore[return-value]

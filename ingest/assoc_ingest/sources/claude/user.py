@@ -1,0 +1,62 @@
+"""Who said it: user lines of Claude Code are prompts, commands, tool output and much else.
+
+The order of the tests is that of the format: a block is judged by the text it begins with, and
+blocks that an editor puts beside a prompt (what is open, what is selected) are passed over.
+"""
+
+from __future__ import annotations
+
+from ... import tags
+
+# What the text of a whole line begins with, and what it then is.
+_PREFIXES = (
+    ("<command-name>", "command"),
+    ("<command-message>", "command"),
+    ("<local-command-stdout>", "command_output"),
+    ("<local-command-stderr>", "command_output"),
+    ("<bash-input>", "bash_input"),
+    ("<bash-stdout>", "bash_output"),
+    ("<bash-stderr>", "bash_output"),
+    ("<task-notification>", "task_notification"),
+    ("<agent-notification>", "task_notification"),
+    ("<ci-monitor-event>", "task_notification"),
+    ("<teammate-message", "agent_message"),
+    ("<cross-session-message", "agent_message"),
+    ("<user-memory-input>", "memory_input"),
+    ("[Request interrupted by user", "interrupt"),
+)
+_TYPED_TAGS = ("bash-input", "command-message", "command-name", "user-memory-input")
+_STARTS = tuple(prefix for prefix, _ in _PREFIXES)
+
+_BESIDE = ("ide_opened_file", "ide_selection", "system-reminder")
+
+PEOPLE = frozenset({"prompt", "command", "bash_input"})
+"""Kinds of a user line that a person typed."""
+
+
+def is_beside(text: str) -> bool:
+    """Is the block nothing but what an editor or the program put beside the prompt?"""
+    return text.lstrip()[:1] == "<" and tags.is_only(text, _BESIDE)
+
+
+def is_notice(text: str) -> bool:
+    """Is the text, which waited in the queue, a notice of the program and nothing else?
+
+    Notices are wrapped whole in a tag with a hyphen in its name; the names change from version to
+    version. A person may well type a tag, but not such a one around all that they type.
+    """
+    body = text.strip()
+    if not body.startswith("<"):
+        return False
+    name = body[1 : body.find(">")].partition(" ")[0]
+    return "-" in name and name not in _TYPED_TAGS and body.endswith(f"</{name}>")
+
+
+def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
+    """Return the kind of a user line whose first text of its own is `text`."""
+    start = text.lstrip()
+    if start.startswith(_STARTS):
+        return next(kind for prefix, kind in _PREFIXES if start.startswith(prefix))
+    if origin is not None and origin != "human":
+        return "meta"
+    return "agent_prompt" if is_sidechain else "prompt"

@@ -1,0 +1,1 @@
+"""The only writer: one database, one lock, one transaction for each batch."""

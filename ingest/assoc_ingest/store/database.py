@@ -1,0 +1,314 @@
+"""Opening the database: for the one writer, and for any number of readers.
+
+The database is private (mode 0600, in a directory of mode 0700) and ours: `application_id` says
+so before anything else is looked at. It is migrated inside one `BEGIN IMMEDIATE`, so that it is
+either as new as this program or as it was; one that a newer program wrote is left alone. One
+process writes, guarded by a lock (`location`); readers need none.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import sql
+from ..errors import DamagedError, DatabaseError, DatabaseIOError
+from .location import locked, log_stays_with, resolved, unfinished
+
+APPLICATION_ID = 0x41534F43  # "ASOC"
+
+DERIVATION = 4
+"""How rows are derived from bytes. Raise it when a parser learns something that rows of files read
+long ago should have too: the next sync derives every table again (`rebuild`)."""
+
+LOG_LIMIT = 64 * 1024 * 1024
+"""Bytes to which the write-ahead log is cut when it begins anew: a larger one could not yet."""
+
+_PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
+_FTS_SETTINGS = {
+    "hashsize": 64 * 1024 * 1024,  # bytes of index rows gathered in memory before they are written
+    "automerge": 16,  # parts that are merged into one; with 4, the default, most is written twice
+    "crisismerge": 64,  # parts at which all are merged at once: never while a merge goes on
+}
+_BUSY_TIMEOUT = 10_000  # milliseconds
+_SAFE = (
+    f"busy_timeout = {_BUSY_TIMEOUT}",
+    "synchronous = normal",
+    "foreign_keys = on",
+    "recursive_triggers = on",
+    "cell_size_check = on",
+    "mmap_size = 0",
+)
+"""Settings of every connection that may write."""
+
+JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
+"""Settings of a connection that writes beside readers."""
+
+_CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
+_RECORD_OF_MIGRATIONS = "_sqlite_migrations"
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open the database read-only, rows by name.
+
+    Raises DatabaseError if there is none, if it is not ours, or if it needs a newer program, and
+    DatabaseIOError if this user cannot read it where it lies.
+    """
+    path = resolved(path)
+    if not path.exists():
+        if unfinished(path).is_dir():
+            raise DatabaseError(f"The first sync into {path} has not ended. Wait, or run it again.")
+        raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+    try:
+        return _open_current(path, "mode=ro", ())
+    except sqlite3.OperationalError as error:
+        _check_rights(path, error)
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+            raise
+        # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
+        # keeps it in memory; while another process has the database open, it says so: busy.
+        return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
+
+
+def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
+    """Raise DatabaseIOError if it is for lack of rights that a database cannot be opened."""
+    if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return
+    if not os.access(path, os.R_OK):
+        raise DatabaseIOError(f"{path} may not be read by this user. Name another: --db FILE")
+    if not os.access(path.parent, os.W_OK):
+        raise DatabaseIOError(
+            f"{path} cannot be read where it lies: SQLite needs files of its own beside it, and "
+            f"this user may not write to {path.parent}. Copy it, with {path.name}-wal if there is "
+            "one, and name the copy: --db FILE"
+        )
+
+
+def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Connection:
+    """Open a database that has the schema of this program, rows by name."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        for setting in (f"busy_timeout = {_BUSY_TIMEOUT}", *settings):
+            connection.execute(f"pragma {setting}").fetchall()
+        if _pending(connection, path):
+            raise DatabaseError(
+                f"{path} was made by an older version - run: assoc-ingest sync, which updates it"
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def checking(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection that may write, without the writer's lock: for the checks of an index.
+
+    Those are insert statements, though they insert nothing. Checkpoints are left to the writer:
+    two at once is what some versions of SQLite do not survive. Raises as `open_reader` does, and
+    DatabaseIOError if this user may only read.
+    """
+    open_reader(path).close()
+    path = resolved(path)
+    if not os.access(path, os.W_OK):
+        raise DatabaseIOError(
+            f"{path} may only be read by this user, and SQLite checks full-text indexes only where "
+            "it may write. Run this as the user who owns it, or name a copy: --db FILE"
+        )
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None
+    )
+    try:
+        for setting in (*_SAFE, "wal_autocheckpoint = 0"):
+            connection.execute(f"pragma {setting}").fetchall()
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Hold the writer's lock and yield a connection to the migrated database.
+
+    Creates the database if there is none. Raises BusyError if another process writes, and
+    DatabaseError if the file is not ours or newer than this program; it is then untouched.
+    """
+    with kept_private(path) as real:
+        connection = open_writer(real)
+        with log_stays_with(real):
+            try:
+                yield connection
+            finally:
+                _close_writer(connection)
+
+
+@contextmanager
+def kept_private(path: Path) -> Iterator[Path]:
+    """Hold the writer's lock and yield where the database really lies; what is made is private.
+
+    Raises as `writing` does.
+    """
+    path = resolved(path)
+    _check_before_creating(path)
+    with _private_umask():
+        with suppress(FileExistsError):
+            path.parent.mkdir(mode=0o700, parents=True)
+        with locked(path):
+            yield path
+
+
+def _check_before_creating(path: Path) -> None:
+    """Refuse what is not a database of ours before a lock or anything else stands beside it."""
+    if path.is_dir():
+        raise DatabaseError(f"{path} is a directory. Name a database file: --db FILE")
+    if path.exists() and path.stat().st_size:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        try:
+            _pending(connection, path)
+        except sqlite3.OperationalError as error:
+            _check_rights(path, error)
+            raise
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _private_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Connection:
+    """Open a database for its one writer, who has locked it; create and migrate it if need be."""
+    # SQLite would create it with the mode that the umask leaves, and -wal and -shm like it.
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    elif not path.stat().st_size:
+        path.chmod(0o600)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in (
+            *_SAFE,
+            f"page_size = {_PAGE_SIZE}",
+            *journal,
+            "cache_size = -32768",
+            "temp_store = memory",
+        ):
+            connection.execute(f"pragma {setting}").fetchall()
+        if _pending(connection, path):
+            _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _close_writer(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
+        connection.execute(f"pragma busy_timeout = {_CLOSING_TIMEOUT}").fetchall()
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    connection.close()
+
+
+def _pending(connection: sqlite3.Connection, path: Path) -> bool:
+    """Does the database lack a migration? Raises DatabaseError if it is not ours or newer."""
+    try:
+        found = _found(connection)
+    except sqlite3.OperationalError:
+        raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise _unreadable(path, _why(error)) from error
+    if found is None:
+        return True
+    if found.application_id != APPLICATION_ID or found.migrations is None:
+        raise DatabaseError(f"{path} is not an assoc-ingest database. Name another: --db FILE")
+    known = set(sql.migration_names())
+    # Rows that this program would add to those of a newer one would be read otherwise.
+    if found.migrations - known or found.derived_by > DERIVATION:
+        raise _newer(path)
+    return bool(known - found.migrations)
+
+
+class _Found(NamedTuple):
+    """What a database says of itself."""
+
+    application_id: int
+    derived_by: int
+    migrations: set[str] | None
+    """Names of those that were applied, None if there is no record of them."""
+
+
+def _found(connection: sqlite3.Connection) -> _Found | None:
+    """Return what a database says of itself, None if it is empty.
+
+    Raises sqlite3.DatabaseError and UnicodeDecodeError if it is damaged.
+    """
+    (application_id,) = connection.execute("pragma application_id").fetchone()
+    (derived_by,) = connection.execute("pragma user_version").fetchone()
+    # As bytes: those of a damaged list may be no text.
+    names = connection.execute("select cast(name as blob) from sqlite_master")
+    tables = {name for (name,) in names}
+    if not tables and application_id == 0:
+        return None
+    if _RECORD_OF_MIGRATIONS.encode() not in tables:
+        return _Found(application_id, derived_by, None)
+    rows = connection.execute(
+        f"select name from {_RECORD_OF_MIGRATIONS} where migration_set = ?", (sql.MIGRATION_SET,)
+    )
+    return _Found(application_id, derived_by, {name for (name,) in rows})
+
+
+def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged list quotes it
+        return "its list of tables cannot be read"
+    return str(error)
+
+
+def _newer(path: Path) -> DatabaseError:
+    return DatabaseError(
+        f"{path} was made by a newer version of assoc-ingest. Update this one: "
+        "pip install --upgrade assoc-ingest"
+    )
+
+
+def _unreadable(path: Path, error: str) -> DatabaseError:
+    """Return what to say of a file that SQLite cannot use, by its header: is it ours?"""
+    with path.open("rb") as file:
+        header = file.read(72)
+    if not header.startswith(b"SQLite format 3\0") or _number(header[68:]) != APPLICATION_ID:
+        return DatabaseError(
+            f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
+        )
+    if _number(header[60:64]) > DERIVATION:
+        return _newer(path)
+    return DamagedError(f"{path} is damaged ({error}) - run: assoc-ingest rebuild")
+
+
+def _number(field: bytes) -> int:
+    return int.from_bytes(field, signed=True)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Apply all pending migrations in one transaction, or none."""
+    connection.execute("begin immediate")
+    try:
+        if connection.execute("pragma application_id").fetchone() == (0,):
+            connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+        sql.migrate(connection)
+        connection.executemany(
+            "insert into messages_fts (messages_fts, rank) values (?, ?)", _FTS_SETTINGS.items()
+        )
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise

@@ -1,0 +1,160 @@
+"""Taking files out of the database: their rows, their archive, and what only followed from them.
+
+The facts that other files share with a removed one (whose line is the original, which session a
+reference means, what a project is called) are not worked out here. What they depend on is noted in
+`Touched`, and `derive` finds them again in the same transaction, so that the tables end as a sync
+of the remaining files would leave them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from ..derive import agents
+from ..derive.changeset import Touched
+from ..derive.statements import note_groups
+from ..files import archive
+from ..sql import id_list
+from . import upserts
+from .inserts import CLEARED
+
+_DELETED_AT_ONCE = 5000
+_LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `stale_lists`
+
+
+def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
+    """Remove what was read of a file; its archive and its own row stay.
+
+    Entries of a list stay too: they outlive what it says (`upserts`).
+    """
+    touched.before_clearing(connection, file_id)
+    note_groups(connection, touched, file_id)
+    for table in CLEARED:
+        _delete(connection, table, file_id)
+
+
+def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
+    """Delete the rows of a file, some thousand at a time.
+
+    SQLite keeps in memory what it needs to undo a statement: of a large file that is half of it.
+    """
+    kept = upserts.CONDITIONS.get(table, "0")
+    rows = f"select rowid from {table} where file_id = ? and not ({kept}) limit {_DELETED_AT_ONCE}"
+    while (
+        connection.execute(f"delete from {table} where rowid in ({rows})", (file_id,)).rowcount
+        == _DELETED_AT_ONCE
+    ):
+        pass
+
+
+def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Iterable[int]) -> None:
+    """Remove files with everything that was read of them, as if they had never been there."""
+    ids = list(file_ids)
+    for file_id in ids:
+        _touch_neighbours(connection, touched, file_id)
+        clear_rows(connection, touched, file_id)
+        archive.clear(connection, file_id)
+        for table, condition in upserts.CONDITIONS.items():
+            connection.execute(f"delete from {table} where file_id = ? and {condition}", (file_id,))
+        agents.remove_file(connection, file_id)
+        connection.execute(  # as the name of its directory alone tells of a team
+            "update teams set name = key, description = null, created_at = null,"
+            " lead_agent_key = null, lead_session_key = null, lead_session_id = null,"
+            " file_id = null where file_id = ?",
+            (file_id,),
+        )
+        connection.execute(
+            "update sources set cleanup_period_days = null where id ="
+            " (select source_id from files where id = ? and kind = 'settings')",
+            (file_id,),
+        )
+    places = connection.execute(
+        f"select distinct source_id, path from files where id in ({id_list(ids)})"
+    ).fetchall()
+    connection.executemany("delete from files where id = ?", ((file_id,) for file_id in ids))
+    touched.files.difference_update(ids)
+    touched.shared.difference_update(ids)
+    for place in places:
+        _renumber(connection, *place)
+    connection.execute(
+        "delete from teams where not exists (select 1 from files f where f.team_id = teams.id)"
+    )
+    drop_empty_sessions(connection, touched)
+
+
+def remove_entries(
+    connection: sqlite3.Connection, touched: Touched, since: str, before: str
+) -> None:
+    """Remove the entries of lists that are gone since `since` or later, but before `before`."""
+    for table in upserts.CONDITIONS:
+        rows = connection.execute(
+            f"select distinct file_id from {table}"
+            " where gone_at >= ? and gone_at < ? and file_id is not null",
+            (since, before),
+        ).fetchall()
+        for (file_id,) in rows:
+            touched.before_clearing(connection, file_id)
+            note_groups(connection, touched, file_id)
+            touched.files.add(file_id)
+        connection.execute(
+            f"delete from {table} where gone_at >= ? and gone_at < ?", (since, before)
+        )
+    drop_empty_sessions(connection, touched)
+
+
+def _touch_neighbours(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
+    """Note the files that this one bears on: that state an edge of its tasks, or list its chats, or
+    have prompts into which its text was pasted."""
+    rows = connection.execute(
+        "select o.file_id from task_links l join task_links o on o.list_key = l.list_key"
+        " where l.file_id = ?1 and o.file_id <> ?1"
+        " union select o.id from files f join files o on o.source_id = f.source_id"
+        f" where f.id = ?1 and o.id <> ?1 and f.kind in {_LISTS} and o.kind in {_LISTS}"
+        " union select i.file_id from pastes p join prompts i"
+        " on instr(i.paste_hashes, p.hash) where p.file_id = ?1",
+        (file_id,),
+    ).fetchall()
+    touched.files.update(neighbour for (neighbour,) in rows)
+    rows = connection.execute(
+        "select e.project_id from files f join files o on o.source_id = f.source_id"
+        f" and o.kind in {_LISTS} join project_entries e on e.file_id = o.id"
+        f" where f.id = ? and f.kind in {_LISTS} and e.project_id is not null",
+        (file_id,),
+    ).fetchall()
+    touched.projects.update(project for (project,) in rows)
+
+
+def _renumber(connection: sqlite3.Connection, source_id: int, path: str) -> None:
+    """Number the generations that are left of a path from 0, as a sync of them alone would."""
+    rows = connection.execute(
+        "select id from files where source_id = ? and path = ? order by generation",
+        (source_id, path),
+    ).fetchall()
+    connection.executemany(
+        "update files set generation = ? where id = ?",
+        ((number, file_id) for number, (file_id,) in enumerate(rows)),
+    )
+
+
+def drop_empty_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Remove touched sessions that nothing speaks of any more.
+
+    Before anything is derived: a reference by key then means the same session of another root,
+    where there is one, and each of those is touched.
+    """
+    is_touched = f"id in ({id_list(touched.sessions)})"
+    rows = connection.execute(
+        "select o.id from sessions s join sessions o on o.session_key = s.session_key"
+        f" where s.{is_touched}"
+    ).fetchall()
+    touched.sessions.update(session for (session,) in rows)
+    is_empty = (
+        f"{is_touched} and not exists (select 1 from files f where f.session_id = sessions.id)"
+        " and not exists (select 1 from session_entries e where e.session_id = sessions.id)"
+    )
+    rows = connection.execute(
+        f"select project_id from sessions where {is_empty} and project_id is not null"
+    ).fetchall()
+    touched.projects.update(project for (project,) in rows)
+    connection.execute(f"delete from sessions where {is_empty}")

@@ -1,0 +1,46 @@
+"""What a sync did, for the command line and for `sync_runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .batch import Written
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done and the bytes to do."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a sync did. The first eight fields are the columns of `sync_runs`."""
+
+    started_at: str
+    id: int | None = None
+    finished_at: str | None = None
+    files_read: int = 0
+    bytes_read: int = 0
+    rows: int = 0
+    issues: int = 0
+    error: str | None = None
+    is_running: bool = False
+    """The row `id` is there, and has no end."""
+    is_continued: bool = False
+    """The row `id` has the counts of passes before; those of this one are added."""
+    clock_behind: str | None = None
+    """The newest time in the database, if the clock of the machine says an earlier one."""
+    files_seen: int = 0
+    files_gone: int = 0
+    files_rebuilt: int = 0
+    quarantined: int = 0
+    symlinks: int = 0
+    seconds: float = 0.0
+    roots: list[str] = field(default_factory=list)
+    missing_roots: list[str] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, written: Written) -> None:
+        """Count what a committed batch wrote."""
+        self.rows += written.rows
+        self.issues += written.issues
+        self.quarantined += written.quarantined

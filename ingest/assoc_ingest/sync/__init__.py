@@ -1,0 +1,1 @@
+"""One pass over all roots, and again whenever something changes."""

@@ -1,0 +1,121 @@
+"""Files and roots whose paths were lost with a damaged page, found again on the disk.
+
+Such a file keeps its rows and its archive under a path that stands in for its own (`lost`). A new
+file that has its bytes is that file: it takes over the row, and is read anew, so that the tables
+end as if nothing had been lost. A root is found by one of its files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from ..files import lost
+from ..files.steps import Work
+from ..files.stored_names import original_parts
+from ..files.tail import opened
+from ..files.walk import Root
+from ..source import LOG, KnownFile
+from ..store.batch import known_file
+from ..upkeep.archive_gaps import stands_in
+from .plan import Plan
+
+_TRIED = 100  # files of a root that is lost, until one is found
+
+
+def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
+    """Let the files of a plan that are lost ones, in whole or in part, take over their rows.
+
+    Returns the ids of those that have a path again. Raises sqlite3.Error.
+    """
+    adopted = set()
+    unnamed = [
+        file
+        for file_id in lost.unnamed_files(connection)
+        if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
+    ]
+    unnamed.sort(key=lambda file: -file.checkpoint.offset)  # a fork begins as its original does
+    for place, work in enumerate(plan.work):
+        known = work.known
+        if known is None:
+            found = _first_that_stands_in(connection, work, _fitting(work, unnamed))
+        elif known.gone_at is not None and known.checkpoint.head_hash == b"":
+            found = _first_that_stands_in(connection, work, [known])  # see `archive_gaps`
+        else:
+            continue
+        if found is None:
+            continue
+        if known is None:
+            unnamed.remove(found)
+            adopted.add(found.id)
+            connection.execute(
+                "update files set source_id = ? where id = ?", (work.source_id, found.id)
+            )
+        # No marker fits: all of it is read, in place of what was kept.
+        mark = replace(found.checkpoint, head_hash=b"")
+        plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
+    return adopted
+
+
+def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
+    """Return the lost files that a new one can be, as far as its path and its size tell."""
+    size, claim = work.found.size, work.claim
+    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
+    return [
+        file
+        for file in unnamed
+        if (file.checkpoint.offset <= size if is_log else file.checkpoint.offset == size)
+        and (None in (file.session_key, claim.session_key) or file.session_key == claim.session_key)
+    ]
+
+
+def _first_that_stands_in(
+    connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
+) -> KnownFile | None:
+    """Return the first whose bytes, those that are left, stand at their places in a file."""
+    if not candidates:
+        return None
+    try:
+        with opened(work.found.location) as descriptor:
+            fits = (file for file in candidates if stands_in(connection, file, descriptor))
+            return next(fits, None)
+    except OSError:
+        return None  # reading it will tell
+
+
+def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
+    """Give roots that are lost the directory in which their files are; take them off `missing`."""
+    known = {(kind, root) for kind, root in connection.execute("select kind, root from sources")}
+    for root in roots:
+        if (root.source.name, root.name) in known:
+            continue
+        for source_id, stand_in in lost.unnamed_roots(connection, root.source.name):
+            if _lies_in(connection, source_id, root.path):
+                connection.execute(
+                    "update sources set root = ?, gone_at = null where id = ?",
+                    (root.name, source_id),
+                )
+                missing[:] = [place for place in missing if place != stand_in]
+                break
+
+
+def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
+    """Is one of the files of a root there?"""
+    rows = connection.execute(
+        "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
+        (source_id,),
+    ).fetchall()
+    known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
+    for file in known:
+        if file is None:
+            continue
+        with suppress(OSError):  # then another of them may tell
+            location = directory.joinpath(*original_parts(file.path))
+            with opened(str(location)) as descriptor:
+                if stands_in(connection, file, descriptor):
+                    return True
+    return False

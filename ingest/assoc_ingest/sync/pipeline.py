@@ -1,0 +1,178 @@
+"""From steps to transactions: a thread commits one batch while the next files are read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
+from ..store.batch import FILE_BYTES, Batch, OpenFile, Written
+from ..store.clock import Clock
+from ..store.report import Report
+
+_BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
+
+
+class Batches:
+    """Hands steps to the store, batch by batch.
+
+    Indexing a batch and committing it are a few long statements, for which SQLite releases the
+    interpreter. A thread runs them, and meanwhile the next files are read and parsed; their steps
+    wait here until the connection is free. Inserting rows meanwhile would not pay: each row gives
+    the interpreter away for a moment, and then has to wait for it.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        report: Report,
+        clock: Clock,
+        *,
+        begin: Callable[[], None],
+        progress: Callable[[int], None],
+    ) -> None:
+        """`begin` is called before the first thing that counts is stored, outside a batch."""
+        self._connection = connection
+        self._report = report
+        self._clock = clock
+        self._begin = begin
+        self._is_begun = False
+        self._progress = progress
+        self._batch: Batch | None = None
+        self._file: OpenFile
+        self._waiting: deque[Step] = deque()
+        self._waiting_bytes = 0
+        self._before: tuple[int, int] | None = None  # what was counted at the border
+        self._committer: ThreadPoolExecutor | None = None
+        self._committing: Future[Written] | None = None
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit what is left; after an error, leave what was committed and nothing else."""
+        try:
+            if kind is None:
+                self._take_waiting()
+                self._settle()
+                if self._batch is not None:
+                    self._batch.prepare()
+                    self._report.add(self._batch.finish())
+        finally:
+            if self._committer is not None:
+                self._committer.shutdown()
+            if self._batch is not None:
+                self._batch.rollback()
+
+    def take(self, step: Step) -> None:
+        """Apply a step now, or let it wait for a commit as long as not too much waits already."""
+        self._waiting.append(step)
+        self._waiting_bytes += _size(step)
+        if self._waiting_bytes >= _BYTES_AHEAD:
+            self._settle()
+        while self._waiting and not self._is_committing():
+            self._apply_next()
+
+    def mark_gone(self, file_ids: list[int]) -> None:
+        """Note that files are missing."""
+        self._take_waiting()
+        self._settle()
+        if file_ids:
+            self._begin_once()
+            self._open_batch().mark_gone(file_ids)
+
+    def _take_waiting(self) -> None:
+        while self._waiting:
+            self._apply_next()
+
+    def _apply_next(self) -> None:
+        """Apply the step that has waited longest, as soon as the connection is free."""
+        self._settle()
+        step = self._waiting.popleft()
+        self._waiting_bytes -= _size(step)
+        if isinstance(step, Unreadable):
+            self._undo()
+            self._report.unreadable.append((step.path, step.reason))
+        elif isinstance(step, Border):
+            self._commit()
+            self._before = self._report.files_read, self._report.bytes_read
+        elif isinstance(step, Unchanged):
+            if not step.found.is_as(step.known):
+                batch = self._open_batch()
+                batch.note_stat(step.known, step.found, is_document=step.is_document)
+        elif isinstance(step, Opened):
+            self._begin_once()
+            self._report.files_read += 1
+            self._file = self._open_batch().open_file(
+                step.work.source_id,
+                step.work.found,
+                step.claim,
+                step.known,
+                step.prefix,
+                generation=step.generation,
+                is_rewritten=step.is_rewritten,
+            )
+        elif isinstance(step, Closed):
+            self._before = None
+            self._open_batch().close_file(self._file)
+        else:
+            self._apply_part(step)
+
+    def _apply_part(self, part: Part) -> None:
+        batch = self._open_batch()
+        batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
+        self._report.bytes_read += part.size
+        self._progress(self._report.bytes_read)
+        if not part.is_open:
+            self._before = None
+            if batch.is_full:
+                self._commit()
+
+    def _begin_once(self) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            self._commit()
+            self._settle()
+            self._begin()
+
+    def _commit(self) -> None:
+        """Let the thread commit what the batch holds; the next step begins another."""
+        if self._batch is None:
+            return
+        self._batch.prepare()
+        if self._committer is None:
+            self._committer = ThreadPoolExecutor(1, "commit")
+        self._committing = self._committer.submit(self._batch.finish)
+
+    def _undo(self) -> None:
+        """After a read that failed: is something half done since a border, it is undone."""
+        if self._before is None:
+            return
+        if self._batch is not None:
+            self._batch.rollback()
+            self._batch = None
+        self._report.files_read, self._report.bytes_read = self._before
+        self._before = None
+
+    def _is_committing(self) -> bool:
+        return self._committing is not None and not self._committing.done()
+
+    def _settle(self) -> None:
+        """Wait for the commit that runs, if one does; its error is raised here."""
+        committing, self._committing = self._committing, None
+        if committing is not None:
+            self._report.add(committing.result())
+            self._batch = None
+
+    def _open_batch(self) -> Batch:
+        if self._batch is None:
+            self._batch = Batch(self._connection, self._clock.now())
+        return self._batch
+
+
+def _size(step: Step) -> int:
+    if isinstance(step, Opened):
+        return FILE_BYTES
+    return step.size if isinstance(step, Part) else 0

@@ -1,0 +1,226 @@
+"""What a sync has to do: which files changed below the roots, which are gone.
+
+A file whose stat is as the last sync left it is not opened. A root that is missing or empty (an
+unmounted disk leaves an empty directory), or a directory that cannot be listed, marks nothing gone.
+
+A plan may be limited to places where something has changed. What such a plan cannot tell makes it
+doubtful, and then all has to be looked at: a file that is missing may have moved anywhere, and of
+hard links the first counts, wherever it lies.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..files.agent_files import AgentFiles
+from ..files.exclusions import Forgotten, owners
+from ..files.exclusions import load as load_forgotten
+from ..files.scanning import Walk
+from ..files.steps import Work
+from ..files.tail import opened, resume
+from ..files.walk import WHOLE, Place, Root, apart, walk
+from ..source import LOG, UNREAD, Claim, KnownFile
+from ..store.batch import known_files
+from ..store.report import Report
+from ..store.upserts import OF_THEIR_PLACE
+from ..upkeep.moved_copies import Home, Returned, sort_out
+
+Places = Mapping[Root, Collection[Place]]
+"""The places below each root to which a plan is limited."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a sync has to do, as the directories show it."""
+
+    roots: list[Root] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
+    forgotten: Forgotten = field(default_factory=Forgotten)
+    homes: set[Home] = field(default_factory=set)
+    """The forgotten conversations that lie in the roots."""
+    returned: Returned = field(default_factory=Returned)
+    directories: dict[str, int] = field(default_factory=dict)
+    """The directories that were listed, with their inodes."""
+    is_doubtful: bool = False
+    """The places to which it is limited do not tell what has to be done."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to be read, were every file only appended to."""
+        return sum(_unread(work) for work in self.work)
+
+
+def make_plan(
+    connection: sqlite3.Connection | None,
+    roots: Iterable[Root],
+    report: Report,
+    *,
+    full: bool,
+    places: Places | None = None,
+) -> Plan:
+    """Walk the roots and return what has to be read. With `full`, every file is looked at.
+
+    With `places`, only those are walked, and the plan may turn out to be doubtful.
+    """
+    plan = Plan(list(roots), forgotten=load_forgotten(connection))
+    ids = source_ids(connection)
+    linked = 0
+    for root in plan.roots:
+        source_id = ids.get((root.source.name, root.name))
+        limits = WHOLE if places is None else apart(places[root])
+        known: dict[str, KnownFile] = {}
+        if connection is not None and source_id is not None:
+            for place in limits:
+                files = known_files(connection, source_id, place)
+                known.update((file.path, file) for file in files)
+        linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
+    plan.work, plan.returned = sort_out(connection, plan.forgotten, plan.work, plan.homes)
+    plan.work = _knowing_agents(connection, plan.work)
+    if places is not None:
+        is_new_link = linked > 0 and bool(plan.work)
+        plan.is_doubtful = is_new_link or _may_have_moved(connection, plan)
+    return plan
+
+
+def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> list[Work]:
+    """Let each transcript know which subagents have files of their own, here or in the database."""
+    agents = AgentFiles(connection)
+    found: dict[Root, set[str]] = {}
+    for item in work:
+        if item.claim.agent_key is not None:
+            found.setdefault(item.root, set()).add(item.claim.agent_key)
+    return [
+        replace(
+            item,
+            claim=agents.tell(
+                item.root.source, item.source_id, item.claim, found.get(item.root, ())
+            ),
+        )
+        for item in work
+    ]
+
+
+def _may_have_moved(connection: sqlite3.Connection | None, plan: Plan) -> bool:
+    """Is something missing, or new that may be a known file under another name?"""
+    if plan.gone or connection is None:
+        return True
+    return any(
+        connection.execute(
+            "select 1 from files where inode = ? and device = ? and gone_at is null",
+            (work.found.inode, work.found.device),
+        ).fetchone()
+        for work in plan.work
+        if work.known is None
+    )
+
+
+def source_ids(connection: sqlite3.Connection | None) -> dict[tuple[str, str], int]:
+    """Return the ids of the rows of `sources` by kind and root."""
+    if connection is None:
+        return {}
+    rows = connection.execute("select kind, root, id from sources")
+    return {(kind, root): source_id for kind, root, source_id in rows}
+
+
+def _plan_root(
+    plan: Plan,
+    root: Root,
+    source_id: int,
+    known: dict[str, KnownFile],
+    report: Report,
+    full: bool,
+    places: Collection[Place],
+) -> Walk:
+    seen = Walk(directories=plan.directories)
+    is_bare = True
+    for found in walk(root, seen, places):
+        is_bare = False
+        path = found.path
+        file = known.pop(path, None)
+        if file is not None and found.is_as(file) and not full:
+            report.files_seen += 1
+            continue
+        claim = root.source.claim(found.parts)
+        if claim is None:
+            continue
+        if plan.forgotten.covers(root.name, path, claim):
+            plan.homes.update((root.name, key) for key in owners(claim, found.parts))
+            continue
+        report.files_seen += 1
+        forgotten = plan.forgotten.keys_in(root.name)
+        plan.work.append(Work(root, source_id, found, claim, file, forgotten))
+    report.symlinks += seen.symlinks
+    report.unreadable += seen.unreadable
+    if is_bare and places == WHOLE and known and _is_empty(root):
+        report.missing_roots.append(root.name)
+        return seen
+    for file in known.values():
+        if file.gone_at is None and not seen.hides(root.location(file.path.split("/"))):
+            plan.gone.append((root, file))
+    return seen
+
+
+def _is_empty(root: Root) -> bool:
+    """Is nothing in the root's directory, or nothing there at all?"""
+    try:
+        with os.scandir(root.path) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # that it cannot be read is told otherwise
+
+
+def _unread(work: Work) -> int:
+    known = work.known
+    shape = work.root.source.shape(work.claim)
+    if shape == UNREAD:
+        return 0
+    if known is None or shape != LOG:
+        return work.found.size
+    return max(0, work.found.size - known.checkpoint.offset)
+
+
+def match_moved(plan: Plan) -> set[int]:
+    """Give each new file that is a vanished one under another path that one's row.
+
+    The two agree in what their paths claim, and the new one begins with all that was read of
+    the old. Returns the ids of the files found again.
+    """
+    vanished: dict[tuple[object, ...], list[KnownFile]] = {}
+    for root, file in plan.gone:
+        claim = root.source.claim(tuple(file.path.split("/")))
+        if claim is not None and file.checkpoint.offset:
+            vanished.setdefault(_identity(root, claim), []).append(file)
+    moved = set()
+    for place, work in enumerate(plan.work if vanished else ()):
+        candidates = vanished.get(_identity(work.root, work.claim), [])
+        known = _same_content(work, candidates) if work.known is None else None
+        if known is not None:
+            plan.work[place] = replace(work, known=known)
+            candidates.remove(known)
+            moved.add(known.id)
+    return moved
+
+
+def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
+    place = claim.parts if claim.kind in OF_THEIR_PLACE else None
+    return root.path, claim.kind, claim.session_key, claim.agent_key, claim.named_agent, place
+
+
+def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
+    if not candidates:
+        return None
+    size = work.found.size
+    try:
+        with opened(work.found.location) as descriptor:
+            for file in candidates:
+                if resume(descriptor, size, file.checkpoint, thorough=True):
+                    return file
+    except OSError:
+        pass  # reading it will tell
+    return None

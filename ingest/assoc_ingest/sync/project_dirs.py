@@ -1,0 +1,93 @@
+"""What this machine's disk says of the projects: which are here, and how git finds them.
+
+This is the one place where a path that a transcript states is looked at: an absolute one, and only
+to see whether it is there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from ..derive.projects import refresh_named
+from ..paths import is_directory, is_file
+from ..when import now
+from . import git
+
+
+def look_at_projects(connection: sqlite3.Connection) -> None:
+    """Note which projects are on this disk, and which of them are worktrees."""
+    changes = []
+    rows = connection.execute(
+        "select id, path, parent_id is not null or repository is not null, on_disk, is_worktree"
+        " from projects where path is not null"
+    )
+    for project_id, path, is_known, *before in rows:
+        is_there = Path(path).is_absolute() and is_directory(path)
+        is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
+        if before != [int(is_there), is_worktree]:
+            changes.append((int(is_there), is_worktree, project_id))
+    if changes:
+        connection.execute("begin immediate")
+        connection.executemany(
+            "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
+        )
+        connection.execute("commit")
+
+
+def ask_git(connection: sqlite3.Connection) -> None:
+    """Note what git says of each project on this disk: branches, and what differs from them.
+
+    Where it does not answer, what it said last stays, with its time. Where there is no longer a
+    repository, nothing stays.
+    """
+    rows = connection.execute(
+        "select id, path, head_branch, git_repository from projects where on_disk = 1"
+    ).fetchall()
+    facts = {path: git.look_at(path) for path in dict.fromkeys(path for _, path, *_ in rows)}
+    seen_at = now()
+    changed = set()
+    connection.execute("begin immediate")
+    for project_id, path, *before in rows:
+        fact = facts[path]
+        connection.execute(
+            "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
+            " is_dirty = ?2, git_repository = iif(?3, ?4, git_repository) where id = ?5",
+            (
+                fact.branch if fact else None, fact.is_dirty if fact else None,
+                fact is not None, fact.repository if fact else None, project_id,
+            ),
+        )  # fmt: skip
+        if fact is not None and before != [fact.branch, fact.repository]:
+            changed.add(project_id)
+        if fact is not None:
+            _replace(connection, project_id, fact, seen_at)
+        elif not git.is_repository(path):
+            _replace(connection, project_id, None, None)
+    if changed:
+        refresh_named(connection, changed)
+    connection.execute("commit")
+
+
+def _replace(
+    connection: sqlite3.Connection, project_id: int, fact: git.GitFacts | None, seen_at: str | None
+) -> None:
+    """Make the changes and branches of a project those that git has just listed."""
+    for table in ("git_changes", "git_branches"):
+        connection.execute(f"delete from {table} where project_id = ?", (project_id,))
+    connection.execute(
+        "update projects set git_seen_at = ?, change_count = ? where id = ?",
+        (seen_at, fact.change_count if fact else None, project_id),
+    )
+    if fact is None:
+        return
+    connection.executemany(  # two names may be one text: a byte, and what stands for it
+        "insert into git_changes (path, status, letter, project_id, seen_at)"
+        " values (?, ?, ?, ?, ?) on conflict do nothing",
+        [(*change, project_id, seen_at) for change in fact.changes],
+    )
+    connection.executemany(
+        "insert into git_branches (name, is_current, project_id, seen_at)"
+        " values (?, ?, ?, ?) on conflict do nothing",
+        [(*branch, project_id, seen_at) for branch in fact.branches],
+    )

@@ -1,0 +1,276 @@
+"""One pass: discover, tail, parse, apply.
+
+0. Should an older program have derived the tables, they are derived again (`rebuild`).
+1. The roots are found and walked (`plan`): what changed, and what is gone.
+2. What changed is read and parsed (`changes`), and goes to the store in batches of about 32 MB. A
+   rewritten file is one transaction whatever its size: no reader sees half of it.
+3. Files that are missing are marked as gone; their rows stay.
+4. The projects' directories are looked at, and the run leaves its row in `sync_runs`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+from ..files.agent_files import to_read_again
+from ..files.changes import read
+from ..files.steps import Opened, Part, Step
+from ..files.walk import Root
+from ..store.clock import Clock
+from ..store.database import open_reader, writing
+from ..store.report import Progress, Report
+from ..store.staging import building
+from ..store.sync_runs import record_end, record_start
+from ..upkeep.moved_copies import note
+from ..upkeep.rebuild import derive_again, is_due, rebuild_into
+from ..when import now
+from . import git, project_dirs
+from .adopt import adopt_files, adopt_roots
+from .pipeline import Batches
+from .plan import Places, Plan, make_plan, match_moved
+from .roots import Given, find_roots, given_roots
+
+WORTH_BUILDING = 32 * 1024 * 1024
+"""Bytes to read from which on a new database is built beside its place: with less nobody waits."""
+
+AT_RISK = 1024 * 1024 * 1024
+"""Bytes that may have to be read again when a process that builds a database is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """What a sync is asked to do beside the usual."""
+
+    source: str | None = None
+    """Only roots of this kind."""
+    full: bool = False
+    """Compare every byte of what was read, whatever the files' stat says."""
+    dry_run: bool = False
+    """Only say what would be read."""
+    git: bool = False
+    """Ask git about the projects that are on this disk."""
+    only_news: bool = False
+    """Leave no trace in the database of a run that read nothing and missed nothing."""
+
+
+def sync(
+    database: Path,
+    paths: Sequence[Path],
+    options: SyncOptions | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Bring the database up to date with the roots `paths`, or with all known ones.
+
+    Raises UsageError for a path that is no root, or if there is no git to ask, NotFoundError if no
+    home is found, BusyError if another process writes, DatabaseError if the database is not ours,
+    and sqlite3.Error if it cannot be read or written; whatever was committed before stays.
+    """
+    started = time.monotonic()
+    options = options or SyncOptions()
+    if options.git and not git.is_installed():
+        raise UsageError("There is no git on this machine to ask. Install it, or leave out --git.")
+    report = Report(started_at=now())
+    given = given_roots(paths, options.source)
+    if options.dry_run:
+        _dry_run(database, given, options, report)
+    else:
+        if database.exists() or _build(database, given, options, report, progress):
+            with writing(database) as connection:
+                sync_into(connection, given, options, report, progress)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _build(
+    database: Path,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None,
+) -> bool:
+    """Build a new database, if there is much to read; return whether more is to be done.
+
+    Should the process be killed, all is to be read again. So it stops after `AT_RISK` bytes, and
+    what is left is read into the database as into any other.
+    """
+    roots = find_roots(None, given, options.source, Report(""))  # raises before one is made
+    if make_plan(None, roots, Report(""), full=False).bytes < WORTH_BUILDING:
+        return True
+
+    def is_enough() -> bool:
+        return report.bytes_read >= AT_RISK
+
+    with building(database) as connection:
+        sync_into(connection, given, options, report, progress, is_stopped=is_enough, goes_on=True)
+    return is_enough()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from looking for cycles: among a million records are none, and it takes long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _dry_run(database: Path, given: Sequence[Given], options: SyncOptions, report: Report) -> None:
+    connection = open_reader(database) if database.exists() else None
+    roots = find_roots(connection, given, options.source, report)
+    plan = make_plan(connection, roots, report, full=options.full)
+    report.files_read, report.bytes_read = len(plan.work), plan.bytes
+    report.files_gone = len(plan.gone)
+    report.finished_at = now()
+    if connection is not None:
+        connection.close()
+
+
+def sync_into(
+    connection: sqlite3.Connection,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None = None,
+    *,
+    places: Places | None = None,
+    is_stopped: Callable[[], bool] | None = None,
+    goes_on: bool = False,
+) -> Plan:
+    """Do it all on the writer's connection, and leave a row in `sync_runs` that says how it went.
+
+    Fills in `report`, and returns the plan. With `places`, only those are looked at, and if their
+    plan is doubtful nothing is done. When `is_stopped` says so, the batch is finished, and what is
+    left is for the next sync; if it `goes_on`, with the same report, the run has no end yet. Raises
+    NotFoundError and sqlite3.Error as `sync` does.
+    """
+    clock = Clock(connection)
+    report.clock_behind = clock.behind
+    if report.id is None or report.is_continued:  # else it goes on with a run that has begun
+        report.started_at = clock.now()
+    try:
+        with _uncollected():
+            if is_due(connection):
+                report.files_rebuilt = rebuild_into(connection).files
+            plan = _plan(connection, given, options, report, places)
+            if not plan.is_doubtful:
+                _carry_out(connection, plan, options, report, clock, progress, is_stopped)
+    except BaseException as error:
+        report.error = str(error) or type(error).__name__
+        raise
+    finally:
+        if not options.only_news or report.is_running or report.files_read or report.files_gone:
+            is_left = goes_on and report.error is None and is_stopped is not None and is_stopped()
+            record_end(connection, report, clock, is_over=not is_left)
+    return plan
+
+
+def _plan(
+    connection: sqlite3.Connection,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    places: Places | None,
+) -> Plan:
+    if places is not None:
+        return make_plan(connection, places, report, full=options.full, places=places)
+    report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
+    report.missing_roots, report.unreadable = [], []
+    roots = find_roots(connection, given, options.source, report)
+    adopt_roots(connection, roots, report.missing_roots)
+    _remember(connection, roots, report, only_news=options.only_news)
+    return make_plan(connection, roots, report, full=options.full)
+
+
+def _carry_out(
+    connection: sqlite3.Connection,
+    plan: Plan,
+    options: SyncOptions,
+    report: Report,
+    clock: Clock,
+    progress: Progress | None,
+    is_stopped: Callable[[], bool] | None,
+) -> None:
+    progress = progress or (lambda done, total: None)
+    note(connection, plan.returned)
+    moved = match_moved(plan) | adopt_files(connection, plan)
+    gone = [file.id for _, file in plan.gone if file.id not in moved]
+    report.files_gone = len(gone)
+    total = report.bytes_read + plan.bytes
+    with Batches(
+        connection,
+        report,
+        clock,
+        begin=lambda: record_start(connection, report),
+        progress=lambda done: progress(done, total),
+    ) as batches:
+        for step in _until(is_stopped, read(plan.work, thorough=options.full)):
+            batches.take(step)
+        batches.mark_gone(gone)
+    give_way(connection)
+    _look_around(connection, plan, options, report)
+
+
+def give_way(connection: sqlite3.Connection) -> None:
+    """Read transcripts again that were read before files of their subagents appeared."""
+    derive_again(connection, to_read_again(connection))
+
+
+def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps until it is time to stop, and then to where a batch may end."""
+    may_end = True
+    for step in steps:
+        if may_end and is_stopped is not None and is_stopped():
+            return
+        yield step
+        may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
+
+
+def _look_around(
+    connection: sqlite3.Connection, plan: Plan, options: SyncOptions, report: Report
+) -> None:
+    """Take in what follows from no file: prices, and which projects are on this disk."""
+    if report.rows:
+        from .prices import refresh_prices
+
+        refresh_prices(connection)
+    project_dirs.look_at_projects(connection)
+    if options.git:
+        project_dirs.ask_git(connection)
+    if options.only_news and (report.files_read or report.files_gone):
+        connection.executemany(
+            "update sources set last_synced_at = ? where kind = ? and root = ?",
+            ((report.started_at, root.source.name, root.name) for root in plan.roots),
+        )
+
+
+def _remember(
+    connection: sqlite3.Connection, roots: list[Root], report: Report, *, only_news: bool
+) -> None:
+    """Make or refresh the rows of the roots; with `only_news`, if one came, went or returned."""
+    seen = report.started_at
+    if only_news:
+        there = set(connection.execute("select kind, root from sources where gone_at is null"))
+        is_known = all((root.source.name, root.name) in there for root in roots)
+        if is_known and not {root for _, root in there} & set(report.missing_roots):
+            return
+    connection.execute("begin immediate")
+    connection.executemany(
+        "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"
+        " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
+        ((root.source.name, root.name, seen) for root in roots),
+    )
+    connection.executemany(
+        "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
+        ((seen, root) for root in report.missing_roots),
+    )
+    connection.execute("commit")

@@ -1,0 +1,195 @@
+"""A service of the user's own that runs `watch`: a unit of systemd, or an agent of launchd.
+
+The unit says which database, and repeats `CLAUDE_CONFIG_DIR` where it is set, because a service
+sees nothing of the user's shell. It runs with low priority, writes with mode 0600, and under
+systemd can write in the directory of the database only.
+
+Nothing of another hand is overwritten, and a system whose service manager cannot be reached (over
+ssh without a session, in a container) gets the commands to be run by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import NotFoundError, UsageError
+from ..paths import home
+
+SYSTEMD, LAUNCHD = "systemd", "launchd"
+KINDS = (SYSTEMD, LAUNCHD)
+
+_UNIT = "assoc-ingest.service"
+_LABEL = "assoc-ingest.watch"
+_REPEATED = "CLAUDE_CONFIG_DIR"
+_TIMEOUT = 60  # seconds that a service manager may take
+
+_SYSTEMD_UNIT = """\
+# Written by: assoc-ingest service install
+[Unit]
+Description=Keeps the index of coding agents' conversations up to date
+
+[Service]
+ExecStart={command}
+{environment}Restart=on-failure
+RestartSec=10
+# No new attempt mends a wrong option, or a database that is not ours or damaged.
+RestartPreventExitStatus=2 4
+Nice=10
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths={directory}
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def kind_here() -> str:
+    """Return the kind of service that this system runs. Raises UsageError if we know of none."""
+    if sys.platform == "darwin":
+        return LAUNCHD
+    if sys.platform == "linux":
+        return SYSTEMD
+    raise UsageError(
+        "No service can be installed on this system. Start it yourself: assoc-ingest watch"
+    )
+
+
+def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
+    """Return the text of the service that keeps `database`, an absolute path, up to date."""
+    # Without -P, a directory in which the service is started could bring modules of its own.
+    command = [sys.executable, "-P", "-m", "assoc_ingest", "watch", "--db", str(database)]
+    repeated = {_REPEATED: environment[_REPEATED]} if environment.get(_REPEATED) else {}
+    if kind == SYSTEMD:
+        variables = (_quoted(f"{name}={value}") for name, value in repeated.items())
+        return _SYSTEMD_UNIT.format(
+            command=" ".join(_quoted(word).replace("$", "$$") for word in command),
+            environment="".join(f"Environment={variable}\n" for variable in variables),
+            directory=_quoted(str(database.parent)),
+        )
+    log = str(database.with_name("watch.log"))
+    agent = {
+        "Label": _LABEL,
+        "ProgramArguments": command,
+        "EnvironmentVariables": repeated,
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 10,
+        "ProcessType": "Background",
+        "Nice": 10,
+        "Umask": 0o077,
+        "StandardOutPath": log,
+        "StandardErrorPath": log,
+    }
+    return plistlib.dumps(agent).decode()
+
+
+def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
+    """Return where the user's services of this kind lie."""
+    configured = environment.get("XDG_CONFIG_HOME", "")
+    if kind == SYSTEMD and configured.startswith("/"):
+        return Path(configured) / "systemd" / "user" / _UNIT
+    above = home()
+    if above is None:
+        raise UsageError("No home directory is known, where a service would lie: set HOME.")
+    if kind == LAUNCHD:
+        return above / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
+    return above / ".config" / "systemd" / "user" / _UNIT
+
+
+def install(kind: str, database: Path, environment: Mapping[str, str], *, force: bool) -> list[str]:
+    """Write the unit and start the service; return what to tell the user.
+
+    Raises UsageError if another unit is there, unless `force` says that it may be overwritten.
+    """
+    path = unit_path(kind, environment)
+    text = unit(kind, database, environment)
+    if path.exists() and path.read_text("utf-8", "replace") != text and not force:
+        raise UsageError(
+            f"{path} is there, and is another one. Compare it with `assoc-ingest service print`, "
+            "or overwrite it with --force."
+        )
+    was_there = path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has to be there at a start
+    if kind == SYSTEMD:
+        commands = [_systemctl("daemon-reload"), _systemctl("enable", _UNIT)]
+        commands.append(_systemctl("restart", _UNIT))  # one that runs may be that of an older unit
+    else:
+        if was_there:  # launchd loads no second one; that there is none to unload is no problem
+            _problem(["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"])
+        commands = [["launchctl", "bootstrap", f"gui/{_user()}", str(path)]]
+    return [f"Wrote {path}.", *_run(commands, "The service runs, now and with every session.")]
+
+
+def uninstall(kind: str, environment: Mapping[str, str]) -> list[str]:
+    """Stop the service and remove its unit; return what to tell the user. The database stays.
+
+    Raises NotFoundError if there is none.
+    """
+    path = unit_path(kind, environment)
+    if not path.exists():
+        raise NotFoundError(f"No service is installed (looked at {path}).")
+    if kind == SYSTEMD:
+        stopped = _run([_systemctl("disable", "--now", _UNIT)], "The service was stopped.")
+    else:
+        command = ["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"]
+        stopped = _run([command], "The service was stopped.")
+    path.unlink()
+    reloaded = _run([_systemctl("daemon-reload")], "") if kind == SYSTEMD else []
+    return [*stopped, f"Removed {path}. The database stays.", *filter(None, reloaded)]
+
+
+def _systemctl(*arguments: str) -> list[str]:
+    return ["systemctl", "--user", *arguments]
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _run(commands: Sequence[list[str]], success: str) -> list[str]:
+    """Run the commands; from one that fails on, say which are to be run by hand."""
+    for done, command in enumerate(commands):
+        if problem := _problem(command):
+            left = [f"  {shlex.join(each)}" for each in commands[done:]]
+            return [f"The service manager could not be asked ({problem}). Run by hand:", *left]
+    return [success]
+
+
+def _problem(command: list[str]) -> str | None:
+    """Run a command; return what went wrong, None if nothing did."""
+    program = shutil.which(command[0])
+    if program is None:
+        return f"{command[0]} is not there"
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    return done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
+
+
+def _quoted(text: str) -> str:
+    """Return a word for a unit of systemd, in quotes where it needs them."""
+    text = text.replace("%", "%%")
+    if text and not set(text) & set(" \t\"'\\;#"):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

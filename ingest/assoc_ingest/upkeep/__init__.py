@@ -1,0 +1,1 @@
+"""Checking the database, repairing it, bringing files back, and removing what is to go."""

@@ -1,0 +1,125 @@
+"""What is missing of a file's archive, and whether anything brings it back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..files import archive, lost
+from ..files.exclusions import is_left_out
+from ..files.stored_names import original_parts, original_root
+from ..files.tail import CHUNK, Prefix, opened, read_at
+from ..records import Issue
+from ..source import KnownFile
+from ..store.inserts import COUNTS
+
+_HEAD = 1024
+_COMPARED = 50  # lines
+
+
+@dataclass(slots=True)
+class LostBytes:
+    """Archived bytes of a file that nothing brings back."""
+
+    root: str
+    path: str
+    bytes: int
+
+
+def examined(
+    connection: sqlite3.Connection, known: KnownFile
+) -> tuple[list[tuple[int, int]], bool]:
+    """Return what is missing of a file's archive, and whether the rest is what was read.
+
+    That is known by the checksum of all of it, where nothing is missing and none is left out.
+    """
+    size, mark = known.checkpoint.offset, known.checkpoint
+    (frames,) = connection.execute(
+        "select count(*) from archive where file_id = ?", (known.id,)
+    ).fetchone()
+    prefix, covered = Prefix(), []
+    for start, data in archive.sound_pieces(connection, known.id):
+        covered.append((start, start + len(data)))
+        prefix = prefix.extended(data)
+    is_marked = bool(mark.head_hash) and size > 0  # else it is read again, or was never archived
+    is_as_read = len(covered) == frames and (
+        not is_marked or prefix.checkpoint() == mark or is_left_out(connection, known.id)
+    )
+    return archive.uncovered(covered, size), is_as_read
+
+
+def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
+    """Is a file on the disk, so that a sync can read it again?
+
+    One that was gone may have come back as another: then it is not.
+    """
+    try:
+        with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
+            return known.gone_at is None or stands_in(connection, known, descriptor)
+    except OSError:
+        return False
+
+
+def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Has a file on the disk what is left of this one, at the same places? Raises OSError."""
+    found = False
+    for start, data in archive.sound_pieces(connection, known.id):
+        for low in (0, *range(_HEAD, len(data), CHUNK)):  # most differ soon
+            part = data[low : _HEAD if low == 0 else low + CHUNK]
+            if read_at(descriptor, len(part), start + low) != part:
+                return False
+        found = True
+    return found or _has_its_lines(connection, known, descriptor)
+
+
+def _has_its_lines(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Where nothing is left of the archive: do lines stand where the rows say they stood?"""
+    rows = connection.execute(
+        "select byte_offset, byte_length, uuid from messages"
+        f" where file_id = ? and uuid is not null limit {_COMPARED}",
+        (known.id,),
+    ).fetchall()
+    return bool(rows) and all(
+        uuid.encode() in read_at(descriptor, length, offset) for offset, length, uuid in rows
+    )
+
+
+def note_gaps(
+    connection: sqlite3.Connection, source_id: int, known: KnownFile, gaps: list[tuple[int, int]]
+) -> LostBytes | None:
+    """Note which bytes of a file are not in its archive; return what is lost of it for good.
+
+    What is on the disk is none of that: the next sync reads all of it again, and is told to.
+    """
+    issues = [Issue(lost.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
+    note_losses(connection, known.id, issues)
+    (root,) = connection.execute("select root from sources where id = ?", (source_id,)).fetchone()
+    if comes_back(connection, root, known):
+        read_again_later(connection, known.id)
+        return None
+    count = sum(issue.byte_length for issue in issues) or known.checkpoint.offset
+    return LostBytes(root, known.path, count) if count else None
+
+
+def read_again_later(connection: sqlite3.Connection, file_id: int) -> None:
+    """Let the next sync find a file changed, and read all of it, if it is still there."""
+    connection.execute(
+        "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'') where id = ?",
+        (file_id,),
+    )
+
+
+def note_losses(connection: sqlite3.Connection, file_id: int, issues: Iterable[Issue]) -> None:
+    """Note what is lost of a file, in place of what was noted of it with the same reasons."""
+    new = list(issues)
+    connection.executemany(
+        "delete from issues where file_id = ? and reason = ?",
+        {(file_id, issue.reason) for issue in new},
+    )
+    connection.executemany(
+        "insert into issues (file_id, reason, quarantined, sample, byte_offset, byte_length)"
+        " values (?, ?, ?, ?, ?, ?)",
+        ((file_id, *issue) for issue in new),
+    )
+    connection.execute(f"update files set {COUNTS} where id = ?", (file_id,))

@@ -1,0 +1,210 @@
+"""What must hold of any database of ours, as SQLite itself can prove it.
+
+Each check yields findings; every query here is one statement, so a sync that runs meanwhile is
+seen before or after a batch, never in between.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .. import sql
+from ..derive import stated, statements
+from ..store import fts
+from .findings import REBUILD, Finding
+
+_OBJECTS = (
+    "select type, name, sql from sqlite_master"
+    " where name not glob 'sqlite_*' and name not glob '_sqlite*' and sql is not null"
+)
+_LISTED = 20  # findings of one check; a hundred more say nothing new
+
+
+@contextmanager
+def fresh_schema() -> Iterator[sqlite3.Connection]:
+    """Yield an empty database in memory with the schema that this program makes."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        sql.migrate(connection)
+        yield connection
+    finally:
+        connection.close()
+
+
+def check_pages(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check the pages of the file: that SQLite can read every table, and finds it in each index.
+
+    The quick check would not miss an entry of an index; a search through it would.
+    """
+    rows = connection.execute(f"pragma integrity_check({_LISTED})").fetchall()
+    for (text,) in rows:
+        if text != "ok":
+            yield Finding("pages", f"The database is damaged: {text}", REBUILD)
+
+
+def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> Iterator[Finding]:
+    """Compare tables, indexes, triggers and views with those of a fresh database."""
+    ours, expected = (
+        {(type_, name): text for type_, name, text in database.execute(_OBJECTS)}
+        for database in (connection, schema)
+    )
+    for key in sorted(expected.keys() - ours.keys()):
+        yield Finding("schema", f"The {' '.join(key)} is missing.", REBUILD)
+    for key in sorted(expected.keys() & ours.keys()):
+        if expected[key] != ours[key]:
+            yield Finding("schema", f"The {' '.join(key)} is not as this version made it.", REBUILD)
+    for type_, name in sorted(ours.keys() - expected.keys()):
+        if type_ == "trigger":  # it writes where nobody expects it
+            remedy = "Drop it in the shell of SQLite, if you do not know what it is for."
+            yield Finding("schema", f"The trigger {name} is not ours.", remedy)
+
+
+def foreign_objects(connection: sqlite3.Connection, schema: sqlite3.Connection) -> list[str]:
+    """Return the tables, indexes and views that somebody added: harmless, but not kept for ever."""
+    ours, expected = (
+        {(type_, name) for type_, name, _ in database.execute(_OBJECTS)}
+        for database in (connection, schema)
+    )
+    return [" ".join(key) for key in sorted(ours - expected) if key[0] != "trigger"]
+
+
+def check_indexes(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check each full-text index against its table.
+
+    The check is an insert that inserts nothing, in a transaction of its own: sqlite3.Error is
+    raised when another process keeps the database busy.
+    """
+    for name in fts.indexes(connection):
+        if not fts.fits(connection, name):
+            yield Finding("index", f"The full-text index {name} differs from its table.", REBUILD)
+
+
+def check_references(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that every reference leads to a row."""
+    rows = connection.execute(
+        'select "table", parent, count(*) from pragma_foreign_key_check group by 1, 2 order by 1, 2'
+    )
+    for table, parent, count in rows.fetchall():
+        yield Finding(
+            "references", f"{count} rows of {table} refer to no row of {parent}.", REBUILD
+        )
+
+
+def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check what was derived from rows, where one statement can prove it."""
+    for check, problem, statement in _DERIVED:
+        count, example = connection.execute(
+            f"select count(*), min(example) from ({statement})"
+        ).fetchone()
+        if count:
+            yield Finding(check, problem.format(count=count, example=example), REBUILD)
+
+
+def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that tasks, todos and plans of transcripts are what these state."""
+    differing = 0
+    connection.execute("begin")  # one state of the database, though these are many statements
+    try:
+        for group in statements.all_groups(connection):
+            for table, rows in stated.expected(connection, group).items():
+                there = statements.known(connection, table, group).values()
+                differing += not statements.are_same(there, rows)
+    finally:
+        connection.execute("commit")
+    if differing:
+        yield Finding(
+            "statements",
+            f"The tasks, todos or plans of {differing} lists are not what transcripts state.",
+            REBUILD,
+        )
+
+
+_DERIVED = (
+    (
+        "copies",
+        "{count} messages are copies of what is no original, or of another line"
+        " (the first is message {example}).",
+        """
+        select m.id as example from messages m join messages o on o.id = m.copy_of
+        where o.copy_of is not null or o.id = m.id
+        or not (m.uuid is not null and o.uuid is m.uuid and o.block = m.block
+            or m.uuid is null and m.kind in ('queued_prompt', 'task_notification'))
+        """,
+    ),
+    (
+        "copies",
+        "{count} lines have several originals (one has the uuid {example}).",
+        """
+        select uuid as example from messages where copy_of is null and uuid in (
+            select uuid from messages where uuid is not null group by uuid having count(*) > 1
+        ) group by uuid, block having count(*) > 1
+        """,
+    ),
+    (
+        "rows",
+        "{count} messages belong to another session than their file (the first is message"
+        " {example}).",
+        """
+        select m.id as example from messages m join files f on f.id = m.file_id
+        where m.session_id is not f.session_id
+        """,
+    ),
+    (
+        "responses",
+        "{count} responses are of lines that state none (the first is response {example}).",
+        """
+        select r.id as example from responses r
+            where (r.file_id, r.byte_offset) not in (select file_id, byte_offset from usage)
+        """,
+    ),
+    (
+        "sessions",
+        "{count} sessions count other messages than their transcripts have (one is {example}).",
+        """
+        select s.session_key as example from sessions s join (
+            select f.session_id, sum(x.message_count - x.repeated_count) as own,
+                sum(x.copied_count) as copied
+            from files f join transcripts x on x.file_id = f.id
+            where f.kind = 'transcript' group by f.session_id
+        ) t on t.session_id = s.id
+        where s.message_count <> t.own or s.copied_message_count <> t.copied
+        """,
+    ),
+    (
+        "sessions",
+        "{count} sessions count other prompts than they have (one is {example}).",
+        """
+        select s.session_key as example from sessions s where s.prompt_count <> (
+            select count(*) from (
+                select distinct p.file_id, p.byte_offset from messages p
+                where p.session_id = s.id and p.copy_of is null and p.subagent_id is null
+                and p.kind in ('prompt', 'command', 'bash_input', 'queued_prompt')))
+        """,
+    ),
+    (
+        "sessions",
+        "{count} sessions count other tool calls than they have (one is {example}).",
+        """
+        select s.session_key as example from sessions s where s.tool_call_count <> (
+            select count(*) from tool_calls c left join messages m on m.id = c.call_id
+            where c.session_id = s.id and c.name is not null and m.copy_of is null)
+        """,
+    ),
+    (
+        "sessions",
+        "{count} sessions add up other tokens than their responses have (one is {example}).",
+        """
+        select s.session_key as example from sessions s join (
+            select session_id, sum(input_tokens) as input, sum(output_tokens) as output,
+                sum(cache_read_tokens) as cache_read,
+                sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write
+            from responses where session_id is not null group by session_id
+        ) r on r.session_id = s.id
+        where s.input_tokens is not r.input or s.output_tokens is not r.output
+        or s.cache_read_tokens is not r.cache_read or s.cache_write_tokens is not r.cache_write
+        """,
+    ),
+)
+"""(check, what is wrong, the rows that show it): of each, the count and one example are told."""

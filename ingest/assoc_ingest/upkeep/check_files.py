@@ -1,0 +1,183 @@
+"""What was read, held against the files that still lie on the disk.
+
+A file that has changed since the last sync is no damage: the next sync reads it. One that no sync
+would read again, though bytes of it that were read are others now, is a problem.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from .. import humanize
+from ..files.changes import is_odd
+from ..files.exclusions import load
+from ..files.replay import claim_of
+from ..files.scanning import Walk
+from ..files.steps import Work
+from ..files.stored_names import original_root
+from ..files.tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
+from ..files.walk import Found, Root, root_at, walk
+from ..paths import hindrance, is_directory
+from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
+from ..sources import SOURCES
+from ..store.batch import known_files
+from .findings import SYNC, SYNC_FULL, Finding
+from .moved_copies import Originals
+
+_BROKEN = "select distinct file_id from issues where quarantined = 1"
+
+Advance = Callable[[int], None]
+"""Called with a number of bytes that were looked at."""
+
+
+@dataclass(slots=True)
+class OnDisk:
+    """What the disk shows: problems, and what the next sync will see to."""
+
+    findings: list[Finding] = field(default_factory=list)
+    missing_roots: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    compared: int = 0
+
+    def warnings(self) -> Iterator[Finding]:
+        """Yield one warning for each kind of thing that a sync will see to."""
+        readable = "Make it readable, and verify again."
+        for paths, noun, what, remedy in (
+            (self.missing_roots, "root", "missing (rows stay)", SYNC),
+            (self.changed, "file", "new or changed since the last sync", SYNC),
+            (self.vanished, "file", "gone since the last sync (rows stay)", SYNC),
+            (self.unreadable, "place", "not readable, and not compared", readable),
+        ):
+            if paths:
+                problem = f"{humanize.many(len(paths), noun)} {what}, such as {paths[0]}."
+                yield Finding("disk", problem, remedy)
+
+
+def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDisk:
+    """Compare the checksums of all files that are not gone with the files themselves."""
+    seen = OnDisk()
+    broken = {id_ for (id_,) in connection.execute(_BROKEN)}
+    is_forgotten = _recogniser(connection)
+    roots = connection.execute("select id, kind, root from sources order by id").fetchall()
+    for source_id, kind, place in roots:
+        if kind not in SOURCES:
+            continue
+        path = original_root(place)
+        if is_directory(path):
+            known = {file.path: file for file in known_files(connection, source_id)}
+            root = root_at(SOURCES[kind], path, SOURCES)
+            _compare_root(root, known, is_forgotten, broken, seen, advance)
+        elif hindrance(path) is None:
+            seen.missing_roots.append(place)
+        else:
+            seen.unreadable.append(place)
+    return seen
+
+
+def _compare_root(
+    root: Root,
+    known: dict[str, KnownFile],
+    is_forgotten: Callable[[Root, Found, Claim], bool],
+    broken: set[int],
+    seen: OnDisk,
+    advance: Advance,
+) -> None:
+    listing = Walk()
+    for found in walk(root, listing):
+        file = known.pop(found.path, None)
+        if file is None:
+            claim = root.source.claim(found.parts)
+            if claim is not None and not is_forgotten(root, found, claim):
+                seen.changed.append(found.location)
+        elif file.gone_at is not None:
+            seen.changed.append(found.location)
+        else:
+            _compare_file(root, found, file, seen, is_broken=file.id in broken)
+            advance(min(found.size, file.size))
+    for file in known.values():
+        place = root.location(file.path.split("/"))
+        if file.gone_at is None and not listing.hides(place):
+            seen.vanished.append(place)
+    seen.unreadable += [place for place, _ in listing.unreadable]
+
+
+def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
+    """Return what says whether a sync leaves a file alone because it is forgotten."""
+    forgotten = load(connection)
+    originals = Originals(forgotten.stones)
+
+    def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
+        if forgotten.covers(root.name, found.path, claim):
+            return True
+        return originals.of(Work(root, 0, found, claim, None)) is not None
+
+    return is_forgotten
+
+
+def _compare_file(
+    root: Root, found: Found, known: KnownFile, seen: OnDisk, *, is_broken: bool
+) -> None:
+    claim = claim_of(root.source, known)
+    shape = root.source.shape(claim) if claim is not None else None
+    if known.checkpoint.head_hash is None or shape not in (
+        LOG, DOCUMENT, PRIVATE, UNKNOWN_CONTENT,
+    ):  # fmt: skip
+        return  # nothing of it was ever read
+    try:
+        descriptor = open_regular(found.location)
+    except FileNotFoundError:
+        seen.vanished.append(found.location)
+        return
+    except OSError:
+        seen.unreadable.append(found.location)
+        return
+    try:
+        size = os.fstat(descriptor).st_size
+        if shape == LOG:
+            problem = _compare_log(descriptor, size, found, known)
+        else:
+            problem = _compare_document(descriptor, size, known, shape == PRIVATE)
+            if is_broken or not found.is_as(known):
+                problem = None  # its last whole version is kept, or the next sync reads it
+    except OSError:
+        seen.unreadable.append(found.location)
+        return
+    finally:
+        os.close(descriptor)
+    seen.compared += 1
+    if problem is not None:
+        seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, found.path))
+    elif not found.is_as(known):
+        seen.changed.append(found.location)
+
+
+def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> str | None:
+    """Return what is wrong; None if all is as it was read, or a sync would see that it is not."""
+    if resume(descriptor, size, known.checkpoint, thorough=True) is not None:
+        return None
+    if not found.is_as(known):
+        odd = is_odd(known, found)
+        if resume(descriptor, size, known.checkpoint, thorough=odd) is None:
+            return None
+    return "Bytes that were read have changed in a way that a sync does not look for."
+
+
+def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: bool) -> str | None:
+    if size > MAX_LINE or (known.checkpoint.offset == 0 and not is_private):
+        return None  # it was never read, or is binary: there is nothing to compare
+    prefix = Prefix()
+    while prefix.offset < size:
+        data = read_at(descriptor, min(CHUNK, size - prefix.offset), prefix.offset)
+        if not data:
+            break
+        prefix = prefix.extended(data)
+    if is_private:  # known by its hash only, see `changes`
+        prefix = replace(prefix, offset=0, head=b"")
+    if prefix.checkpoint() == known.checkpoint:
+        return None
+    return "The document has changed, but not the time that its directory shows."

@@ -1,0 +1,182 @@
+"""Writing the database anew, without free pages and without traces of what was removed.
+
+The steps, in this order:
+
+1. every full-text index is built again from its table: an index keeps the words of deleted rows
+   until its segments are merged;
+2. VACUUM copies all that is in use into a fresh file and back, through the write-ahead log. The
+   file lies beside the database, or in the directory that SQLITE_TMPDIR names;
+3. every index is checked against its rows;
+4. the log is written into the database and emptied. While a reader holds an old snapshot that
+   cannot be done, and old pages stay on the disk: then this says so, and is to be run again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BusyError, DatabaseError, DatabaseIOError
+from ..humanize import size as shown
+from ..store import fts
+from ..store.database import open_reader, writing
+from ..store.location import log_of, resolved, temporary_directory
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Bytes that the database takes on the disk, its log included, before and after."""
+
+    before: int
+    after: int
+
+
+def compact(database: Path) -> Compaction:
+    """Make the database as small as it can be; ids of rows stay.
+
+    Raises DatabaseIOError if the disk has not enough room, BusyError if another process writes or
+    a reader keeps old pages in use, DatabaseError if the database is missing or an index is wrong.
+    """
+    open_reader(database).close()  # says so if there is none: writing would make one
+    before = on_disk(database)
+    with writing(database) as connection:
+        check_room(database)
+        rewrite(connection, database)
+    return Compaction(before, on_disk(database))
+
+
+def on_disk(database: Path) -> int:
+    """Return the bytes of the database and its log."""
+    beside = (resolved(database), log_of(resolved(database)))
+    return sum(path.stat().st_size for path in beside if path.exists())
+
+
+def check_room(database: Path) -> None:
+    """Raise DatabaseIOError if there is no room for the copies that VACUUM makes."""
+    size, beside = on_disk(database), resolved(database).parent
+    log, copy = size + size // 5, size  # in the log are the indexes, too, that are built before
+    place = _place_of_copy(beside)
+    is_one_disk = place.stat().st_dev == beside.stat().st_dev
+    for where, alone in ((beside, log), (place, copy)):
+        needed = log + copy if is_one_disk else alone
+        free = shutil.disk_usage(where).free
+        if free < needed:
+            raise DatabaseIOError(
+                f"Writing the database anew takes {shown(needed)} in {where}, and {shown(free)} "
+                "are free. Nothing was changed. Make room, or name a directory on another disk "
+                "with the variable SQLITE_TMPDIR: half of it then goes there."
+            )
+
+
+def rewrite(connection: sqlite3.Connection, database: Path) -> None:
+    """Do the four steps on the writer's connection, and note that nothing forgotten is left.
+
+    Raises BusyError if old pages had to stay, DatabaseError if an index does not fit its table.
+    """
+    indexes = fts.indexes(connection)
+    with _busy_means_a_writer():
+        for name in indexes:
+            fts.make_anew(connection, name)
+        with _copied_in_its_place(connection, database):
+            connection.execute("vacuum")
+        for name in indexes:
+            if not fts.fits(connection, name):
+                raise DatabaseError(f"The full-text index {name} does not fit its table.")
+        (is_busy, _, _) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+        if is_busy:
+            _end_if_another_writes(connection)
+            raise BusyError(_kept(database))
+        connection.execute("update forgotten set is_pending = 0 where is_pending = 1")
+
+
+# -- where the copy lies -------------------------------------------------------------------------
+
+
+@contextmanager
+def _copied_in_its_place(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
+    """Let SQLite make its temporary files where `check_room` looked for room."""
+    beside = resolved(database).parent
+    place = _place_of_copy(beside)
+    with temporary_directory(database) as directory:
+        if _can_be_told(beside):
+            name = str(directory if place == beside else place).replace("'", "''")
+            connection.execute(f"pragma temp_store_directory = '{name}'").fetchall()
+        connection.execute("pragma temp_store = file")  # the copy may be larger than memory
+        try:
+            yield
+        finally:  # it holds for the whole process
+            with suppress(sqlite3.Error):
+                connection.execute("pragma temp_store_directory = ''").fetchall()
+
+
+def _place_of_copy(beside: Path) -> Path:
+    """Return the directory in which SQLite will copy a database that lies in `beside`."""
+    named = os.environ.get("SQLITE_TMPDIR", "")
+    if _can_be_told(beside):
+        return Path(named) if _is_usable(named) else beside
+    if os.name != "posix":
+        return Path(tempfile.gettempdir())
+    # What follows is SQLite's own order.
+    names = (named, os.environ.get("TMPDIR", ""), "/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108
+    return next((Path(name) for name in names if _is_usable(name)), Path())
+
+
+def _can_be_told(beside: Path) -> bool:
+    """Does SQLite take the name of a directory? Not if it is no text, nor if it was built so."""
+    if not _is_text(str(beside)):
+        return False
+    with closing(sqlite3.connect(":memory:")) as connection:
+        return ("OMIT_DEPRECATED",) not in connection.execute("pragma compile_options").fetchall()
+
+
+def _is_usable(name: str) -> bool:
+    may_be_used = bool(name) and os.access(name, os.W_OK | os.X_OK) and Path(name).is_dir()
+    return may_be_used and _is_text(name)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # some bytes of it are no UTF-8
+        return False
+    return True
+
+
+# -- others at the database ----------------------------------------------------------------------
+
+
+@contextmanager
+def _busy_means_a_writer() -> Iterator[None]:
+    """Say of a database that is too busy to be written who is in the way: no reader ever is."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        raise BusyError(
+            "Another program is writing to the database: a verify, or one that is not ours. What "
+            "was removed may still be on the disk. When it has ended, run: assoc-ingest compact"
+        ) from error
+
+
+def _end_if_another_writes(connection: sqlite3.Connection) -> None:
+    """Raise SQLite's error if another connection may write just now."""
+    connection.execute("pragma busy_timeout = 0").fetchall()
+    connection.execute("begin immediate")
+    connection.execute("rollback")
+
+
+def _kept(database: Path) -> str:
+    log = log_of(resolved(database))
+    size = log.stat().st_size if log.exists() else 0
+    return (
+        f"Another program reads the database and keeps its old pages: {shown(size)} may still be "
+        f"in {log.name}, and what was removed may still be on the disk. "
+        "Close readers (Datasette ...) and run: assoc-ingest compact"
+    )

@@ -1,0 +1,92 @@
+"""A damaged database is kept, as it was, until its user removes it.
+
+It lies beside the sound one that took its place, as private as that, under a name that says when it
+was put aside. Whatever could not be read of it may still be in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import DatabaseIOError
+from ..when import now
+
+KEPT = ".damaged-"
+"""What stands between the name of a database and the time at which it was put aside."""
+
+_COPIES = 3  # that are on the disk at once: the one that is kept, the sound one, and the log
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def kept_aside(path: Path) -> list[Path]:
+    """Return the damaged databases that were put aside beside a database."""
+    start = f"{path.name}{KEPT}"
+    try:
+        return sorted(
+            other
+            for other in path.parent.iterdir()
+            if other.name.startswith(start) and not other.name.endswith(("-wal", "-shm"))
+        )
+    except OSError:  # a directory may be entered and not listed
+        return []
+
+
+def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a database, in the order in which they can be copied while others read.
+
+    What is written into the first meanwhile stands in the second, and nobody begins a new log
+    while a transaction is open.
+    """
+    for ending in ("", "-wal"):
+        file = Path(f"{path}{ending}")
+        if file.exists():
+            yield file, ending
+
+
+def check_room(path: Path) -> None:
+    """Raise DatabaseIOError unless a database can be kept as it is while it is mended."""
+    needed = _COPIES * sum(file.stat().st_size for file, _ in _files_of(path))
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise DatabaseIOError(
+            f"{path} is damaged. Mending it, and keeping it as it is, takes {_megabytes(needed)}"
+            f" in {path.parent}, and {_megabytes(free)} are free. Nothing was changed. Make room,"
+            " then run: assoc-ingest rebuild"
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{-(-size // 10**6):,} MB"
+
+
+def copy_files(path: Path, copy: Path) -> None:
+    """Copy a database with its log, which somebody holds. Raises DatabaseIOError and OSError."""
+    try:
+        for file, ending in _files_of(path):
+            target = os.open(f"{copy}{ending}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(target, "wb") as stream, file.open("rb") as source:
+                shutil.copyfileobj(source, stream, 1024 * 1024)
+                stream.flush()
+                os.fsync(stream.fileno())
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise DatabaseIOError(
+            f"{path} is damaged, and {path.parent} has no room to keep it as it is while it is "
+            "mended. Nothing was changed. Make room, then run: assoc-ingest rebuild"
+        ) from error
+
+
+def put_aside(copy: Path, path: Path) -> Path:
+    """Give the copy the name under which it is kept."""
+    moment = now()[:19].replace("-", "").replace(":", "") + "Z"
+    kept = Path(f"{path}{KEPT}{moment}")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = Path(f"{path}{KEPT}{moment}-{number}")
+    return copy.rename(kept)

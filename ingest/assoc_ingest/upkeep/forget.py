@@ -1,0 +1,284 @@
+"""Forgetting a conversation or a file for good.
+
+1. What belongs to it is found (`ownership`).
+2. One transaction, with `secure_delete` on, so that freed pages are overwritten: rows of
+   `forgotten`, which keep every sync from reading it again; its own files go; lines of shared logs
+   become spaces in the archive, and the log's rows are derived again from that; entries of shared
+   documents go, with those documents' bytes.
+3. The database is written anew (`compact`): until then words of it stand in the full-text indexes,
+   in free pages and in the log. A kill before the end leaves `is_pending`, and `compact` ends it.
+
+The agent's own files are never touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..files import archive
+from ..files.archive import Compressor, Frame
+from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
+from ..files.tail import Prefix, lines_of
+from ..sources import SOURCES
+from ..sql import id_list
+from ..store.batch import Batch, known_file
+from ..store.clock import Clock
+from ..store.database import open_reader, writing
+from ..store.inserts import COUNTS
+from ..store.location import log_of
+from .compact import check_room, rewrite
+from .damaged_copies import kept_aside
+from .forget_target import Target, find
+from .ownership import (
+    REFERENCES,
+    Belongings,
+    Copy,
+    Key,
+    StoredFile,
+    belongings,
+    copies,
+    session_ids,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation that goes."""
+
+    session_key: str
+    title: str | None
+    root: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What is forgotten, or would be."""
+
+    conversations: list[Conversation]
+    files: list[str]
+    """Paths of the files that go as a whole."""
+    bytes: int
+    messages: int
+    shared: list[str]
+    """Paths of files in which lines or entries are left out."""
+    copies: list[Copy]
+    """Other conversations that hold copies; they stay."""
+    unnamed_prompts: int
+    """Prompts of the history with the same words that name no conversation; they stay."""
+    put_aside: list[str]
+    """Files beside the database that may hold it still: databases that were damaged."""
+    is_pending: bool = False
+    """Traces of it may still be in the file, for something kept it from being written anew."""
+
+
+def forget(
+    database: Path,
+    target: Target,
+    *,
+    with_copies: bool,
+    dry_run: bool,
+    announce: Callable[[Forgetting], None],
+) -> None:
+    """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
+
+    Calls `announce` with what goes, or with `dry_run` would go, when all is done and the database
+    is closed: who reads it slowly holds up nobody. Raises NotFoundError and UsageError for a target
+    that is not there or ambiguous, DatabaseIOError if the disk has no room to write the database
+    anew (nothing is changed then), and BusyError if another process writes or, after `announce`, if
+    a reader keeps old pages: then `compact` is to be run.
+    """
+    reader = open_reader(database)  # says so if there is none: writing would make one
+    try:
+        keys, files = find(reader, target)
+        forgetting = _look(reader, keys, files, with_copies)[1] if dry_run else None
+    finally:
+        reader.close()
+    try:
+        if not dry_run:
+            with writing(database) as connection:
+                check_room(database)
+                found, about = _settled(connection, target, with_copies)
+                _remove(connection, found)
+                forgetting = replace(about, is_pending=True)  # it has happened, and is to be told
+                rewrite(connection, database)
+                forgetting = about
+    finally:
+        if forgetting is not None:
+            announce(forgetting)
+
+
+def _settled(
+    connection: sqlite3.Connection, target: Target, with_copies: bool
+) -> tuple[Belongings, Forgetting]:
+    """Find the target again, now that nobody else writes."""
+    connection.row_factory = sqlite3.Row
+    try:
+        keys, files = find(connection, target)
+    finally:
+        connection.row_factory = None
+    return _look(connection, keys, files, with_copies)
+
+
+def _look(
+    connection: sqlite3.Connection, keys: set[Key], files: list[StoredFile], with_copies: bool
+) -> tuple[Belongings, Forgetting]:
+    found = belongings(connection, keys, files)
+    others = copies(connection, found.keys, found.own)
+    while with_copies and others:
+        more = {
+            (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
+            for copy in others
+        }
+        found = belongings(connection, found.keys | more, files)
+        others = copies(connection, found.keys, found.own)
+    return found, _described(connection, found, others)
+
+
+def _described(connection: sqlite3.Connection, found: Belongings, others: list[Copy]) -> Forgetting:
+    own = id_list(found.own)
+    sessions = session_ids(connection, found.keys)
+    rows = connection.execute(
+        "select s.session_key, s.title, x.root,"
+        " (select count(*) from messages m where m.session_id = s.id)"
+        " from sessions s join sources x on x.id = s.source_id"
+        f" where s.id in ({id_list(sessions)}) order by s.ended_at, s.session_key"
+    ).fetchall()
+    (size, messages, unnamed) = connection.execute(
+        f"select (select coalesce(sum(size), 0) from files where id in ({own})),"
+        f" (select count(*) from messages where file_id in ({own})),"
+        " (select count(*) from prompts where session_key is null and text in ("
+        f"  select text from messages where file_id in ({own}) and kind = 'prompt'))"
+    ).fetchone()
+    paths = [f"{file.root}/{file.path}" for file in found.own.values()]
+    shared = [f"{file.root}/{file.path}" for file in found.shared]
+    conversations = [Conversation(*row) for row in rows]
+    return Forgetting(
+        conversations, paths, size, messages, shared, others, unnamed, _put_aside(connection)
+    )
+
+
+def _put_aside(connection: sqlite3.Connection) -> list[str]:
+    """Return the damaged databases that lie beside this one, as they were before it was mended."""
+    (name,) = connection.execute(
+        "select file from pragma_database_list where name = 'main'"
+    ).fetchone()
+    files = (file for kept in kept_aside(Path(name)) for file in (kept, log_of(kept)))
+    return [str(file) for file in files if file.exists()]
+
+
+# -- the transaction -----------------------------------------------------------------------------
+
+
+def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
+    connection.execute("pragma secure_delete = on").fetchall()
+    batch = Batch(connection, Clock(connection).now())
+    try:
+        _note(connection, found, batch.now)
+        for root, key in found.keys:
+            connection.execute(
+                "delete from tasks where list_key = ?1 and source_id in"
+                " (select id from sources where coalesce(?2, root) = root)",
+                (key, root),
+            )
+        for file in found.shared:
+            mine = frozenset(key for root, key in found.keys if root in (None, file.root))
+            if file.is_log:
+                _blank_lines(connection, batch, file, mine)
+            else:
+                _drop_entries(connection, batch, file, mine)
+        connection.execute(
+            "update issues set sample = null where quarantined = 1"
+            f" and file_id in ({id_list(found.documents)})"
+        )
+        batch.remove(found.own)
+        batch.prepare()
+        batch.finish()
+    except BaseException:
+        batch.rollback()
+        raise
+
+
+def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
+    """Write the rows of `forgotten`, as pending until the file is free of traces."""
+    stones = {Stone(key, None, root) for root, key in found.keys} | found.stones
+    connection.executemany(
+        "insert into forgotten (session_key, path, root, content_length, content_hash,"
+        " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
+        " on conflict do update set is_pending = 1",
+        (
+            (*stone[:3], *(stone.content or (None, None)), moment)
+            for stone in sorted(stones, key=str)
+        ),
+    )
+
+
+def _blank_lines(
+    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
+) -> None:
+    """Read a log again from its archive, without the lines that name the conversation."""
+    known = known_file(connection, file.id)
+    if known is None:
+        return
+    source, claim = SOURCES[file.source], file.claim
+    frames = archive.stored_frames(connection, file.id)
+    blanked_before = issues_of_other_bytes(connection, file.id, is_log=True)
+    opened = batch.open_archived(file.source_id, claim, known)
+    archive.clear(connection, file.id)
+    batch.add(opened, blanked_before, [], None, 0)
+    compressor = Compressor()
+    for start, data in _stretches(frames, file.id):
+        data, lines, left_out = log_without(keys, source, claim, start, data, lines_of(start, data))
+        records = [*(source.parse(claim, lines) if lines else ()), *left_out]
+        batch.add(opened, records, compressor.frames(start, data), None, len(data))
+
+
+def _stretches(frames: list[Frame], file_id: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines, with the offset of the first, about a frame at a time.
+
+    Where a frame is lost, what follows keeps its place.
+    """
+    start, rest = 0, b""
+    for frame in frames:
+        if frame.start != start + len(rest):
+            if rest:
+                yield start, rest
+            start, rest = frame.start, b""
+        data = rest + archive.unpacked(frame, file_id)
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield start, data[:end]
+        start, rest = start + end, data[end:]
+    if rest:
+        yield start, rest
+
+
+def _drop_entries(
+    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
+) -> None:
+    """Remove a document's rows that name the conversation, and the document's bytes.
+
+    Its marker becomes that of a document which is known by its hash only, as the next sync has it.
+    """
+    batch.touch(file.id)
+    for table, column in REFERENCES.items():
+        connection.executemany(
+            f"delete from {table} where file_id = ? and {column} = ?",
+            ((file.id, key) for key in sorted(keys)),
+        )
+    archive.clear(connection, file.id)
+    connection.execute("delete from issues where file_id = ? and reason = ?", (file.id, LEFT_OUT))
+    connection.execute("update issues set sample = null where file_id = ?", (file.id,))
+    connection.execute(
+        "insert into issues (reason, quarantined, file_id, byte_offset, byte_length)"
+        " values (?, 0, ?, 0, (select size from files where id = ?))",
+        (LEFT_OUT, file.id, file.id),
+    )
+    connection.execute(
+        "update files set offset = 0, head_hash = ? where id = ?",
+        (Prefix().checkpoint().head_hash, file.id),
+    )
+    connection.execute(f"update files set {COUNTS} where id = ?", (file.id,))

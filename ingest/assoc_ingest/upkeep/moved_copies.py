@@ -1,0 +1,291 @@
+"""What is forgotten and lies somewhere else: in a home that was moved or copied, at another path.
+
+Where a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files,
+these are left alone before anything of them is stored:
+
+1. Copies: a document that has exactly the bytes of a forgotten file, and a log that begins with
+   them. A document whose rows are kept by key is a copy at the same path only: tasks have no times,
+   and two lists may well begin with the same one.
+2. What is forgotten in a root that was moved or copied. A root that was never read before is a copy
+   of another if most of its logs lie there at the same paths, and one begins with the same bytes or
+   a document is the same from which something was left out. All that is forgotten in the one is
+   forgotten in the other then, be it edited or not. If no more can be told than that a forgotten
+   conversation lies in both, that is so for what was forgotten with it: its plan, its pasted texts,
+   the team that it led.
+
+What was found is noted in `forgotten`, as if it had been forgotten there. A copy that was not whole
+when it was read, and now turns out to be one, is removed, and its traces are left to `compact`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ..files.exclusions import (
+    Content,
+    Forgotten,
+    Stone,
+    content_of,
+    is_left_out,
+    is_unique_key,
+    owners,
+    places_above,
+)
+from ..files.steps import Work
+from ..files.tail import CHUNK, Prefix, opened, read_at, resume
+from ..source import LOG, UNREAD, Checkpoint, Claim
+from ..store.batch import Batch, known_file
+from ..store.clock import Clock
+from ..store.upserts import OF_THEIR_PLACE
+
+Home = tuple[str, str]
+"""A root, and the key of a forgotten conversation that has files in it."""
+
+
+@dataclass(slots=True)
+class Returned:
+    """What a sync found to be forgotten, though it lies elsewhere."""
+
+    stones: list[Stone] = field(default_factory=list)
+    """Rows that `forgotten` is to have."""
+    copies: dict[int, Stone] = field(default_factory=dict)
+    """Ids of files that were taken for something else, and what they are copies of."""
+
+
+class Originals:
+    """The forgotten files by which copies of them are recognised."""
+
+    def __init__(self, stones: Iterable[Stone]) -> None:
+        self._by_length: dict[int, list[Stone]] = {}
+        for stone in stones:
+            if stone.content is not None:
+                self._by_length.setdefault(stone.content.length, []).append(stone)
+        self._lengths = sorted(self._by_length)
+
+    def fitting(
+        self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
+    ) -> dict[Content, Stone]:
+        """Return what a file of this size may be a copy of.
+
+        Of a log, the first `read` bytes have been looked at before.
+        """
+        if is_log:
+            lengths = [length for length in self._lengths if read < length <= size]
+        else:
+            lengths = [size] if size in self._by_length else []
+        if not lengths:
+            return {}
+        named = owners(claim, path.split("/"))
+        found = [
+            stone
+            for length in lengths
+            for stone in self._by_length[length]
+            if (stone.path == path or claim.kind not in OF_THEIR_PLACE)
+            and all(owner in (stone.path or "").lower() for owner in named)
+        ]
+        found.sort(key=lambda stone: stone.path == path)  # of equal ones, that at the same path
+        return {stone.content: stone for stone in found if stone.content is not None}
+
+    def of(self, work: Work) -> Stone | None:
+        """Return what a file on the disk is a copy of, None if it is none or cannot be read."""
+        shape = work.root.source.shape(work.claim)
+        if shape == UNREAD:
+            return None
+        originals = self.fitting(
+            work.claim,
+            work.found.path,
+            work.found.size,
+            is_log=shape == LOG,
+            read=work.known.checkpoint.offset if work.known is not None else 0,
+        )
+        if not originals:
+            return None
+        try:
+            with opened(work.found.location) as descriptor:
+                return first_of(originals, _pieces(descriptor))
+        except OSError:
+            return None  # reading it will tell
+
+
+def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone | None:
+    """Return the first of these with which the pieces of a file begin."""
+    lengths = sorted({content.length for content in originals}, reverse=True)
+    prefix = Prefix()
+    for data in pieces:
+        start = 0
+        while lengths and prefix.offset + len(data) - start >= lengths[-1]:
+            end = start + lengths.pop() - prefix.offset
+            prefix, start = prefix.extended(data[start:end]), end
+            content = content_of(prefix.checkpoint())
+            if content in originals:
+                return originals[content]
+        if not lengths:
+            return None
+        prefix = prefix.extended(data[start:])
+    return None
+
+
+def key_in_root(original: Stone, claim: Claim) -> str | None:
+    """Return the key of the conversation that a copy is of, if it means it in the copy's root only.
+
+    That root then holds the conversation: other files and lists there are about it, too.
+    """
+    key = claim.session_key
+    is_same = key is not None and key == original.session_key and not is_unique_key(key)
+    return key if is_same else None
+
+
+def _pieces(descriptor: int) -> Iterator[bytes]:
+    position = 0
+    while data := read_at(descriptor, CHUNK, position):
+        yield data
+        position += len(data)
+
+
+# -- in a sync -----------------------------------------------------------------------------------
+
+
+def sort_out(
+    connection: sqlite3.Connection | None,
+    forgotten: Forgotten,
+    work: list[Work],
+    homes: set[Home],
+) -> tuple[list[Work], Returned]:
+    """Return the files that are to be read, without those that are forgotten after all.
+
+    `homes` are those of the files that their path gives to a forgotten conversation.
+    """
+    returned = Returned()
+    if connection is None or not forgotten.stones:
+        return work, returned
+    originals, kept = Originals(forgotten.stones), []
+    for item in work:
+        original = originals.of(item)
+        if original is None:
+            kept.append(item)
+            continue
+        returned.stones += _learned(item, original)
+        if item.known is not None:
+            returned.copies[item.known.id] = original
+    by_root: dict[str, list[Work]] = {}
+    for item in kept:
+        by_root.setdefault(item.root.name, []).append(item)
+    for root, items in by_root.items():
+        if not _was_read(connection, root):
+            keys = {key for place, key in homes if place == root}
+            returned.stones += _of_copied_root(connection, forgotten, root, items, keys)
+    if not returned.stones:
+        return kept, returned
+    forgotten = Forgotten.of([*forgotten.stones, *returned.stones])
+    return [
+        replace(item, forgotten=forgotten.keys_in(item.root.name))
+        for item in kept
+        if not forgotten.covers(item.root.name, item.found.path, item.claim)
+    ], returned
+
+
+def _learned(item: Work, original: Stone) -> Iterator[Stone]:
+    """Yield what a copy tells of its root.
+
+    A document at another path is looked at anew whenever it changes: it may become another one.
+    """
+    root = item.root.name
+    if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
+        yield Stone(original.session_key, item.found.path, root)
+    if key := key_in_root(original, item.claim):
+        yield Stone(key, None, root)
+
+
+def _was_read(connection: sqlite3.Connection, root: str) -> bool:
+    row = connection.execute(
+        "select 1 from files f join sources s on s.id = f.source_id where s.root = ? limit 1",
+        (root,),
+    ).fetchone()
+    return row is not None
+
+
+def _of_copied_root(
+    connection: sqlite3.Connection,
+    forgotten: Forgotten,
+    root: str,
+    items: list[Work],
+    keys: set[str],
+) -> Iterator[Stone]:
+    """Yield what is forgotten in a root because it is forgotten in one that it is a copy of.
+
+    `keys` are those of forgotten conversations that lie in it.
+    """
+    others = {stone.root for stone in forgotten.stones if stone.root not in (None, root)}
+    same = {other for other in others if other and _is_copy(connection, other, items)}
+    there = {place for item in items for place in places_above(item.found.path)}
+    for stone in forgotten.stones:
+        is_here = stone.root in same or (stone.root in others and stone.session_key in keys)
+        if is_here and (stone.path is None or stone.path in there):
+            yield Stone(stone.session_key, stone.path, root)
+
+
+def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
+    """Is the root of these files a copy of another, which was read before?"""
+    rows = connection.execute(
+        "select f.path from files f join sources s on s.id = f.source_id where s.root = ?", (other,)
+    )
+    there = {path for (path,) in rows}
+    logs = [item for item in items if item.root.source.shape(item.claim) == LOG]
+    common = sum(item.found.path in there for item in logs)
+    return 2 * common >= len(logs) and any(_is_from(connection, other, item) for item in items)
+
+
+def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
+    """Does a file lie at this path in another root, too, and go back to the same one?"""
+    row = connection.execute(
+        "select f.id from files f join sources s on s.id = f.source_id"
+        " where s.root = ? and s.kind = ? and f.path = ? order by f.generation desc",
+        (root, item.root.source.name, item.found.path),
+    ).fetchone()
+    known = known_file(connection, row[0]) if row is not None else None
+    if known is None or known.checkpoint.head_hash is None:
+        return False
+    is_log = item.root.source.shape(item.claim) == LOG
+    if not (known.checkpoint.offset if is_log else is_left_out(connection, known.id)):
+        return False
+    size, mark = item.found.size, known.checkpoint
+    try:
+        with opened(item.found.location) as descriptor:
+            if is_log:
+                return resume(descriptor, size, mark, thorough=True) is not None
+            return known.size == size and _unarchived(descriptor) == mark
+    except OSError:
+        return False
+
+
+def _unarchived(descriptor: int) -> Checkpoint:
+    """Return the checkpoint of a document that is known by its hash only, see `changes`."""
+    prefix = Prefix()
+    for data in _pieces(descriptor):
+        prefix = prefix.extended(data)
+    return replace(prefix, offset=0, head=b"").checkpoint()
+
+
+def note(connection: sqlite3.Connection, returned: Returned) -> None:
+    """Note in one transaction what was found, and remove what had been read of it."""
+    if not returned.stones and not returned.copies:
+        return
+    batch = Batch(connection, Clock(connection).now())
+    try:
+        connection.executemany(
+            "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
+            " values (?, ?, ?, ?, 0) on conflict do nothing",
+            ((*stone[:3], batch.now) for stone in dict.fromkeys(returned.stones)),
+        )
+        connection.executemany(
+            "update forgotten set is_pending = 1 where content_hash = ?",
+            ((s.content.fingerprint,) for s in returned.copies.values() if s.content),
+        )
+        batch.remove(returned.copies)
+        batch.prepare()
+        batch.finish()
+    except BaseException:
+        batch.rollback()
+        raise

@@ -1,0 +1,172 @@
+"""Rows whose file or root is lost: what they refer to is made again, and they are kept.
+
+1. What indexes still say of a lost row (`lost_rows`) gives it back, with its id: of a root its
+   directory, of a file its path, of a session its key. What follows from other rows is derived
+   again later, and a file is looked at by the next sync.
+2. A file of which no index speaks either is made from its archive and from the rows that name it.
+   Where they do not tell its path, another stands in for it (`lost`), until a sync finds a file
+   with the same bytes (`adopt`).
+3. A root of which no index speaks gets a path that stands in for its own, likewise.
+4. A reference to a row that is still missing becomes null. Where it may not, the row goes. That is
+   one that names a file or a root of which nothing else speaks, though none is lost: a number that
+   was written over. And it is a member of a team. Both are derived again from their files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from typing import Any
+
+from ..files import lost
+from ..source import LOG, Claim
+from ..sources import SOURCES
+from ..when import now
+from .lost_rows import Table
+from .unindexed import as_read, insert, make_unnamed_file, mark_as_its_rows, one
+
+_KEYED = ("sources", "projects", "sessions", "subagents", "teams", "tasks", "forgotten")
+
+
+def keep(
+    connection: sqlite3.Connection, told: dict[str, dict[int, dict[str, Any]]], holes: list[Table]
+) -> None:
+    """Make again what rows refer to, as far as anything tells. Runs inside a transaction.
+
+    `told` has by table and id what indexes say of lost rows, `holes` the tables that lost some.
+    """
+    moment = now()
+    for table in _KEYED:
+        for id_, row in told.get(table, {}).items():
+            insert(connection, table, {**_stand_ins(table, row, moment), **row, "id": id_})
+    beyond: dict[int, int] = {}
+    for frame in told.get("archive", {}).values():  # of these only the place is known
+        if "file_id" in frame and "start" in frame:
+            beyond[frame["file_id"]] = max(beyond.get(frame["file_id"], 0), frame["start"] + 1)
+    for id_, row in told.get("files", {}).items():
+        if "path" in row and "source_id" in row:
+            _make_file(connection, id_, row, moment, beyond.get(id_, 0))
+    for id_ in _lost(connection, "sources", "files", holes):
+        _make_root(connection, id_, moment)
+    for id_ in _lost(connection, "files", "archive", holes):
+        make_unnamed_file(connection, id_, moment, beyond.get(id_, 0))
+    connection.execute(
+        "update sources set first_synced_at = coalesce((select min(f.first_seen_at) from files f"
+        "  where f.source_id = sources.id), first_synced_at) where first_synced_at = ?",
+        (moment,),
+    )
+    _let_go(connection)
+
+
+def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
+    """Return values for the columns that must have one, and of which no index speaks."""
+    stand_ins: dict[str, dict[str, Any]] = {
+        "sources": {"first_synced_at": moment, "last_synced_at": moment},
+        "subagents": {"kind": "task"},
+        "teams": {"name": row.get("key")},
+        "tasks": {"gone_at": moment},  # unless its document still holds it: then that tells all
+        "forgotten": {"forgotten_at": moment, "is_pending": 1},
+    }
+    return stand_ins.get(table, {})
+
+
+def _lost(
+    connection: sqlite3.Connection, parent: str, witness: str, holes: list[Table]
+) -> list[int]:
+    """Return the ids of the rows of a table that are referred to, and that are not there.
+
+    The rows of `witness` are believed. A number in any other may be what is damaged: it is an id if
+    that of a row that is lost.
+    """
+    found: set[int] = set()
+    tables = [name for (name,) in connection.execute("select name from pragma_table_list")]
+    for table in tables:
+        for key in connection.execute(f'pragma foreign_key_list("{table}")').fetchall():
+            if key[2] == parent:
+                rows = connection.execute(
+                    f"select distinct {key[3]} from {table} where {key[3]} is not null"
+                    f" and {key[3]} not in (select id from {parent})"
+                )
+                found.update(
+                    id_
+                    for (id_,) in rows
+                    if table == witness
+                    or any(hole.name == parent and hole.has_hole_at(id_) for hole in holes)
+                )
+    return sorted(found)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def _make_file(
+    connection: sqlite3.Connection, file_id: int, told: dict[str, Any], moment: str, least: int
+) -> None:
+    """Make the row of a file whose path is known."""
+    claim = _claim(connection, told["source_id"], told["path"])
+    keys = (
+        {
+            "kind": claim.kind, "session_key": claim.session_key, "agent_key": claim.agent_key,
+            "team_key": claim.team_key, "project_key": claim.project_key,
+            "workflow": claim.workflow,
+        }
+        if claim is not None
+        else {"kind": lost.UNNAMED}
+    )  # fmt: skip
+    if told.get("session_id") is not None and keys.get("session_key") is None:
+        keys["session_key"] = one(
+            connection, "select session_key from sessions where id = ?", told["session_id"]
+        )
+    row = {**as_read(connection, file_id, moment, least), **keys, **told, "id": file_id}
+    if claim is not None and _is_log(connection, told["source_id"], claim):
+        row["gone_at"] = moment  # else another of its name would take its place, were it gone
+    if insert(connection, "files", {"generation": 0, **row}):
+        mark_as_its_rows(connection, file_id)
+
+
+def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:
+    kind = one(connection, "select kind from sources where id = ?", source_id)
+    return SOURCES[kind].claim(tuple(path.split("/"))) if kind in SOURCES else None
+
+
+def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> bool:
+    kind = one(connection, "select kind from sources where id = ?", source_id)
+    return SOURCES[kind].shape(claim) == LOG
+
+
+# -- roots ---------------------------------------------------------------------------------------
+
+
+def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> None:
+    """Make the row of a root whose directory no index knows; its kind is that of its files."""
+    votes: Counter[str] = Counter({"claude": 0})
+    rows = connection.execute(
+        "select path, kind from files where source_id = ? order by id", (source_id,)
+    )
+    for path, kind in rows.fetchall():
+        for name, source in SOURCES.items():
+            claim = source.claim(tuple(path.split("/")))
+            votes[name] += claim is not None and claim.kind == kind
+    ((kind, _),) = votes.most_common(1)
+    row = {"id": source_id, "kind": kind, "root": lost.root_stand_in(source_id)}
+    insert(connection, "sources", {**_stand_ins("sources", row, moment), **row})
+
+
+# -- what is left --------------------------------------------------------------------------------
+
+
+def _let_go(connection: sqlite3.Connection) -> None:
+    """Empty references that still lead nowhere; remove what cannot be without one."""
+    broken = 'select distinct "table", fkid from pragma_foreign_key_check'
+    while found := connection.execute(broken).fetchall():
+        for table, number in found:
+            keys = connection.execute(f"pragma foreign_key_list({table})").fetchall()
+            ((parent, column),) = ((key[2], key[3]) for key in keys if key[0] == number)
+            is_needed = one(
+                connection,
+                'select "notnull" from pragma_table_info(?) where name = ?',
+                table,
+                column,
+            )
+            change = f"delete from {table}" if is_needed else f"update {table} set {column} = null"
+            connection.execute(f"{change} where {column} not in (select id from {parent})")

@@ -1,0 +1,333 @@
+"""What belongs to a conversation, wherever it lies: the files that are its own, the files that it
+shares with others, and the conversations that hold copies of it.
+
+Its own are the files that carry its key in their claim, their path or their lines, the plan that
+is named after it, the pasted texts that only its prompts use, and the team that it leads with that
+team's tasks. Shared are logs and lists with lines of many conversations.
+
+A copy of one of its own files is its own, too, where nothing in its path tells whose it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..derive.inbox import FOLDED
+from ..files import archive, lost
+from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
+from ..source import FOREIGN, FOREIGN_DOCUMENT, LOG, UNREAD, Checkpoint, Claim
+from ..sources import SOURCES
+from ..sql import id_list
+from .moved_copies import Originals, first_of, key_in_root
+
+REFERENCES = {
+    "prompts": "session_key",
+    "hook_events": "session_key",
+    "links": "session_key",
+    "session_entries": "session_key",
+    "documents": "session_key",
+    "todos": "session_key",
+    "tasks": "list_key",
+    "task_links": "list_key",
+    "task_changes": "list_key",
+}
+"""Tables whose rows name a conversation by a key of their own, and the column."""
+
+Key = tuple[str | None, str]
+"""The root in which a conversation is meant (None: in every one), and its session key."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A row of `files`, with its root and what its path claims."""
+
+    id: int
+    path: str
+    kind: str
+    session_key: str | None
+    root: str
+    source: str
+    source_id: int
+    claim: Claim
+    offset: int
+    content: Content | None
+
+    @property
+    def is_log(self) -> bool:
+        """Is it read line by line?"""
+        return SOURCES[self.source].shape(self.claim) == LOG
+
+    @property
+    def is_unread(self) -> bool:
+        """Is it never opened, and known only to be there?"""
+        return SOURCES[self.source].shape(self.claim) == UNREAD
+
+
+@dataclass(slots=True)
+class Belongings:
+    """What a conversation, or several, has in the database."""
+
+    keys: set[Key]
+    own: dict[int, StoredFile] = field(default_factory=dict)
+    stones: set[Stone] = field(default_factory=set)
+    """What a sync is to leave alone of it that no uuid in its path tells to be its own."""
+    shared: list[StoredFile] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    """Documents of which nobody can tell what they are about while they cannot be read."""
+
+
+def stored_files(
+    connection: sqlite3.Connection, ids: Iterable[int] | None = None
+) -> Iterator[StoredFile]:
+    """Yield the files, or those with these ids, that a source claims or whose path is lost."""
+    rows = connection.execute(
+        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
+        " f.agent_key, f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
+        " from files f join sources x on x.id = f.source_id"
+        f" where {'1' if ids is None else f'f.id in ({id_list(ids)})'}"
+        " order by x.root, f.path, f.generation"
+    )
+    for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
+        source = SOURCES.get(name)
+        claim = source.claim(tuple(path.split("/"))) if source else None
+        if claim is not None and kind in (FOREIGN, FOREIGN_DOCUMENT):
+            claim = claim.as_foreign(kind)
+        if source is not None and lost.is_unnamed(path):
+            claim = Claim(name, kind, session_key=key, agent_key=agent)
+        if claim is not None:
+            content = content_of(Checkpoint(*mark)) if mark[0] else None
+            yield StoredFile(
+                file_id, path, kind, key, root, name, source_id, claim, mark[0], content
+            )
+
+
+def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int]:
+    """Return the ids of the sessions with these keys."""
+    ids: list[int] = []
+    for root, key in keys:
+        rows = connection.execute(
+            "select s.id from sessions s join sources x on x.id = s.source_id"
+            " where s.session_key = ?1 and coalesce(?2, x.root) = x.root order by s.id",
+            (key, root),
+        )
+        ids.extend(session for (session,) in rows)
+    return ids
+
+
+def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile]:
+    """Return the files that are the conversations' own, by root and path; without copies."""
+    ids = {file_id for file_id, *_ in _named(connection, keys)}
+    for _, key in keys:  # what a path claims takes time to find out, so only of those that may be
+        rows = connection.execute(
+            "select id from files where session_key = ?1 or instr(lower(path), lower(?1))", (key,)
+        )
+        ids.update(file_id for (file_id,) in rows)
+    files = list(stored_files(connection, ids))
+    own = _belongings(connection, files, keys, ()).own
+    return [file for file in files if file.id in own]
+
+
+def belongings(
+    connection: sqlite3.Connection, keys: set[Key], named: Iterable[StoredFile] = ()
+) -> Belongings:
+    """Find what belongs to the conversations with these keys, or is a copy of it; with `named`,
+    also these files and their copies.
+
+    A copy can show that a conversation lies in another root, too; that one is among the keys then.
+    """
+    files, named = list(stored_files(connection)), list(named)
+    found = Belongings(keys)
+    while True:
+        found = _belongings(connection, files, found.keys, named)
+        copied = _take_copies(connection, found, files)
+        if copied <= found.keys:
+            break
+        found.keys = found.keys | copied
+    _share(connection, found, files)
+    return found
+
+
+def _belongings(
+    connection: sqlite3.Connection,
+    files: list[StoredFile],
+    keys: set[Key],
+    named: Iterable[StoredFile],
+) -> Belongings:
+    """Find the files that are its own."""
+    found = Belongings(keys)
+    for file in files:
+        mine, parts = _keys_in(keys, file.root), file.path.split("/")
+        if is_of(file.claim, parts, mine):
+            if owners(file.claim, parts):
+                found.own[file.id] = file
+            else:
+                _take(found, file, file.claim.session_key)
+        elif file.session_key in mine and file.claim.session_key is None:
+            _take(found, file, file.session_key)  # only its lines tell
+    _take_named(connection, found, {file.id: file for file in files}, keys)
+    for file in named:
+        _take(found, file, None)
+    return found
+
+
+def _take_copies(
+    connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
+) -> set[Key]:
+    """Take in the copies of its files; return the conversations that they turn out to be."""
+    originals = Originals(found.stones)
+    keys: set[Key] = set()
+    for file in files:
+        if file.id in found.own:
+            continue
+        fitting = originals.fitting(file.claim, file.path, file.offset, is_log=file.is_log)
+        original = fitting.get(file.content) if file.content else None
+        if fitting and original is None:
+            original = first_of(fitting, archive.read(connection, file.id))
+        if original is not None:
+            _take(found, file, original.session_key)
+            if key := key_in_root(original, file.claim):
+                keys.add((file.root, key))
+    return keys
+
+
+def _share(connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]) -> None:
+    """Find the files that it shares with other conversations."""
+    of_rows = naming(connection, found.keys)
+    for file in files:
+        if file.id in found.own or file.claim.session_key is not None:
+            continue
+        if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
+            if lost.is_unnamed(file.path):  # nobody can tell which part of it to leave
+                found.own[file.id] = file
+                continue
+            found.shared.append(file)
+        if not file.is_log:
+            found.documents.append(file.id)
+
+
+def _take_named(
+    connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
+) -> None:
+    """Take in what has a name of its own."""
+    for file_id, key, is_of_team in _named(connection, keys):
+        if file_id in files:
+            file = files[file_id]
+            parts = file.path.split("/")
+            _take(found, file, key)
+            if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
+                found.stones.add(Stone(key, "/".join(parts[:2]), file.root))
+
+
+def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
+    """Yield the files of the plan, of pasted texts, and of the team with its tasks: the id, the
+    session key, and whether it is of a team."""
+    sessions = id_list(session_ids(connection, keys))
+    plans = connection.execute(
+        "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
+        f" where s.id in ({sessions}) and p.channel = 'file' order by p.file_id"
+    ).fetchall()
+    yield from ((*row, False) for row in (*plans, *_own_pastes(connection, keys)))
+    yield from ((*row, True) for row in _of_teams(connection, sessions))
+
+
+def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
+    found.own[file.id] = file
+    found.stones.add(Stone(key, file.path, file.root, file.content))
+
+
+def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:
+    return frozenset(key for place, key in keys if place in (None, root))
+
+
+def _own_pastes(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[tuple[int, str]]:
+    """Return the files of pasted texts that no other conversation's prompt refers to."""
+    rows = connection.execute(
+        "select p.file_id, i.session_key, x.root"
+        " from prompts i join json_each(i.paste_hashes) h join pastes p on p.hash = h.value"
+        " join files f on f.id = i.file_id join sources x on x.id = f.source_id"
+        " where i.paste_hashes is not null and h.type = 'text' order by p.file_id, i.id"
+    ).fetchall()
+    wanted = set(keys)
+    users: dict[int, set[str | None]] = {}
+    for file_id, key, root in rows:
+        is_mine = (None, key) in wanted or (root, key) in wanted
+        users.setdefault(file_id, set()).add(key if is_mine else None)
+    return [(file_id, min(k for k in u if k)) for file_id, u in users.items() if None not in u]
+
+
+def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, str]]:
+    """Return the files of the teams that these sessions lead, and of those teams' tasks."""
+    folded = FOLDED.format("k.list_key")
+    return connection.execute(
+        "with led as materialized (select t.id, t.key, t.lead_session_key from teams t"
+        f" where t.lead_session_id in ({sessions}))"
+        " select f.id, l.lead_session_key from led l join files f on f.team_id = l.id"
+        " union select k.file_id, l.lead_session_key from led l join tasks k"
+        f" on {folded} = l.key where k.file_id is not null and k.channel = 'file'"
+    ).fetchall()
+
+
+def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
+    """Return the files with rows that name one of the conversations."""
+    found: set[int] = set()
+    for table, column in REFERENCES.items():
+        for root, key in keys:
+            rows = connection.execute(
+                f"select distinct t.file_id from {table} t join files f on f.id = t.file_id"
+                " join sources x on x.id = f.source_id"
+                f" where t.{column} = ?1 and coalesce(?2, x.root) = x.root",
+                (key, root),
+            )
+            found.update(file_id for (file_id,) in rows)
+    return found
+
+
+def _is_log_that_names(
+    connection: sqlite3.Connection, file: StoredFile, keys: Iterable[Key]
+) -> bool:
+    """Does a uuid stand anywhere in a log: in a torn line, or in a text of another conversation?"""
+    can_name = file.is_log or lost.is_unnamed(file.path)
+    if not can_name or file.claim.session_key is not None or file.claim.agent_key is not None:
+        return False
+    wanted = [key.encode() for key in _keys_in(keys, file.root) if is_unique_key(key)]
+    before = b""
+    for data in archive.read(connection, file.id):
+        joined = before[-64:] + data.lower()  # a key may lie across two frames of one line
+        if any(key in joined for key in wanted):
+            return True
+        before = joined
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A conversation that repeats another, or stands for it in another program."""
+
+    session_key: str
+    title: str | None
+    root: str
+    why: str
+    """lines (it repeats some), program (it is the same in another program), or title."""
+
+
+def copies(connection: sqlite3.Connection, keys: set[Key], own: Iterable[int]) -> list[Copy]:
+    """Find the conversations, other than these, that hold copies of what they say."""
+    sessions, files = id_list(session_ids(connection, keys)), id_list(own)
+    rows = connection.execute(
+        "with other as ("
+        " select o.session_id as id, 'lines' as why from messages m"
+        "  join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+        f"  where m.file_id in ({files}) and m.uuid is not null"
+        " union select s.id, 'program' from sessions s"
+        f"  where s.linked_session_id in ({sessions})"
+        " union select s.linked_session_id, 'program' from sessions s"
+        f"  where s.id in ({sessions})"
+        " union select f.session_id, 'title' from summaries u join files f on f.id = u.file_id"
+        f"  where u.session_id in ({sessions}))"
+        " select s.session_key, s.title, x.root, min(o.why) from other o"
+        " join sessions s on s.id = o.id join sources x on x.id = s.source_id"
+        f" where s.id not in ({sessions}) group by s.id order by s.ended_at, s.session_key"
+    )
+    return [Copy(*row) for row in rows]

@@ -1,0 +1,299 @@
+"""Deriving every table again from the archive, in place.
+
+When a parser has learned something, or when rows are damaged, the original bytes are still here:
+
+1. A full-text index that does not fit its table is made anew: rows could not be removed else.
+2. File by file, the archived bytes are parsed again and the rows replaced, in transactions of about
+   16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
+3. All that follows from rows is derived again, for everything at once.
+
+What has no bytes here stays as it is: entries that are gone from lists, changes of tasks that syncs
+saw, and rows of files that are not archived, which the next sync reads again if they are still on
+the disk. So does every row of a file whose archive has gaps: it may be all that is left of the
+lines there, and only what is missing is added (`fill_gaps`). A page that SQLite cannot read, or a
+table that is not as it should be, is a matter for `recover`, before all that.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..derive.changeset import Touched
+from ..derive.refresh import refresh
+from ..derive.statements import all_groups
+from ..errors import ArchiveError, DamagedError, DatabaseError
+from ..files import archive, lost
+from ..files.agent_files import AgentFiles
+from ..files.exclusions import issues_of_other_bytes
+from ..files.judge import as_known, lines_of
+from ..files.replay import replay
+from ..files.tail import Prefix
+from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from ..sources import SOURCES
+from ..sql import id_list
+from ..store import database, fts, location
+from ..store.batch import Batch, known_file
+from ..store.clock import Clock
+from ..store.report import Progress
+from . import recover
+from .archive_gaps import LostBytes, examined, note_gaps, read_again_later
+from .fill_gaps import fill_in
+from .lost_tables import only_here
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What a rebuild did."""
+
+    files: int = 0
+    """Files that were derived again."""
+    files_kept: int = 0
+    """Files without archived bytes, whose rows stay."""
+    files_damaged: list[str] = field(default_factory=list)
+    """Files whose archived bytes are damaged or not all there; their rows stay."""
+    files_unnamed: list[str] = field(default_factory=list)
+    """What stands in for the paths of files whose own is not known."""
+    lost: list[LostBytes] = field(default_factory=list)
+    """What is missing from the archive, and from the disk, too."""
+    bytes_lost: int = 0
+    """All bytes of that."""
+    rows_lost: dict[str, int] = field(default_factory=dict)
+    """By table, in how many places rows could not be read."""
+    only_here: list[str] = field(default_factory=list)
+    """Tables that lost rows of which no file tells."""
+    kept_aside: str | None = None
+    """Where the damaged database was put."""
+    bytes_read: int = 0
+    rows: int = 0
+    issues: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Is nothing lost that a sync does not bring back?"""
+        return not self.lost and not self.only_here
+
+
+def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
+    """Derive every table of the database again.
+
+    Raises DatabaseError if there is none or it cannot be opened, BusyError if another process
+    writes, sqlite3.Error if the disk fails; what was committed before stays.
+    """
+    if not path.exists():
+        raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+    salvaged = _mend(path)
+    with database.writing(path) as connection:
+        rebuilt = rebuild_into(connection, progress)
+        if salvaged is not None:
+            rebuilt.kept_aside = str(salvaged.kept)
+            rebuilt.rows_lost = salvaged.holes
+            rebuilt.only_here = only_here(connection, salvaged)
+        return rebuilt
+
+
+def _mend(path: Path) -> recover.Salvaged | None:
+    """Replace the database by a sound copy if it is damaged."""
+    try:
+        with database.writing(path) as connection:
+            if recover.is_sound(connection):
+                return None
+    except DamagedError:
+        pass
+    except sqlite3.DatabaseError as error:
+        if not fts.is_damage(error):
+            raise
+    with location.locked(path):
+        return recover.replace_by_sound_copy(path)
+
+
+def is_due(connection: sqlite3.Connection) -> bool:
+    """Were the rows derived by an older program, which understood less of the bytes?"""
+    (derived_by,) = connection.execute("pragma user_version").fetchone()
+    return bool(derived_by < database.DERIVATION)
+
+
+def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
+    """Do it all on the writer's connection. Raises sqlite3.Error."""
+    started = time.monotonic()
+    rebuilt = Rebuilt()
+    _mend_indexes(connection)
+    clock = Clock(connection)
+    (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
+    agents = AgentFiles(connection)
+    batch: Batch | None = None
+    done = 0
+    try:
+        for source, source_id, known in _files(connection):
+            batch = batch or Batch(connection, clock.now())
+            _derive(batch, source, source_id, known, rebuilt, agents)
+            done += known.checkpoint.offset
+            if batch.is_full:
+                _commit(batch, rebuilt)
+                batch = None
+            if progress is not None:
+                progress(done, total)
+        if batch is not None:
+            _commit(batch, rebuilt)
+            batch = None
+    finally:
+        if batch is not None:
+            batch.rollback()
+    _refresh_everything(connection)
+    connection.execute(f"pragma user_version = {database.DERIVATION}")
+    rebuilt.seconds = time.monotonic() - started
+    return rebuilt
+
+
+def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> None:
+    """Derive some files again from their archive, and what follows from their rows.
+
+    Raises sqlite3.Error.
+    """
+    wanted = list(file_ids)
+    if not wanted:
+        return
+    batch = Batch(connection, Clock(connection).now())
+    try:
+        derive_in(batch, wanted)
+        _commit(batch, Rebuilt())
+    except BaseException:
+        batch.rollback()
+        raise
+
+
+def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
+    """Derive some files again in a batch that does something else, too."""
+    agents, rebuilt = AgentFiles(batch.connection), Rebuilt()
+    for source, source_id, known in _files(batch.connection, f"f.id in ({id_list(file_ids)})"):
+        _derive(batch, source, source_id, known, rebuilt, agents)
+
+
+def _mend_indexes(connection: sqlite3.Connection) -> None:
+    for name in fts.indexes(connection):
+        if not fts.fits(connection, name):
+            fts.make_anew(connection, name)
+
+
+def _files(
+    connection: sqlite3.Connection, which: str = "true"
+) -> Iterator[tuple[Source, int, KnownFile]]:
+    """Yield the files of sources that this program knows, in the order in which they came."""
+    rows = connection.execute(
+        "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
+        f" where {which} order by f.id"
+    ).fetchall()
+    for file_id, source_id, kind in rows:
+        known = known_file(connection, file_id)
+        if known is not None and kind in SOURCES:
+            yield SOURCES[kind], source_id, known
+
+
+def _commit(batch: Batch, rebuilt: Rebuilt) -> None:
+    batch.prepare()
+    written = batch.finish()
+    rebuilt.rows += written.rows
+    rebuilt.issues += written.issues
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _derive(
+    batch: Batch,
+    source: Source,
+    source_id: int,
+    known: KnownFile,
+    rebuilt: Rebuilt,
+    agents: AgentFiles,
+) -> None:
+    """Replace what was read of a file by what its archived bytes say, if they are all there."""
+    connection = batch.connection
+    if lost.is_unnamed(known.path):
+        rebuilt.files_unnamed.append(known.path)
+    claim = _claim(connection, source, known)
+    gaps, is_as_read = examined(connection, known)
+    if gaps or not is_as_read:
+        rebuilt.files_damaged.append(known.path)
+        batch.touch(known.id)
+        if missing := note_gaps(connection, source_id, known, gaps):
+            rebuilt.lost.append(missing)
+            rebuilt.bytes_lost += missing.bytes
+        if claim is not None and gaps:
+            fill_in(batch, source, source_id, claim, known, gaps)
+        return
+    if claim is None or not _is_archived(source, claim, known) or lost.is_unnamed(known.path):
+        rebuilt.files_kept += 1
+        if claim is not None:
+            fill_in(batch, source, source_id, claim, known, [])
+        if known.gone_at is None and not lost.is_unnamed(known.path):  # else found by its bytes
+            read_again_later(connection, known.id)
+        return
+    claim = agents.tell(source, source_id, claim)
+    kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
+    file = batch.open_archived(source_id, claim, known)
+    pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
+    for stretch in replay(source, claim, pieces):
+        batch.add(file, stretch.records, (), Prefix(), stretch.end - stretch.start)
+    batch.add(file, kept, (), Prefix(), 0)
+    rebuilt.files += 1
+    rebuilt.bytes_read += known.checkpoint.offset
+
+
+def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
+    """Return what the path says today, and the first lines where it says too little."""
+    if lost.is_unnamed(known.path):
+        claim = lost.claim_of_unnamed(source.name, known)
+        return claim and lost.with_places(connection, claim, known.id)
+    claim = source.claim(tuple(known.path.split("/")))
+    if claim is None or source.shape(claim) != LOG:
+        return claim
+    if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
+        return as_known(claim, known)
+    try:
+        return source.judge(claim, lines_of(archive.read(connection, known.id)))
+    except ArchiveError:
+        return as_known(claim, known)
+
+
+def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
+    """Can the rows of the file be told from the archive alone?"""
+    shape = source.shape(claim)
+    if shape == LOG:
+        return True
+    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0
+
+
+# -- what follows --------------------------------------------------------------------------------
+
+
+def _refresh_everything(connection: sqlite3.Connection) -> None:
+    """Derive all facts again, as if every file had just been read."""
+
+    def ids(query: str) -> set[int]:
+        return {id_ for (id_,) in connection.execute(query)}
+
+    connection.execute("begin immediate")
+    try:
+        files = ids("select id from files")
+        touched = Touched(files=files, shared=set(files))
+        touched.sessions = ids("select id from sessions")
+        touched.projects = ids("select id from projects")
+        rows = connection.execute(
+            "select response_key from usage union select response_key from responses"
+        )
+        touched.responses = {key for (key,) in rows}
+        touched.groups = all_groups(connection)
+        (last,) = connection.execute("select max(id) from messages").fetchone()
+        touched.first_message_id = (last or 0) + 1
+        refresh(connection, touched)
+        connection.execute("commit")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("rollback")
+        raise

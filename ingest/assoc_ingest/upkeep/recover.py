@@ -1,0 +1,313 @@
+"""Copying what can be read of a damaged database into a sound one, in its place.
+
+1. The file is copied as it is, with its log, and is kept beside the database until its user
+   removes it: whatever is lost here may still be found there.
+2. All rows that SQLite reads are copied into a new database, table by table in the order of their
+   ids; where the reading fails, it goes on behind the damaged place.
+3. Rows that only the way to them is lost of are found page by page (`lost_rows`).
+4. What rows refer to and is lost is made again from what names it (`orphans`).
+5. The new database is written over the old one by SQLite's backup, which works while others read:
+   they see the old pages or the new ones.
+
+What was lost comes back from the archive (`rebuild`), or from the files at the next sync.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import sql
+from ..errors import DamagedError
+from ..files import archive
+from ..store import database, fts
+from ..store.fts import is_damage
+from ..store.location import log_of, temporary_directory
+from . import damaged_copies, lost_rows, orphans, page_reader
+from .check_database import check_references, check_schema, fresh_schema
+from .findings import REBUILD
+from .lost_rows import FARTHEST, Table, Told
+from .page_reader import Lost, Row
+
+_AT_ONCE = 500  # rows that were found, to be inserted
+_FRAME_COLUMNS = 6  # of a row of archive; its data is the last
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """What became of a damaged database."""
+
+    kept: Path
+    """Where it was put aside, as it was."""
+    holes: dict[str, int] = field(default_factory=dict)
+    """By table, in how many places rows are lost."""
+    told: dict[str, Told] = field(default_factory=dict)
+    """By table, what indexes say of rows that are lost."""
+
+
+def is_sound(connection: sqlite3.Connection) -> bool:
+    """Can every page be read, does every index fit its table, is the schema that of this version?
+
+    Reads the whole database. Raises sqlite3.Error if the disk fails.
+    """
+    try:
+        (first,) = connection.execute("pragma integrity_check(1)").fetchone()
+        with fresh_schema() as schema:
+            problems = [*check_schema(connection, schema), *check_references(connection)]
+        return first == "ok" and not any(problem.remedy == REBUILD for problem in problems)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+
+
+def replace_by_sound_copy(path: Path) -> Salvaged:
+    """Replace a damaged database of ours, whose writer's lock is held, by a sound copy.
+
+    Raises DamagedError if not even its tables can be named, DatabaseIOError and sqlite3.Error if
+    the disk has no room; the database is then as it was.
+    """
+    with temporary_directory(path) as directory:
+        copy = directory / f"{path.name}{damaged_copies.KEPT}"
+        with _held(path):
+            damaged_copies.check_room(path)
+            damaged_copies.copy_files(path, copy)
+        with closing(database.open_writer(directory / path.name)) as sound:
+            with _opened(copy) as damaged:
+                damaged.execute("pragma wal_checkpoint(truncate)").fetchall()
+                salvaged = _copy_tables(damaged, copy, sound)
+            salvaged.kept = damaged_copies.put_aside(copy, path)
+            try:
+                with _opened(path) as live:
+                    sound.backup(live)
+            except sqlite3.Error:
+                salvaged.kept.unlink()  # it is still in its place
+                raise
+    return salvaged
+
+
+@contextmanager
+def _opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    """Yield a connection to a damaged database, which takes what it finds."""
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as damaged:
+        # SQLite then takes the tables that it finds listed, and a file that is too short, as they
+        # are. Nothing is written to the schema.
+        damaged.execute("pragma writable_schema = on").fetchall()
+        damaged.execute("pragma cell_size_check = on").fetchall()
+        yield damaged
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Keep the log of a damaged database as it is. Raises DamagedError if its list is damaged."""
+    log = log_of(path)
+    has_log = log.exists() and log.stat().st_size > 0  # who may write ends it when closing
+    with _opened(path, "ro" if has_log else "rw") as damaged:
+        if not lost_rows.columns(damaged, "files"):
+            raise DamagedError(
+                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
+                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
+            )
+        damaged.execute("begin")
+        with suppress(sqlite3.DatabaseError):  # what is read does not matter
+            damaged.execute("select 1 from files limit 1").fetchall()
+        yield
+
+
+# -- rows ----------------------------------------------------------------------------------------
+
+
+def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connection) -> Salvaged:
+    salvaged = Salvaged(path)
+    sound.execute("pragma foreign_keys = off")
+    sound.execute("begin immediate")
+    with page_reader.opened(path) as raw:
+        broken = _copy_rows(damaged, sound)
+        for table in broken:
+            salvaged.told[table.name] = lost_rows.told_by_indexes(sound, raw, table)
+        if broken:
+            found = lost_rows.found(raw, broken, salvaged.told)
+            _take_in(sound, broken, found, salvaged.told)
+    for table in broken:
+        if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
+            salvaged.holes[table.name] = len(table.holes)
+    for name in fts.indexes(sound):  # before a row goes, whose words must stand there
+        fts.make_anew(sound, name)
+    orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
+    sound.execute("commit")
+    return salvaged
+
+
+def _copy_rows(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> list[Table]:
+    """Copy the rows that SQLite reads; return the tables with holes."""
+    broken = []
+    has_all = _lists_all(damaged)
+    is_of_this_version = _migrations(damaged) >= _migrations(sound)
+    for name in _tables(sound):
+        table = Table(name, lost_rows.columns(damaged, name))
+        if table.columns:
+            _insert(sound, table, _Rows(damaged, table))
+        elif not has_all:  # nothing leads to its rows, but they are as this version writes them
+            table = Table(name, lost_rows.columns(sound, name), [(0, FARTHEST)])
+        elif is_of_this_version:  # somebody has dropped it
+            table = Table(name, [], [(0, FARTHEST)])
+        if table.holes:
+            broken.append(table)
+    return broken
+
+
+def _lists_all(damaged: sqlite3.Connection) -> bool:
+    """Can the list of tables be read to its end?"""
+    try:
+        damaged.execute("select name, sql from sqlite_schema").fetchall()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables with rows of ours: none of SQLite's, none of a full-text index."""
+    rows = connection.execute(
+        "select name from pragma_table_list where schema = 'main' and type = 'table'"
+        " and name not like 'sqlite\\_%' escape '\\' and name not like '\\_sqlite%' escape '\\'"
+    )
+    return [name for (name,) in rows]
+
+
+def _migrations(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of the migrations that were applied; all, if that cannot be read."""
+    try:
+        rows = connection.execute("select name from _sqlite_migrations").fetchall()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return set(sql.migration_names())
+    return {name for (name,) in rows}
+
+
+def _insert(sound: sqlite3.Connection, table: Table, rows: Iterable[Sequence[object]]) -> None:
+    """Insert rows of a damaged table, with those of its columns that there still are."""
+    ours = {column.name for column in lost_rows.columns(sound, table.name)}
+    places = [place for place, column in enumerate(table.columns) if column.name in ours]
+    names = ", ".join(f'"{table.columns[place].name}"' for place in places)
+    marks = ", ".join("?" * len(places))
+    # A row that a damaged page gives twice is one row.
+    sound.executemany(
+        f"insert or ignore into {table.name} ({names}) values ({marks})",
+        ([row[place] for place in places] for row in rows),
+    )
+
+
+def _take_in(
+    sound: sqlite3.Connection,
+    tables: Iterable[Table],
+    found: Iterable[tuple[Table, Row]],
+    told: dict[str, Told],
+) -> None:
+    """Insert rows that were found; of one that is not whole, note what can be read."""
+    whole: dict[str, list[list[Any]]] = {}
+    for table, row in found:
+        values = [row.id, *row.values[1:]]
+        if not any(isinstance(value, Lost) for value in values):
+            waiting = whole.setdefault(table.name, [])
+            waiting.append(values + [None] * (len(table.columns) - len(values)))
+            if len(waiting) >= _AT_ONCE:
+                _insert(sound, table, waiting)
+                waiting.clear()
+        elif table.name == "archive":
+            _keep_beginning(sound, values)
+        else:
+            known = told[table.name].rows.setdefault(row.id, {})
+            for column, value in zip(table.columns[1:], values[1:], strict=False):
+                if not isinstance(value, Lost):
+                    known.setdefault(column.name, value)
+    for table in tables:
+        if table.name in whole:
+            _insert(sound, table, whole[table.name])
+
+
+def _keep_beginning(sound: sqlite3.Connection, values: list[Any]) -> None:
+    """Keep the lines at the start of a frame whose last pages are lost."""
+    if len(values) == _FRAME_COLUMNS and isinstance(values[-1], Lost):
+        _, file_id, start, end, _, rest = values
+        archive.append(sound, file_id, archive.beginning(start, end, rest.beginning))
+
+
+class _Rows:
+    """The rows of a table that SQLite can read; where it cannot, the table gets a hole."""
+
+    def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
+        names = ", ".join(f'"{column.name}"' for column in table.columns)
+        self._connection = connection
+        self._table = table
+        self._after = f"select rowid, {names} from {table.name} not indexed where rowid > ?"
+
+    def __iter__(self) -> Iterator[Sequence[object]]:
+        table = self._table
+        last: int | None = 0
+        while last is not None:
+            before = last
+            try:
+                for rowid, *row in self._connection.execute(
+                    f"{self._after} order by rowid", (last,)
+                ):
+                    if before < rowid < FARTHEST:
+                        before = rowid
+                    else:
+                        table.is_disordered = True
+                    if all(
+                        column.takes(value)
+                        for column, value in zip(table.columns[1:], row[1:], strict=True)
+                    ):
+                        yield row
+                    else:
+                        table.holes.append((rowid - 1, rowid))
+                break
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+            if table.is_disordered:
+                break
+            last = self._behind_the_hole(before)
+            table.holes.append((before, FARTHEST if last is None else last))
+        if table.is_disordered:  # no id says what lies behind it: every page is looked at
+            table.holes[:] = [(0, FARTHEST)]
+
+    def _behind_the_hole(self, last: int) -> int | None:
+        """Return the id behind which rows can be read again; None if there are none.
+
+        A damaged page holds ids that follow each other. A step that doubles leaps over them, and
+        halving finds the end of the hole.
+        """
+        step = 1
+        while last + step < FARTHEST:
+            found = self._reads_behind(last + step)
+            if found is None:
+                return None
+            if found:
+                low, high = last + step // 2, last + step
+                while low + 1 < high:
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if self._reads_behind(middle) else (middle, high)
+                return high
+            step *= 2
+        return None
+
+    def _reads_behind(self, rowid: int) -> bool | None:
+        """Can the first row behind an id be read? None: there is no such row."""
+        try:
+            row = self._connection.execute(
+                f"{self._after} order by rowid limit 1", (rowid,)
+            ).fetchone()
+            return None if row is None else True
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return False

@@ -1,0 +1,314 @@
+"""Original files, bit for bit, from the archive into a directory.
+
+Nothing that is there is ever overwritten or followed: a file is written under a temporary name
+and then linked to its own, which fails if that name is taken; a symbolic link in the way ends the
+file, not the restore. The paths come from the database, which is data: one that would lead out of
+the directory, or below a directory that an agent writes to, is refused. Files are 0600 and
+directories 0700, and a file gets back the time that it had.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+
+from ..errors import ArchiveError, UsageError
+from ..files import archive
+from ..files.replay import claim_of
+from ..files.stored_names import original_parts, original_root, original_time
+from ..files.tail import CHUNK, open_regular
+from ..files.walk import default_roots
+from ..paths import identity, is_directory, is_there, real_path
+from ..source import LOG, PRIVATE, UNREAD
+from ..sources import SOURCES
+from .restore_selection import Selected
+
+WRITTEN = "written"
+IDENTICAL = "identical"
+REFUSED = "refused"
+NOT_ARCHIVED = "not archived"
+
+_TEMPORARY = ".assoc-ingest-"
+_no_name_on_windows = re.compile(
+    r'.*[\x00-\x1f<>:"/\\|?*].*|.*[. ]'
+    r"|(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\xb9\xb2\xb3]) *(?:\..*)?",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
+_OF_THE_DISK = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)  # no file after it would do
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of one file."""
+
+    path: str
+    """As `files.path` has it, below `root`."""
+    root: str
+    target: str | None
+    status: str
+    """written (in a dry run: would be), identical, refused or not archived"""
+    note: str | None
+    bytes: int
+    bytes_lost: int = 0
+    """Of those, how many the archive lacks: spaces stand in their place."""
+
+
+class _RefusedError(Exception):
+    """A file that cannot be restored; the text says why."""
+
+
+def restore(
+    connection: sqlite3.Connection,
+    selected: Sequence[Selected],
+    directory: Path,
+    *,
+    dry_run: bool = False,
+) -> Iterator[Restored]:
+    """Write files below `directory`, and yield what became of each, in order.
+
+    With `dry_run` nothing is written. Raises UsageError if the directory is, or lies in, one that
+    an agent writes to, or cannot be made.
+    """
+    roots = _known_roots(connection)
+    place = _checked(directory, roots)
+    if not dry_run:
+        _make(place)
+    collide = _do_collide(selected)
+    for file in selected:
+        target = None
+        try:
+            shape = _shape(file)
+            if (missing := _why_not_archived(file, shape)) is not None:
+                yield Restored(file.known.path, file.root, None, NOT_ARCHIVED, missing, 0)
+                continue
+            prefix = (f"{file.kind}-{file.source_id}",) if collide else ()
+            parts = _harmless((*prefix, *original_parts(file.known.path)))
+            target = place.joinpath(*parts)
+            if any(target.is_relative_to(root) for root in roots):
+                raise _RefusedError("an agent writes to that directory")
+            gaps = archive.gaps(connection, file.known.id, file.known.checkpoint.offset)
+            original = partial(_original, connection, file, gaps)
+            status = _restore_file(file, original, place, parts, dry_run=dry_run)
+            note, size = _incomplete(file, shape, gaps), file.known.checkpoint.offset
+            less = sum(end - start for start, end in gaps)
+            yield Restored(file.known.path, file.root, str(target), status, note, size, less)
+        except (_RefusedError, ArchiveError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            shown = str(target) if target is not None else None
+            yield Restored(file.known.path, file.root, shown, REFUSED, reason, 0)
+
+
+# -- where to ------------------------------------------------------------------------------------
+
+
+def _known_roots(connection: sqlite3.Connection) -> list[Path]:
+    roots = [original_root(root) for (root,) in connection.execute("select root from sources")]
+    defaults = default_roots(os.environ, ())
+    return roots + [real_path(path) for path in defaults if is_directory(path)]
+
+
+def _checked(directory: Path, roots: Iterable[Path]) -> Path:
+    """Return the directory, links real_path. Raises UsageError if nothing may be written there."""
+    place = real_path(directory)
+    if is_there(place) and not is_directory(place):
+        raise UsageError(f"{directory} is a file. Name a directory: --to DIR")
+    above = {identity(path) for path in (place, *place.parents)}
+    for root in roots:
+        # By identity too: the same directory can have two names where case does not count.
+        known = identity(root)
+        if place.is_relative_to(root) or (known is not None and known in above):
+            raise UsageError(
+                f"{directory} lies in {root}, which an agent writes to, and where assoc-ingest"
+                " never writes. Name another directory: --to DIR"
+            )
+    return place
+
+
+def _make(place: Path) -> None:
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _OF_THE_DISK:
+            raise
+        raise UsageError(
+            f"{place} cannot be made: {error.strerror}. Name another directory: --to DIR"
+        ) from error
+
+
+def _do_collide(selected: Iterable[Selected]) -> bool:
+    """Have two of the files the same path, below different roots?"""
+    paths = [file.known.path for file in selected]
+    return len(set(paths)) < len(paths)
+
+
+def _harmless(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the components of a path. Raises _RefusedError if one could lead elsewhere."""
+    if not all(is_name(part, is_windows=os.name == "nt") for part in parts):
+        raise _RefusedError("its path leads out of the directory")
+    return parts
+
+
+def is_name(part: str, *, is_windows: bool) -> bool:
+    """Can a file or a directory be called so, and is it then in the directory where it is put?
+
+    On Windows a name may also lead to another drive, to a device, or to a part of another file.
+    """
+    if part in ("", ".", "..") or "/" in part or "\0" in part:
+        return False
+    return not is_windows or _no_name_on_windows(part) is None
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _shape(file: Selected) -> str | None:
+    """Return how the file was read, None if this version reads no such file."""
+    source = SOURCES.get(file.kind)
+    claim = claim_of(source, file.known) if source is not None else None
+    return source.shape(claim) if source is not None and claim is not None else None
+
+
+def _why_not_archived(file: Selected, shape: str | None) -> str | None:
+    """Return why the archive has nothing of a file, None if it has it."""
+    if shape == UNREAD:
+        return "its kind of file is never opened"
+    if shape == PRIVATE:
+        return "its kind of file holds secrets"
+    if file.known.checkpoint.offset or not file.known.size:
+        return None
+    if file.is_left_out:
+        return "something in it is forgotten"
+    return "no complete line was read" if shape == LOG else "it is binary, or was never readable"
+
+
+def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int]]) -> str | None:
+    """Return what the restored file lacks, None if it is as a sync last saw it."""
+    if gaps:
+        count = sum(end - start for start, end in gaps)
+        places = ", ".join(f"{start} to {end}" for start, end in gaps[:3])
+        more = ", ..." if len(gaps) > 3 else ""
+        return f"with spaces for {count} bytes that are lost (from byte {places}{more})"
+    if file.is_left_out:
+        return "with spaces where something is forgotten"
+    if shape != LOG:
+        return "the last version that could be read" if file.has_unread else None
+    behind = file.known.size - file.known.checkpoint.offset
+    return f"without the {behind} bytes behind its last complete line" if behind > 0 else None
+
+
+def _restore_file(
+    file: Selected,
+    original: Callable[[], Iterator[bytes]],
+    place: Path,
+    parts: tuple[str, ...],
+    *,
+    dry_run: bool,
+) -> str:
+    """Write one file, or find it there already; return the status."""
+    parent = _parent(place, parts[:-1], dry_run=dry_run)
+    target = place.joinpath(*parts)
+    if not real_path(parent).is_relative_to(place):
+        raise _RefusedError("its path leads out of the directory")
+    if os.path.lexists(target):
+        if not _is_identical(file, original(), target):
+            raise _RefusedError("something else is there")
+        return IDENTICAL
+    if dry_run:
+        for _ in original():  # a damaged archive shows now, not later
+            pass
+        return WRITTEN
+    _write(parent, target, file.known.mtime_ns, original())
+    return WRITTEN
+
+
+def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
+    """Make the directories that lead to a file; a link or a file among them is refused."""
+    parent = place
+    for part in parts:
+        parent = parent / part
+        if not dry_run:
+            with suppress(FileExistsError):
+                parent.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):  # of a dry run
+            if not stat.S_ISDIR(parent.lstat().st_mode):
+                raise _RefusedError(f"{parent} is no directory")
+    return parent
+
+
+def _original(
+    connection: sqlite3.Connection, file: Selected, gaps: Sequence[tuple[int, int]]
+) -> Iterator[bytes]:
+    """Yield the bytes of a file; raise ArchiveError, at the end, if they are not what was read."""
+    known = file.known
+    if gaps and list(gaps) != [(0, known.checkpoint.offset)]:  # what is left of it
+        yield from archive.read_around_gaps(connection, known.id, known.checkpoint.offset)
+        return
+    crc = 0
+    for data in archive.read_whole(connection, known.id, known.checkpoint.offset):
+        crc = zlib.crc32(data, crc)
+        yield data
+    is_whole = known.checkpoint.offset == 0 or crc == known.checkpoint.prefix_crc
+    if not is_whole and not file.is_left_out:
+        raise ArchiveError("Its archived bytes have not the checksum of what was read.", 0)
+
+
+def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bool:
+    """Is the file that is there the one to be restored? Reads it only if it has the size."""
+    try:
+        descriptor = open_regular(str(target))
+    except OSError:  # a link, a directory, a pipe, or not to be read: something else
+        return False
+    with os.fdopen(descriptor, "rb") as there:
+        if os.fstat(descriptor).st_size != file.known.checkpoint.offset:
+            return False
+        return all(there.read(len(data)) == data for data in original)
+
+
+def _write(parent: Path, target: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
+    """Write a new file under a temporary name, and give it its own if that is still free."""
+    temporary = parent / f"{_TEMPORARY}{token_hex(8)}"
+    try:
+        _fill(temporary, mtime_ns, pieces)
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            raise _RefusedError("something else is there") from None
+        except OSError:  # a file system without hard links: take the name first, then fill it
+            _copy(temporary, target, mtime_ns)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _fill(path: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
+    """Make a private file of these bytes and this time. Raises FileExistsError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"):  # which there are differs by system
+        flags |= getattr(os, name, 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.writelines(pieces)
+    if (time := original_time(mtime_ns)) is not None:
+        with suppress(OSError, OverflowError):  # a time that this system or its disk cannot set
+            os.utime(path, ns=(time, time))
+
+
+def _copy(source: Path, target: Path, mtime_ns: int) -> None:
+    with source.open("rb") as file:
+        try:
+            _fill(target, mtime_ns, iter(lambda: file.read(CHUNK), b""))
+        except FileExistsError:
+            raise _RefusedError("something else is there") from None
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise

@@ -1,0 +1,114 @@
+"""Which files a user means to restore: all, those of a session, or one.
+
+The name is tried in this order, so that a whole key or path is never taken for the beginning of
+another: a path as `files.path` has it, a file name, the whole key of a session, a file name
+without its extension, the beginning of a session's key.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..ask.lookup import find_session
+from ..ask.query_parser import bindable
+from ..errors import NotFoundError, UsageError
+from ..files.exclusions import is_left_out
+from ..source import KnownFile
+from ..store.batch import known_file
+from .ownership import own_files
+
+_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A file to be restored, and the root that it was read from."""
+
+    known: KnownFile
+    kind: str
+    root: str
+    source_id: int
+    has_unread: bool
+    """Something in it could not be read. Of a document the archive has the version before."""
+    is_left_out: bool = False
+    """Something in it is forgotten, and is not in the archive."""
+
+
+def select_all(connection: sqlite3.Connection, generation: int | None = None) -> list[Selected]:
+    """Return all files, of each path its newest generation, or the one that is asked for."""
+    ids = [id_ for (id_,) in connection.execute("select id from files")]
+    return _selected(connection, ids, generation)
+
+
+def select(
+    connection: sqlite3.Connection, name: str, generation: int | None = None
+) -> list[Selected]:
+    """Return the files that `name` means: a session's, or one file's.
+
+    Raises NotFoundError if nothing is called so or no file has the generation, and UsageError,
+    with what it could be, if the name means several things.
+    """
+    ids = _ids(connection, name)
+    if found := _selected(connection, ids, generation):
+        return found
+    raise NotFoundError(f"No file of {name!r} has a generation {generation}.")
+
+
+def _ids(connection: sqlite3.Connection, name: str) -> list[int]:
+    wanted = bindable(name)
+    by_path: dict[str, list[int]] = {}
+    for id_, path in connection.execute("select id, path from files"):
+        by_path.setdefault(path, []).append(id_)
+    if wanted in by_path:
+        return by_path[wanted]
+    called = [path for path in by_path if PurePosixPath(path).name == wanted]
+    if called:
+        return by_path[_only(name, called)]
+    is_key = connection.execute("select 1 from sessions where session_key = ?", (wanted,))
+    if is_key.fetchone() is None:
+        stemmed = [path for path in by_path if PurePosixPath(path).stem == wanted]
+        if stemmed:
+            return by_path[_only(name, stemmed)]
+    try:
+        key = find_session(connection, name)
+    except NotFoundError:
+        raise NotFoundError(
+            f"No session begins with {name!r}, and no file is called so."
+            " To see them: assoc-ingest list sessions, assoc-ingest list files"
+        ) from None
+    return [file.id for file in own_files(connection, {(None, key)}) if not file.is_unread]
+
+
+def _only(name: str, paths: list[str]) -> str:
+    if len(paths) == 1:
+        return paths[0]
+    lines = [f"{len(paths)} files are called {name!r}; give the path:"]
+    lines += [f"  {path}" for path in sorted(paths)[:_LISTED]]
+    if len(paths) > _LISTED:
+        lines.append(f"  and {len(paths) - _LISTED} more")
+    raise UsageError("\n".join(lines))
+
+
+def _selected(
+    connection: sqlite3.Connection, ids: Iterable[int], generation: int | None
+) -> list[Selected]:
+    newest: dict[tuple[int, str], Selected] = {}
+    for file_id in ids:
+        known = known_file(connection, file_id)
+        source_id, kind, root, has_unread = connection.execute(
+            "select s.id, s.kind, s.root, exists ("
+            " select 1 from issues i where i.file_id = f.id and i.quarantined = 1)"
+            " from files f join sources s on s.id = f.source_id where f.id = ?",
+            (file_id,),
+        ).fetchone()
+        if known is None or generation not in (None, known.generation):
+            continue
+        place = (source_id, known.path)
+        before = newest.get(place)
+        if before is None or before.known.generation < known.generation:
+            left_out = is_left_out(connection, file_id)
+            newest[place] = Selected(known, kind, root, source_id, bool(has_unread), left_out)
+    return [newest[place] for place in sorted(newest)]

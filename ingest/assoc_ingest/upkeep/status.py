@@ -1,0 +1,157 @@
+"""What is indexed, how far, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .. import humanize, sql
+from ..ask.output import write, write_table
+from ..files.stored_names import original_root
+from ..paths import unlisted
+from ..store.clock import Clock, of_clock_behind, said
+from ..store.location import lock_of, log_of
+from ..terminal import Paint, safe, safe_json
+
+_Row = dict[str, object]
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a database; its fields are the JSON object."""
+
+    database: str
+    size: int
+    sources: list[_Row]
+    last_run: _Row | None
+    is_running: bool
+    """The last run has no end yet, and a process lives that holds the writer's lock."""
+    failed_runs: list[_Row]
+    """Of the last runs those that were cut off or ended with an error."""
+    clock_behind: str | None
+    """The newest time in the database, if the clock of this machine says an earlier one."""
+    clock_ahead: str | None
+    """The newest time in the database, if it is one that a clock said wrongly."""
+    issues: list[_Row]
+    unreadable: list[_Row]
+    """The roots that cannot be read at present, and why."""
+    pending: int
+    """Conversations and files that are forgotten, but may have left traces in the file."""
+
+
+def look(connection: sqlite3.Connection, database: Path) -> Status:
+    """Return the state of the database."""
+    runs = _rows(connection, "status_runs")
+    clock = Clock(connection)
+    is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
+    failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
+    beside = (database, log_of(database))
+    sources = _rows(connection, "status_sources")
+    return Status(
+        str(database),
+        sum(path.stat().st_size for path in beside if path.exists()),
+        sources,
+        runs[0] if runs else None,
+        is_running,
+        failed[1:] if is_running else failed,
+        clock.behind,
+        clock.ahead,
+        _rows(connection, "issues_by_reason"),
+        _unreadable(sources),
+        _pending(connection),
+    )
+
+
+def _unreadable(sources: list[_Row]) -> list[_Row]:
+    roots = dict.fromkeys(str(source["root"]) for source in sources)
+    reasons = ((root, unlisted(original_root(root))) for root in roots)
+    return [{"root": root, "reason": reason} for root, reason in reasons if reason is not None]
+
+
+def _pending(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("select count(*) from forgotten where is_pending = 1").fetchone()
+    return int(count)
+
+
+def _is_cut_off(run: _Row) -> bool:
+    return run["finished_at"] is None and run["error"] is None
+
+
+def has_writer(database: Path) -> bool:
+    """Does another process live that took the writer's lock? Asked without taking it.
+
+    A number that another process has by now says so wrongly, until the next writer comes.
+    """
+    try:
+        holder = lock_of(Path(os.path.realpath(database))).read_text().strip()
+    except PermissionError:
+        return os.name == "nt"  # there a lock keeps readers out
+    except OSError:
+        return False
+    if os.name == "nt" or not holder.isdigit() or int(holder) == os.getpid():
+        return False
+    try:
+        os.kill(int(holder), 0)
+    except PermissionError:
+        return True  # of another user
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def write_status(connection: sqlite3.Connection, status: Status, *, as_json: bool) -> None:
+    """Print the state, as text or as one JSON object."""
+    if as_json:
+        write([safe_json(asdict(status)) + "\n"])
+        return
+    paint = Paint.for_stream(sys.stdout)
+    write([f"{safe(status.database)}, {humanize.size(status.size)}\n"])
+    if status.last_run is None:
+        write(["No sync has run yet.\n"])
+    else:
+        write([_of_run(status.last_run, is_running=status.is_running) + "\n"])
+    if status.sources:
+        write(["\n"])
+        _table(connection, status.sources)
+    for run in status.failed_runs[:_LISTED]:
+        how = f"ended early: {safe(str(run['error']))}" if run["error"] else "was cut off"
+        started = humanize.moment(str(run["started_at"]))
+        write([paint(f"\nThe sync of {started} {how}\n", "red")])
+    if status.clock_behind:
+        write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
+    if status.clock_ahead:
+        ahead = said(status.clock_ahead)
+        write([paint(f"\nThe clock was ahead when a sync ran at {ahead}.\n", "red")])
+    for row in status.unreadable:
+        write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
+    if status.pending:
+        remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
+        write([paint(f"\n{remedy}\n", "red")])
+    if status.issues:
+        write(["\n"])
+        _table(connection, status.issues[:_LISTED])
+        write(["\nEach of them: assoc-ingest list issues\n"])
+
+
+def _of_run(run: _Row, *, is_running: bool) -> str:
+    text = f"Last sync {humanize.moment(str(run['started_at']))}"
+    if run["finished_at"] is None:
+        return f"{text}, {'still running' if is_running else 'cut off'}"
+    counts = [
+        humanize.many(int(str(run[name])), word)
+        for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))
+    ]
+    return f"{text}: {', '.join(counts)}, {humanize.size(int(str(run['bytes_read'])))}"
+
+
+def _table(connection: sqlite3.Connection, rows: list[_Row]) -> None:
+    names = list(rows[0])
+    write_table(connection, names, [list(row.values()) for row in rows], whole=False)
+
+
+def _rows(connection: sqlite3.Connection, name: str) -> list[_Row]:
+    return [dict(row) for row in sql.ask(connection, name)]

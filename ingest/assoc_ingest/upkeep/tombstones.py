@@ -1,0 +1,66 @@
+"""The list of what is forgotten, and the way back from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import NotFoundError
+from ..files.exclusions import LEFT_OUT
+from ..store.database import open_reader, writing
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A row of `forgotten`."""
+
+    session_key: str | None
+    path: str | None
+    root: str | None
+    forgotten_at: str
+    is_pending: int
+
+
+def tombstones(database: Path) -> list[Tombstone]:
+    """Return what is forgotten, in the order in which it was. Raises DatabaseError."""
+    reader = open_reader(database)
+    try:
+        rows = reader.execute(
+            "select session_key, path, root, forgotten_at, is_pending from forgotten order by id"
+        )
+        return [Tombstone(*row) for row in rows]
+    finally:
+        reader.close()
+
+
+def remember(database: Path, name: str) -> list[Tombstone]:
+    """Let the next sync read a forgotten conversation (by the beginning of its key) or path again.
+
+    What the agent has deleted meanwhile stays lost. Returns what is no longer forgotten; raises
+    NotFoundError if nothing is forgotten by that name, BusyError if another process writes.
+    """
+    wanted = name.strip().lower()
+    back = [
+        stone
+        for stone in tombstones(database)
+        if (wanted and (stone.session_key or "").lower().startswith(wanted))
+        or name in (stone.path, f"{stone.root}/{stone.path}")
+    ]
+    if not back:
+        raise NotFoundError(
+            f"Nothing that is called {name!r} is forgotten. To see what is: "
+            "assoc-ingest forget --list"
+        )
+    with writing(database) as connection:
+        connection.execute("begin immediate")
+        connection.executemany(
+            "delete from forgotten where session_key is ? and path is ? and root is ?",
+            ((stone.session_key, stone.path, stone.root) for stone in back),
+        )
+        connection.execute(  # no marker fits: each is read again from its first byte
+            "update files set head_hash = null, mtime_ns = 0 where id in"
+            " (select file_id from issues where reason = ?)",
+            (LEFT_OUT,),
+        )
+        connection.execute("commit")
+    return back

@@ -1,0 +1,194 @@
+"""Files of which no index speaks any more, made from their archive and the rows that name them.
+
+Whose they are, their messages tell, else their lines. A transcript of Claude Code lies where its
+session and the directory of its project say; of any other file the path stays unknown (`lost`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+from ..files import archive, lost
+from ..files.tail import Prefix
+from ..records import Issue
+from ..sources.claude.paths import encoded, told_by_lines, transcript_path
+from .archive_gaps import note_losses
+
+_ENDS = (
+    'select max("end") from archive where file_id = ?',
+    "select max(byte_offset + byte_length) from messages where file_id = ?",
+    "select max(byte_offset + byte_length) from prompts where file_id = ?",
+    "select max(byte_offset + byte_length) from hook_events where file_id = ?",
+)
+"""What tells how far a log was read, if its row is lost."""
+_LOOKED_AT = 64 * 1024  # bytes at either end of a file in which its lines say where it lay
+
+
+def as_read(
+    connection: sqlite3.Connection, file_id: int, moment: str, least: int
+) -> dict[str, Any]:
+    """Return how far a file was read, as its archive tells; `least` bytes, as others do.
+
+    Zero is the time of no file: the next sync finds it changed, and looks.
+    """
+    prefix, end = Prefix(), least
+    for start, data in archive.sound_pieces(connection, file_id):
+        if start == prefix.offset:
+            prefix = prefix.extended(data)
+        end = max(end, start + len(data))
+    end = max(end, *(one(connection, query, file_id) or 0 for query in _ENDS))
+    mark = prefix.checkpoint()
+    row = {
+        "size": end, "offset": end, "line_count": 0, "issue_count": 0, "first_seen_at": moment,
+        "last_synced_at": moment, "inode": 0, "device": 0, "mtime_ns": 0, "ctime_ns": 0,
+        "head_hash": mark.head_hash, "tail_hash": mark.tail_hash, "prefix_crc": mark.prefix_crc,
+    }  # fmt: skip
+    if prefix.offset < end:  # no file begins with bytes that nobody knows: it is read anew
+        row |= {"head_hash": b"", "tail_hash": b"", "prefix_crc": 0}
+    elif not end:  # perhaps it is never archived
+        row |= {"head_hash": None, "tail_hash": None}
+    return row
+
+
+def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
+    """Note that a file is gone if all that outlives a document is gone with this one."""
+    connection.execute(
+        "update files set gone_at = (select iif(count(*) = count(gone_at), max(gone_at), null)"
+        "  from (select gone_at from tasks where file_id = ?1 and channel = 'file'"
+        "   union all select gone_at from inbox_items where file_id = ?1 and channel = 'inbox'))"
+        " where id = ?1 and gone_at is null",
+        (file_id,),
+    )
+
+
+class _Owner(NamedTuple):
+    """Whose file it is, as its rows or its lines tell."""
+
+    kind: str = lost.UNNAMED
+    source_id: int | None = None
+    session_id: int | None = None
+    subagent_id: int | None = None
+    project_id: int | None = None
+    session_key: str | None = None
+    agent_key: str | None = None
+    directory: str | None = None
+
+
+def make_unnamed_file(
+    connection: sqlite3.Connection, file_id: int, moment: str, least: int
+) -> None:
+    """Make the row of a file whose path no index knows."""
+    owner = (
+        _owner_by_messages(connection, file_id)
+        or _owner_by_agent(connection, file_id)
+        or _owner_by_lines(connection, file_id)
+    )
+    source_id = owner.source_id or _any_source(connection, file_id)
+    row = as_read(connection, file_id, moment, least)
+    path = _path_of(connection, owner) if row["head_hash"] else None
+    keys = owner._asdict()
+    del keys["directory"]
+    row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
+    row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
+    reason = lost.PATH_TOLD
+    if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
+        reason = lost.PATH_LOST
+        insert(connection, "files", {**row, "path": lost.stand_in(file_id)})
+    mark_as_its_rows(connection, file_id)
+    note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
+
+
+def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+    """Return whose file it is, as its messages tell; None if it has none."""
+    row = connection.execute(
+        "select m.session_id, s.source_id, s.session_key, s.project_id, a.id, a.agent_key"
+        " from messages m left join sessions s on s.id = m.session_id"
+        " left join subagents a on a.id = m.subagent_id and not exists ("
+        "  select 1 from messages o where o.file_id = m.file_id and o.subagent_id is null)"
+        " where m.file_id = ? limit 1",
+        (file_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    session_id, source_id, key, project_id, subagent_id, agent = row
+    directory = one(
+        connection,
+        "select w.path from working_directories w left join projects p on p.id = ?2"
+        " where w.file_id = ?1 order by w.encoded = p.key desc, w.byte_offset limit 1",
+        file_id,
+        project_id,
+    )
+    kind = "transcript" if subagent_id is None else "agent"
+    return _Owner(kind, source_id, session_id, subagent_id, project_id, key, agent, directory)
+
+
+def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+    """Return whose sidecar a file is, as the call tells that it names; None if it is none."""
+    row = connection.execute(
+        "select s.source_id, s.id, a.id, s.project_id, s.session_key, a.agent_key"
+        " from agent_metas m join agent_links l on l.file_id = m.file_id"
+        " join subagents a on a.agent_key = l.agent_key join sessions s on s.id = a.session_id"
+        " where m.file_id = ? limit 1",
+        (file_id,),
+    ).fetchone()
+    return row and _Owner("agent_meta", *row)
+
+
+def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
+    """Return whose file it is, as its lines tell, if they are those of a conversation."""
+    head = tail = b""
+    for _, data in archive.sound_pieces(connection, file_id):
+        head, tail = head or data[:_LOOKED_AT], data[-_LOOKED_AT:]
+    told = told_by_lines([*head.split(b"\n"), *tail.split(b"\n")])
+    if told.session is None:
+        return _Owner()
+    session = connection.execute(
+        "select source_id, id, project_id from sessions where session_key = ? order by id limit 1",
+        (told.session,),
+    ).fetchone() or (None, None, None)
+    kind = "transcript" if told.agent is None else "agent"
+    return _Owner(
+        kind, session[0], session[1], None, session[2], told.session, told.agent, told.directory
+    )
+
+
+def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
+    """Return the root that a file is kept under whose messages do not tell it."""
+    return int(
+        one(
+            connection,
+            "select source_id from tasks where file_id = ?1"
+            " union all select source_id from teams where file_id = ?1"
+            " union all select s.source_id from session_entries e"
+            "  join sessions s on s.id = e.session_id where e.file_id = ?1"
+            " union all select id from (select id from sources order by kind <> 'claude', id)"
+            " limit 1",
+            file_id,
+        )
+        or 1
+    )
+
+
+def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
+    """Return where a transcript of Claude Code lay, if that can be told."""
+    source = one(connection, "select kind from sources where id = ?", owner.source_id)
+    if source != "claude" or owner.kind != "transcript" or owner.directory is None:
+        return None
+    key = one(connection, "select key from projects where id = ?", owner.project_id)
+    if key is not None and key != encoded(owner.directory):
+        return None
+    return transcript_path(owner.session_key or "", owner.directory)
+
+
+def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> bool:
+    """Insert a row unless it is there, or lacks what it needs; return whether it was inserted."""
+    names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+    cursor = connection.execute(f"insert or ignore into {table} ({names}) values ({marks})", row)
+    return cursor.rowcount > 0
+
+
+def one(connection: sqlite3.Connection, query: str, *values: object) -> Any:
+    """Return the only value of the first row, None if there is no row."""
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,314 @@
+"""Prove the database against its files and its own invariants.
+
+1. Pages: what SQLite cannot read is told, and nothing else is looked at then.
+2. Schema, full-text indexes, references, and what was derived from rows (`check_database`).
+3. Each file: its archive covers exactly the bytes that were read and has their checksum; parsed
+   again (`replay`) it gives the rows that are there (`check_rows`), and every line is spoken of;
+   its counts agree. The first of these that fails is told, for the others fail with it. Of a file
+   whose archive has gaps, the bytes that are missing are counted.
+4. The files that are still on the disk have the checksums of what was read (`check_files`).
+5. Warnings about what is known only in part after damage was mended, where the database lies, and
+   with which SQLite (`check_environment`).
+
+Each file is looked at in a read transaction of its own: a sync may run meanwhile. Nothing is
+mended here; every finding names the command that does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .. import humanize
+from ..errors import ArchiveError
+from ..files import archive, lost
+from ..files.agent_files import AgentFiles
+from ..files.exclusions import LEFT_OUT, is_left_out
+from ..files.replay import claim_of, replay
+from ..files.tail import Prefix
+from ..source import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from ..sources import SOURCES
+from ..store.batch import known_file
+from ..store.database import checking
+from ..store.fts import is_damage
+from ..store.inserts import ISSUE_COUNT, LINE_COUNT
+from ..store.report import Progress
+from . import check_database, check_environment, damaged_copies
+from .archive_gaps import comes_back
+from .check_files import compare_with_disk
+from .check_rows import Comparison, scratch
+from .findings import REBUILD, SYNC, Finding, Verdict
+
+_LOST = "Nothing brings these bytes back, for the file is gone. Its rows are still here."
+
+_OTHER_BYTES = "Its archived bytes have not the checksum of what was read."
+_FOUND_AGAIN = "A sync gives it back its own path if a file on the disk has the same bytes."
+
+_PLACED = (
+    "messages", "tool_calls", "usage", "prompts", "hook_events", "links", "file_snapshots",
+    "inbox_items", "issues",
+)  # fmt: skip
+
+
+def verify(database: Path, progress: Progress | None = None) -> Verdict:
+    """Check everything, and return what was found.
+
+    Raises DatabaseError if the database is missing, not ours or of another version, and
+    sqlite3.Error if it cannot be read or is kept busy by another process.
+    """
+    verdict = Verdict()
+    with checking(database) as connection:
+        with _damage_is_found(verdict):
+            verdict.findings += check_database.check_pages(connection)
+        if verdict.ok:
+            with check_database.fresh_schema() as schema, _damage_is_found(verdict):
+                _check_readable(connection, schema, verdict, progress or (lambda *_: None))
+    verdict.warnings += _kept_aside(database)
+    verdict.warnings += check_environment.look_around(database)
+    return verdict
+
+
+def _kept_aside(database: Path) -> Iterator[Finding]:
+    for path in damaged_copies.kept_aside(database):
+        size = humanize.size(path.stat().st_size)
+        yield Finding(
+            "kept aside",
+            f"A damaged copy of the database is kept: {path}, {size}. What is forgotten stays in"
+            " it.",
+            "Remove it when you have what you need of it.",
+        )
+
+
+@contextmanager
+def _damage_is_found(verdict: Verdict) -> Iterator[None]:
+    """Make a finding of SQLite's error that the file is damaged; others pass."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        verdict.findings.append(Finding("pages", f"The database is damaged: {error}.", REBUILD))
+
+
+def _check_readable(
+    connection: sqlite3.Connection,
+    schema: sqlite3.Connection,
+    verdict: Verdict,
+    progress: Progress,
+) -> None:
+    """Run the checks of a database whose pages SQLite can read."""
+    verdict.findings += check_database.check_schema(connection, schema)
+    for name in check_database.foreign_objects(connection, schema):
+        remedy = "Keep it elsewhere if you need it: a rebuilt database is without it."
+        verdict.warnings.append(Finding("schema", f"The {name} is not ours.", remedy))
+    if not verdict.ok:
+        return  # what is missing would be missed again by every check below
+    for check in (
+        check_database.check_indexes, check_database.check_references, check_database.check_derived,
+        check_database.check_statements,
+    ):  # fmt: skip
+        verdict.findings += check(connection)
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, total)
+
+    archived, on_disk = connection.execute(
+        "select coalesce(sum(offset), 0), coalesce(sum(iif(gone_at is null, size, 0)), 0)"
+        " from files"
+    ).fetchone()
+    total = archived + on_disk
+    verdict.counts = {"files": 0, "messages": 0, "archived_bytes": 0, "files_on_disk": 0}
+    with scratch(schema) as tables:
+        _check_files(_FileCheck(connection, tables, verdict.counts), verdict, advance)
+    verdict.warnings += _known_in_part(connection)
+    seen = compare_with_disk(connection, advance)
+    verdict.counts["files_on_disk"] = seen.compared
+    told = {(finding.root, finding.path) for finding in verdict.findings}
+    verdict.findings += [
+        finding for finding in seen.findings if (finding.root, finding.path) not in told
+    ]
+    verdict.warnings += seen.warnings()
+
+
+def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Yield what damage has left open, though nothing that is there is wrong."""
+    rows = connection.execute(
+        "select s.root, f.path, i.reason from issues i join files f on f.id = i.file_id"
+        " join sources s on s.id = f.source_id where i.reason in (?, ?) order by s.root, f.path",
+        (lost.PATH_LOST, lost.PATH_TOLD),
+    )
+    for root, path, reason in rows.fetchall():
+        yield Finding("path", f"Its {reason}.", _FOUND_AGAIN, root, path)
+    for (kind,) in connection.execute("select distinct kind from sources").fetchall():
+        for _, root in lost.unnamed_roots(connection, kind):
+            yield Finding(
+                "path",
+                f"Where this root lies is not known: its row was lost with a damaged page: {root}.",
+                "Name its directory, and it is found again: assoc-ingest sync PATH",
+            )
+    (count,) = connection.execute(
+        "select count(distinct f.id) from issues i join files f on f.id = i.file_id"
+        " where i.reason = ? and f.head_hash is not null"
+        " and not exists (select 1 from forgotten)",
+        (LEFT_OUT,),
+    ).fetchone()
+    if count:
+        yield Finding(
+            "forgotten",
+            f"Something is left out of {humanize.many(count, 'file')} for a forgotten conversation,"
+            " and the list of what is forgotten is empty: syncs read it again.",
+            "Forget it again, or run: assoc-ingest sync",
+        )
+
+
+def _check_files(check: _FileCheck, verdict: Verdict, advance: Callable[[int], None]) -> None:
+    rows = check.connection.execute(
+        "select f.id, s.kind, s.root, s.id from files f join sources s on s.id = f.source_id"
+        " order by f.source_id, f.path, f.generation"
+    ).fetchall()
+    for file_id, kind, root, source_id in rows:
+        check.connection.execute("begin")
+        try:
+            known = known_file(check.connection, file_id)
+            if known is not None:
+                verdict.findings += check.findings(known, kind, root, source_id)
+                advance(known.checkpoint.offset)
+        finally:
+            check.connection.execute("rollback")
+
+
+class _FileCheck:
+    """Checks files, one after the other."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, tables: sqlite3.Connection, counts: dict[str, int]
+    ) -> None:
+        self.connection = connection
+        self._tables = tables
+        self._counts = counts
+        self._agents = AgentFiles(connection)
+
+    def findings(self, known: KnownFile, kind: str, root: str, source_id: int) -> Iterable[Finding]:
+        """Return what is wrong with a file: the first check that fails says all."""
+
+        def found(check: str, problem: str, offset: int | None = None) -> Finding:
+            remedy = REBUILD
+            if check == "archive" and known.checkpoint.head_hash == b"":
+                # A rebuild has seen to it that the next sync reads all of it, if it can.
+                remedy = SYNC if comes_back(self.connection, root, known) else _LOST
+            elif check == "archive" and known.gone_at is not None:
+                remedy = _LOST
+            return Finding(check, problem, remedy, root, known.path, offset)
+
+        self._counts["files"] += 1
+        source = SOURCES.get(kind)
+        claim = claim_of(source, known) if source is not None else None
+        if source is not None and claim is not None:
+            claim = self._agents.tell(source, source_id, claim)
+        try:
+            if lost.is_unnamed(known.path) and claim is None:
+                return self._wrong_bytes(known, found)  # what they mean, nobody can tell
+            if source is None or claim is None or claim.kind != known.kind:
+                return [found("rows", "This version reads such a file otherwise, or not at all.")]
+            is_log = source.shape(claim) == LOG
+            if is_log and (place := self._beyond(known)) is not None:
+                problem = (
+                    f"A row of {place[0]} lies beyond the {known.checkpoint.offset} bytes read."
+                )
+                return [found("offset", problem, place[1])]
+            return self._read_again(known, source, claim, found) or self._wrong_counts(known, found)
+        except ArchiveError as error:
+            gaps = archive.gaps(self.connection, known.id, known.checkpoint.offset)
+            missing = sum(end - start for start, end in gaps)
+            problem = "Its archived bytes are damaged."
+            if missing:
+                problem = f"{missing:,} of its {known.checkpoint.offset:,} archived bytes are lost."
+            return [found("archive", problem, error.byte_offset)]
+
+    def _wrong_bytes(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
+        """Compare what is archived of a file with its checksum. Raises ArchiveError."""
+        pieces = _Checked(self.connection, known)
+        for _ in pieces:
+            pass
+        self._counts["archived_bytes"] += pieces.prefix.offset
+        return [] if pieces.are_as_stored else [found("archive", _OTHER_BYTES)]
+
+    def _read_again(
+        self, known: KnownFile, source: Source, claim: Claim, found: Callable[..., Finding]
+    ) -> list[Finding]:
+        """Parse what is archived of a file and compare. Raises ArchiveError."""
+        shape = source.shape(claim)
+        pieces = _Checked(self.connection, known)
+        if shape in (PRIVATE, UNREAD) or (known.checkpoint.offset == 0 and shape != LOG):
+            return [found("archive", "It should have no archive.") for _ in pieces][:1]
+        comparison = Comparison(self.connection, self._tables, known, source, shape)
+        try:
+            for stretch in replay(source, claim, pieces):
+                comparison.take(stretch)
+        finally:
+            differences = comparison.finish()
+        self._counts["archived_bytes"] += pieces.prefix.offset
+        self._counts["messages"] += comparison.message_count
+        if not pieces.are_as_stored:
+            return [found("archive", _OTHER_BYTES)]
+        if comparison.unspoken is not None:
+            problem = "Lines behind this byte are neither rows nor counted nor issues."
+            return [found("lines", problem, comparison.unspoken)]
+        return [
+            found("rows", f"Its rows of {table} are not what its bytes say.", offset)
+            for table, offset in differences
+        ]
+
+    def _beyond(self, known: KnownFile) -> tuple[str, int] | None:
+        """Return (table, byte offset) of a row that lies behind what was read."""
+        for table in _PLACED:
+            (offset,) = self.connection.execute(
+                f"select min(byte_offset) from {table}"
+                " where file_id = ? and byte_offset + byte_length > ?",
+                (known.id, known.checkpoint.offset),
+            ).fetchone()
+            if offset is not None:
+                return table, offset
+        return None
+
+    def _wrong_counts(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
+        row = self.connection.execute(
+            f"select line_count, issue_count, {LINE_COUNT}, {ISSUE_COUNT} from files where id = ?",
+            (known.id,),
+        ).fetchone()
+        if row[:2] == row[2:]:
+            return []
+        return [
+            found(
+                "counts",
+                f"It counts {row[0]} pieces and {row[1]} issues, and has {row[2]} and {row[3]}.",
+            )
+        ]
+
+
+class _Checked:
+    """The archived bytes of a file as they are read, and the prefix that they make."""
+
+    def __init__(self, connection: sqlite3.Connection, known: KnownFile) -> None:
+        self._connection = connection
+        self._known = known
+        self.prefix = Prefix()
+
+    def __iter__(self) -> Iterator[bytes]:
+        known = self._known
+        for data in archive.read_whole(self._connection, known.id, known.checkpoint.offset):
+            self.prefix = self.prefix.extended(data)
+            yield data
+
+    @property
+    def are_as_stored(self) -> bool:
+        """Have the bytes the checksums of what was read? What is forgotten is blank in them."""
+        stored = self._known.checkpoint
+        if stored.head_hash is None or self.prefix.checkpoint() == stored:
+            return True
+        return is_left_out(self._connection, self._known.id)

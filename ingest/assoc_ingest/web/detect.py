@@ -1,0 +1,30 @@
+"""Which of Datasette's databases are ours: by what stands in them, never by their name."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..store.database import APPLICATION_ID
+
+_known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+async def is_ours(datasette: Any, database: str) -> bool:
+    """Is this a database of assoc-ingest? It is asked once, though every cell wants to know."""
+    found = datasette.databases.get(database)
+    if found is None:
+        return False
+    if found not in _known:
+        _known[found] = await _application_id(found) == APPLICATION_ID
+    return _known[found]
+
+
+async def our_databases(datasette: Any) -> list[str]:
+    """Return the names of the databases that are ours."""
+    return [name for name in datasette.databases if await is_ours(datasette, name)]
+
+
+async def _application_id(database: Any) -> int:
+    (row,) = (await database.execute("pragma application_id")).rows
+    return int(row[0])
