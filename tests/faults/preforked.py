@@ -123,7 +123,7 @@ def _run(
 
 
 if __name__ == "__main__":
-    import assoc_ingest.sync.run.prices
-    import assoc_ingest.sync.run.run  # noqa: F401
+    import assoc_ingest.sync.prices
+    import assoc_ingest.sync.run  # noqa: F401
 
     _serve(ctypes.CDLL(sys.argv[1]))
