@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
+.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
 	bench-compare home ci
 
 help: ## list these commands
@@ -15,6 +15,12 @@ setup: ## make .venv and install the project with all that the tests need
 
 test: ## run the tests
 	$(BIN)/pytest -n auto
+
+quick: ## run what fails first: about a minute, without kills, browsers, wheels and state machines
+	$(BIN)/pytest -n auto -q -m "not slow" --tb=short
+
+test-source: ## run the cases of one source: make test-source NAME=chorus
+	$(BIN)/pytest -q tests/test_golden.py tests/test_conformance.py -k "$(or $(NAME),$(error NAME=source is missing))/"
 
 thorough: ## run the property tests with many more examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from tests.writing import in_memory
 
 from assoc_ingest.store.database import writing
 
+_ROOT = Path(__file__).parents[1]
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 _CI = settings(deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=_QUIET)
 settings.register_profile("ci", _CI)
@@ -33,6 +35,35 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite the expected.json of all cases")
+
+
+_SLOW = {
+    "test_bench", "test_bounds", "test_conformance", "test_docs", "test_every_command",
+    "test_forget", "test_forget_copies", "test_generator", "test_incremental_equals_full",
+    "test_migrations", "test_real_corpus", "test_serve", "test_verify", "test_watch",
+    "test_web_bounds", "test_web_browser", "test_wheel",
+}  # fmt: skip
+"""Files that take longer than all others together; with them tests/faults."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in _SLOW or item.path.parent.name == "faults":
+            item.add_marker("slow")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the promises that are broken: a test's file says in its first lines what it guards."""
+    broken = {
+        report.nodeid.split("::")[0]: None
+        for outcome in ("failed", "error")
+        for report in terminalreporter.stats.get(outcome, ())
+    }
+    if broken:
+        terminalreporter.section("promises that do not hold")
+    for file in broken:
+        text = ast.get_docstring(ast.parse((_ROOT / file).read_text("utf-8"))) or ""
+        terminalreporter.write_line(f"{file}: {' '.join(text.split(chr(10) * 2)[0].split())}")
 
 
 @pytest.fixture(autouse=True)
