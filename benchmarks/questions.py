@@ -68,9 +68,9 @@ def _search(query: str, *, is_tools: bool) -> Ask:
 def pages(database: Path) -> dict[tuple[str, str], Ask]:
     """Return the questions of a page by name."""
     return {
-        ("list sessions", ""): _query("list_sessions", limit=_LISTED),
-        ("usage_by_day", ""): _query("usage_by_day"),
-        ("tool_use", ""): _query("tool_use"),
+        ("list sessions", ""): _query("lists/sessions", limit=_LISTED),
+        ("usage_by_day", ""): _query("reports/usage_by_day"),
+        ("tool_use", ""): _query("reports/tool_use"),
         ("status", ""): lambda connection: len(look(connection, database).sources),
     }
 

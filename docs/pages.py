@@ -8,13 +8,16 @@ from assoc_ingest import sql
 from assoc_ingest.sql import Query
 from docs.comments import Column, Table, migrated, tables
 
-_GROUPS = {
-    "list_": ("Lists", "What `assoc-ingest list` prints: `list_sessions` is `list sessions`."),
-    "search_": ("Search", "What `assoc-ingest search` asks, store by store."),
-    "show_": ("One conversation", "What `assoc-ingest show` reads."),
-    "status_": ("State", "What `assoc-ingest status` prints."),
+_OTHERS = {
+    "lists": (
+        "Lists",
+        "`sessions` is `assoc-ingest list sessions`; `query` runs it as `list_sessions`, and"
+        " Datasette as `ask-list-sessions`.",
+    ),
+    "search": ("Search", "What `assoc-ingest search` runs, store by store."),
+    "pages": ("Pages", "What `assoc-ingest show` and the pages of `assoc-ingest serve` read."),
 }
-_OTHERS = ("Questions", "For `assoc-ingest query`, Datasette and any SQLite shell.")
+"""The folders beside the reports: their heading, and who runs what lies in them."""
 
 
 def schema_page() -> str:
@@ -57,22 +60,22 @@ def _full_text_indexes() -> Iterator[str]:
 
 def queries_page() -> str:
     """Return every query with its title, description and parameters."""
-    left = dict(sql.queries())
-    groups = []
-    for prefix, words in _GROUPS.items():
-        names = [name for name in left if name.startswith(prefix)]
-        groups.append((words, [left.pop(name) for name in names]))
-    groups.insert(0, (_OTHERS, list(left.values())))
-    return _text(line for words, queries in groups for line in _group(*words, queries))
+    lines = [line for group in sql.reports_by_heading().items() for line in _queries(*group)]
+    for folder, (heading, description) in _OTHERS.items():
+        lines += _queries(heading, sql.queries(folder).values(), description)
+    return _text(lines)
 
 
-def _group(title: str, description: str, queries: Iterable[Query]) -> Iterator[str]:
-    yield f"\n## {title}\n\n{description}\n"
+def _queries(heading: str, queries: Iterable[Query], description: str = "") -> Iterator[str]:
+    yield f"\n## {heading}\n"
+    if description:
+        yield f"{description}\n"
     yield "| query | answers | parameters |\n|---|---|---|"
     for query in queries:
         answer = f"**{query.title}.** {query.description}".strip()
         parameters = ", ".join(f"`{name}`" for name in query.parameters)
-        yield f"| {query.name} | {_cell(answer)} | {parameters} |"
+        link = f"[{query.stem}](../queries/{query.path}.sql)"
+        yield f"| {link} | {_cell(answer)} | {parameters} |"
 
 
 def _text(lines: Iterable[str]) -> str:

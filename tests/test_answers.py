@@ -1,4 +1,4 @@
-"""Every question has a known answer on the demonstration home.
+"""Every query has a known answer on the demonstration home.
 
 `pytest --golden` rewrites tests/golden/answers.json; read the difference.
 """
@@ -22,34 +22,26 @@ from assoc_ingest.sync.run import sync
 ANSWERS = Path(__file__).parent / "golden" / "answers.json"
 DEMO = Path(__file__).parent / "demo"
 PARAMETERS: dict[str, dict[str, object]] = {
-    "subagent_tree": {"session": "5e1f"},
-    "list_agents": {"all": 1},
-    "list_tasks": {"all": 1},
-    "list_projects": {"all": 1},
-    "list_sessions": {"all": 1},
+    "reports/subagent_tree": {"session": "5e1f"},
+    "lists/agents": {"all": 1},
+    "lists/tasks": {"all": 1},
+    "lists/projects": {"all": 1},
+    "lists/sessions": {"all": 1},
 }
-# What is asked for with ids, what prints paths of this machine, and what depends on the day.
-_OTHERS = (
-    "search_",
-    "show_",
-    "status_",
-    "message_",
-    "hit_",
-    "session_key_",
-    "sessions_by_",
-    "projects_by_",
-)
-_DEPENDS_ON_THE_DAY = (
+# Of the pages, what is not asked for with ids.
+_PAGES = ("dashboard_projects", "dashboard_usage", "newest_session")
+# What prints paths of this machine, and what depends on the day.
+_VARIES = (
+    "status_runs", "status_sources",
     "retention", "retention_by_session", "retention_totals", "list_files", "recent_sessions",
 )  # fmt: skip
 OF_GIT = ("git_changes",)
 """What is known only where git was asked."""
 _LEFT_OUT = ("id", "root", "file", "cost_usd", "cost_microusd", "unpriced", "project_id")
-NAMES = [
-    name
-    for name in sql.queries()
-    if not name.startswith(_OTHERS) and name not in _DEPENDS_ON_THE_DAY
-]
+PATHS = {query.name: query.path for query in sql.named_queries().values()}
+PATHS = {name: path for name, path in PATHS.items() if name not in _VARIES}
+PATHS |= {name: f"pages/{name}" for name in _PAGES}
+"""The queries by the names that their answers have."""
 
 
 @pytest.fixture(scope="module")
@@ -63,26 +55,26 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
         yield connection
 
 
-def test_every_question_is_answered_as_before(
+def test_every_query_is_answered_as_before(
     connection: sqlite3.Connection, request: pytest.FixtureRequest
 ) -> None:
-    answers = {name: _answer(connection, name) for name in NAMES}
+    answers = {name: _answer(connection, PATHS[name]) for name in sorted(PATHS)}
     text = json.dumps(answers, indent=1, ensure_ascii=False) + "\n"
     if request.config.getoption("--golden"):
         ANSWERS.write_text(text, "utf-8")
     assert json.loads(text) == json.loads(ANSWERS.read_text("utf-8"))
 
 
-def test_most_questions_have_an_answer_that_says_something() -> None:
+def test_most_queries_have_an_answer_that_says_something() -> None:
     answers = json.loads(ANSWERS.read_text("utf-8"))
     empty = {name for name, rows in answers.items() if not rows}
     assert empty <= {"unpriced_models", "forks", "issues_by_reason", "list_issues", *OF_GIT}, empty
 
 
-def _answer(connection: sqlite3.Connection, name: str) -> list[dict[str, object]]:
-    query = sql.query(name)
-    given = {**dict.fromkeys(query.parameters), **PARAMETERS.get(name, {})}
+def _answer(connection: sqlite3.Connection, path: str) -> list[dict[str, object]]:
+    query = sql.query(path)
+    given = {**dict.fromkeys(query.parameters), **PARAMETERS.get(path, {})}
     rows = connection.execute(query.sql, given).fetchall()
     found = [{key: row[key] for key in row.keys() if key not in _LEFT_OUT} for row in rows]  # noqa: SIM118
     # Costs follow the prices of the library that is installed, and so does an order by cost.
-    return sorted(found, key=repr) if name.startswith("usage_by_") else found
+    return sorted(found, key=repr) if query.stem.startswith("usage_by_") else found

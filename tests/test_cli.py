@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +18,7 @@ from tests.reading import index
 from tests.shell import Shell
 
 from assoc_ingest import __main__ as program
-from assoc_ingest import __version__
+from assoc_ingest import __version__, sql
 from assoc_ingest.errors import (
     AssocIngestError,
     BusyError,
@@ -138,10 +141,79 @@ def test_a_hit_shows_its_session_its_match_and_its_place(filled: Shell) -> None:
     assert "    Task call · shop" in call
 
 
-def test_the_query_list_is_for_programs_too(filled: Shell) -> None:
-    shown = filled.json("query", "--json")
+# -- names of queries -----------------------------------------------------------------------------
+
+
+def test_query_without_a_name_lists_the_reports_below_their_headings(shell: Shell) -> None:
+    assert shell("query") == 0
+    listed = shell.out
+    lines = listed.split("\n")
+    headings = [line for line in lines if line and not line.startswith(" ")]
+    assert headings == list(sql.GROUPS.values())
+    below = lines[lines.index("Usage and cost") + 1 : lines.index("")]
+    assert [line.split()[0] for line in below] == [
+        name for name, report in sql.queries("reports").items() if report.group == "cost"
+    ]
+    for name, report in sql.queries("reports").items():
+        assert sum(re.fullmatch(rf" +{name} +(.*)", line) is not None for line in lines) == 1
+        assert f"  {report.title}\n" in listed
+    assert max(map(len, lines)) <= 80
+    assert "assoc-ingest query NAME" in shell.err
+
+
+def test_the_query_list_is_for_programs_too(shell: Shell) -> None:
+    shown = shell.json("query", "--json")
     assert isinstance(shown, list)
-    assert {"name", "title", "description", "parameters"} == set(shown[0])
+    assert {"name", "group", "title", "description", "parameters"} == set(shown[0])
+    assert {item["name"] for item in shown} == set(sql.queries("reports"))
+    assert {item["group"] for item in shown} == set(sql.GROUPS)
+    (errors,) = (item for item in shown if item["name"] == "errors")
+    assert errors["parameters"] == ["tool", "project", "limit"]
+    assert shell("query", "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(shell.out)))
+    assert [row["name"] for row in rows] == [item["name"] for item in shown]
+    assert {"errors": "tool, project, limit"}.items() <= {
+        row["name"]: row["parameters"] for row in rows
+    }.items()
+    assert shell("query", "--table") == 0
+    assert errors["description"] in shell.out
+
+
+NAMED_WRONGLY = {
+    ("query", "usage_by_dya"): "No query named 'usage_by_dya'. Did you mean usage_by_day?",
+    ("query", "ask-usage-by-day"): "No query named 'ask-usage-by-day'. Did you mean usage_by_day?",
+    ("query", "list_sesions"): "No query named 'list_sesions'. Did you mean list_sessions?",
+    ("query", "usage"): "No query named 'usage'. Did you mean usage_by_day, usage_by_model or"
+    " usage_by_project?",
+    ("query", "things"): "No query named 'things'. To see them all: assoc-ingest query",
+    ("query", ""): "No query named ''. To see them all: assoc-ingest query",
+    ("query", "x" * 100_000): "To see them all: assoc-ingest query",
+    ("query", "sessions"): "'sessions' is a list, so run: assoc-ingest list sessions",
+    ("query", "search_messages"): "'search_messages' is not a query to run by name;"
+    " use assoc-ingest search.",
+    ("query", "pages/session"): "'pages/session' is not a query to run by name;"
+    " use assoc-ingest show or assoc-ingest serve.",
+    ("query", "dashboard_usage"): "use assoc-ingest show or assoc-ingest serve.",
+    ("query", "reports/errors"): "No query named 'reports/errors'. Did you mean errors?",
+    ("list", "sesions"): "No list named 'sesions'. Did you mean sessions?",
+    ("list", "session"): "No list named 'session'. Did you mean sessions?",
+    ("list", "usage_by_day"): "'usage_by_day' is a report, so run: assoc-ingest query usage_by_day",
+    ("list", "zzz"): "No list named 'zzz'. There are: agents, files, inbox,",
+}
+
+
+@pytest.mark.parametrize("command", NAMED_WRONGLY, ids=lambda command: " ".join(command)[:30])
+def test_a_wrong_name_is_answered_with_the_nearest_or_the_command_to_use(
+    filled: Shell, command: tuple[str, str]
+) -> None:
+    assert filled(*command) == 2
+    assert NAMED_WRONGLY[command] in filled.err
+    assert not filled.out
+
+
+@pytest.mark.parametrize("name", sql.named_queries())
+def test_reports_and_lists_are_run_by_name(filled: Shell, name: str) -> None:
+    assert filled("query", name, "--json") == 0, filled.err
 
 
 def test_a_parameter_reaches_the_query(filled: Shell) -> None:
@@ -222,7 +294,7 @@ ANSWERS = {
     "two formats": (("list", "files", "--json", "--csv"), 2),
     "a bad time": (("search", "x", "--since", "soon"), 2),
     "bad raw syntax": (("search", "--raw", "a AND"), 2),
-    "a bad parameter": (("query", "search_messages", "-p", "match", '"'), 2),
+    "a bad parameter": (("query", "errors", "-p", "limit", "few"), 2),
     "a database that is a directory": (("status", "-d", "/"), 2),
     "a root that is not there": (("sync", "/no/such/directory"), 2),
 }

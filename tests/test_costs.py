@@ -75,7 +75,7 @@ def test_a_model_that_nobody_knows_has_no_cost(database: Path, transcript: Path)
     usage = {"input_tokens": 1000, "output_tokens": 100}
     assert costs(database, transcript, line(1, "invented-model-9", DAY, usage)) == [None]
     with sqlite3.connect(database) as connection:
-        rows = connection.execute(sql.query("unpriced_models").sql).fetchall()
+        rows = connection.execute(sql.query("reports/unpriced_models").sql).fetchall()
         assert [row[:2] for row in rows] == [("invented-model-9", 1)]
         (day,) = connection.execute("select cost_usd, unpriced from usage_by_day").fetchall()
         assert day == (None, 1)
@@ -142,9 +142,9 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
     copy.write_text(lines)
     costs(database, transcript, lines.rstrip())
     with sqlite3.connect(database) as connection:
-        rows = connection.execute(sql.query("usage_reconciliation").sql).fetchall()
+        rows = connection.execute(sql.query("reports/usage_reconciliation").sql).fetchall()
         duplicates = connection.execute(
-            sql.query("usage_duplicates").sql, {"limit": None}
+            sql.query("reports/usage_duplicates").sql, {"limit": None}
         ).fetchall()
     assert [row[:4] for row in rows] == [
         ("every line", 4, 40, 12),

@@ -31,8 +31,11 @@ def test_every_command_is_in_the_readme_with_its_help() -> None:
 
 def test_every_query_is_described() -> None:
     page = (ROOT / "docs" / "queries.md").read_text("utf-8")
-    assert [name for name in sql.queries() if f"| {name} |" not in page] == []
-    assert [name for name, query in sql.queries().items() if not query.description] == []
+    queries = [query for folder in sql.FOLDERS for query in sql.queries(folder).values()]
+    links = {query.path: f"\n| [{query.stem}](../queries/{query.path}.sql) |" for query in queries}
+    assert [path for path, link in links.items() if link not in page] == []
+    headings = re.findall("^## (.*)", page, re.M)
+    assert headings[: len(sql.GROUPS)] == list(sql.GROUPS.values())
 
 
 def test_every_table_is_described() -> None:

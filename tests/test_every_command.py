@@ -38,8 +38,8 @@ EVIL = (
     " dcs \x1bPq\x1b\\ c1 \x9b31m bell \x07 bidi \u202e\u2066 tag \U000e0041 bom \ufeff\r\x08"
 )
 
-QUERIES = [f"query {name}" for name in sql.queries()]
-LISTS = ["list " + name.removeprefix("list_") for name in sql.queries() if name.startswith("list_")]
+QUERIES = [f"query {name}" for name in sql.named_queries()]
+LISTS = [f"list {what}" for what in sql.queries("lists")]
 COMMANDS = [
     "sync", "sync --full", "sync --dry-run", "sync --json", "search red", "search red --json",
     "search --tools red", f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",

@@ -154,9 +154,9 @@ def test_every_command_that_takes_a_project_means_the_same(shell: Shell) -> None
     shell("query", "most_edited_files", "-p", "project", "/srv/nowhere")
     assert "nearest" in shell.err
     number = id_of(shell, "/srv/shop")
-    assert shell("query", "show_project_sessions", "-p", "project", "/srv/shop", "--json") == 0
+    assert shell("query", "list_sessions", "-p", "project", "/srv/shop", "--json") == 0
     by_path = shell.out
-    assert shell("query", "show_project_sessions", "-p", "project", number, "--json") == 0
+    assert shell("query", "list_sessions", "-p", "project", number, "--json") == 0
     assert json.loads(by_path) == json.loads(shell.out) != []
 
 

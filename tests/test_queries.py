@@ -1,22 +1,20 @@
-"""Every question in queries/ says what it answers, runs, and does not read all messages for it."""
+"""Every query says what it answers, where it belongs, runs, and does not read all messages."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.reading import AT, Rows, index, reader
 
 from assoc_ingest import sql
 
-NAMES = list(sql.queries())
-SEARCHES = [
-    name
-    for name in NAMES
-    if name.startswith("search_") and name not in ("search_sessions", "search_stores_cjk")
-]
+NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
+FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_counts"]
+SEARCHES = [name for name in FINDING if name not in ("search/sessions", "search/stores_cjk")]
 
 # A plan names a table by its alias; an index of full text is no scan of the table.
 _reason = re.compile(r"^\s*-- scans messages: \w+", re.MULTILINE)
@@ -106,12 +104,47 @@ def _run(
     return [dict(row) for row in connection.execute(query.sql, given)]
 
 
+def test_every_file_lies_in_a_folder_that_the_program_knows() -> None:
+    root = Path(str(sql.data("queries")))
+    found = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    assert found == {f"{name}.sql" for name in NAMES}
+    assert {path.name for path in root.iterdir()} == set(sql.FOLDERS)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_has_a_title_and_a_description(name: str) -> None:
     query = sql.query(name)
     assert query.title
-    assert query.title != name
+    assert query.title != query.stem
     assert query.description.endswith(".")
+
+
+def test_every_report_and_nothing_else_has_a_group() -> None:
+    """A group that is misspelt would be a heading of its own."""
+    without = [query.path for query in sql.queries("reports").values() if not query.group]
+    assert without == []
+    groups = {query.group for query in map(sql.query, NAMES)}
+    assert groups - {""} == set(sql.GROUPS)
+    others = [name for name in NAMES if not name.startswith("reports/")]
+    assert [name for name in others if sql.query(name).group] == []
+
+
+def test_a_report_without_a_known_group_is_still_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = sql.parse_query("reports", "mine", "-- My report\n-- What it says.\nselect 1")
+    monkeypatch.setattr(sql, "queries", lambda folder: {"mine": query})
+    assert sql.reports_by_heading()["Other"] == [query]
+
+
+def test_the_group_is_no_part_of_the_description() -> None:
+    text = "-- Title\n-- One line,\n-- and one more.\n-- Group: cost\nselect :a"
+    query = sql.parse_query("reports", "mine", text)
+    assert (query.title, query.description) == ("Title", "One line, and one more.")
+    assert (query.group, query.parameters) == ("cost", ("a",))
+
+
+def test_no_two_queries_that_can_be_run_have_one_name() -> None:
+    runnable = [query for folder in ("reports", "lists") for query in sql.queries(folder).values()]
+    assert len(sql.named_queries()) == len(runnable)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,6 +158,19 @@ def test_it_runs_without_parameters_and_with_empty_ones(
         columns = [column[0] for column in cursor.description]
         assert len(columns) == len(set(columns))
         cursor.fetchall()
+
+
+@pytest.mark.parametrize("name", sql.named_queries())
+def test_no_value_of_a_parameter_makes_a_report_or_a_list_fail(
+    connection: sqlite3.Connection, name: str
+) -> None:
+    """A person may give any text, on the command line and in a form."""
+    query = sql.named_queries()[name]
+    for parameter in query.parameters:
+        if parameter != "project":  # the ids are ours
+            for value in ("few", '"', "'", "%", "-1", "9" * 30, "1e400", "\u2603", 10**17):
+                given = {**dict.fromkeys(query.parameters), parameter: value}
+                connection.execute(query.sql, given).fetchall()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -150,7 +196,7 @@ def test_a_search_asks_the_index_first_and_sorts_nothing(
 ) -> None:
     query = sql.query(name)
     if "rank" not in query.sql.rsplit("order by", 1)[1]:
-        return  # search_messages_letters has no rank
+        return  # search/messages_letters has no rank
     # With other statistics the planner might begin elsewhere: only a cross join keeps the order.
     assert re.search(r"\nfrom \w+_fts\n(?:--.*\n)*cross join ", query.sql)
     rows = connection.execute(f"explain query plan {query.sql}", dict.fromkeys(query.parameters))
@@ -165,12 +211,11 @@ def test_all_searches_give_the_columns_of_a_hit(connection: sqlite3.Connection) 
         cursor = connection.execute(query.sql, dict.fromkeys(query.parameters))
         return {column[0] for column in cursor.description} - {"snippet", "text"}
 
-    assert {name: columns(name) for name in NAMES if name.startswith("search_")} == {
-        name: columns("search_messages") for name in NAMES if name.startswith("search_")
-    }
+    expected = columns("search/messages")
+    assert {name: columns(name) for name in FINDING} == dict.fromkeys(FINDING, expected)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("list_")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("lists/")])
 def test_a_list_can_be_limited(name: str) -> None:
     assert {"limit", "project"} <= set(sql.query(name).parameters)
 
@@ -195,11 +240,11 @@ LISTED = {
 
 def test_a_list_hides_what_is_over_until_it_is_asked_for(connection: sqlite3.Connection) -> None:
     def count(name: str, **parameters: int) -> int:
-        known = set(sql.query(f"list_{name}").parameters)
+        known = set(sql.query(f"lists/{name}").parameters)
         given = {key: value for key, value in parameters.items() if key in known}
-        return len(_run(connection, f"list_{name}", **given))
+        return len(_run(connection, f"lists/{name}", **given))
 
-    names = [name.removeprefix("list_") for name in NAMES if name.startswith("list_")]
+    names = sql.queries("lists")
     assert {name: (count(name), count(name, all=1)) for name in names} == LISTED
 
 
@@ -207,21 +252,21 @@ def test_a_list_has_what_is_gone_when_it_is_asked_for(connection: sqlite3.Connec
     found = {
         name: len(_run(connection, name, gone=1)) - len(_run(connection, name))
         for name in NAMES
-        if name.startswith("list_") and "gone" in sql.query(name).parameters
+        if name.startswith("lists/") and "gone" in sql.query(name).parameters
     }
     assert found == {
-        "list_inbox": 0,
-        "list_links": 0,
-        "list_projects": 1,
-        "list_sessions": 0,
-        "list_tasks": 0,
-        "list_teams": 1,
-        "list_todos": 1,
+        "lists/inbox": 0,
+        "lists/links": 0,
+        "lists/projects": 1,
+        "lists/sessions": 0,
+        "lists/tasks": 0,
+        "lists/teams": 1,
+        "lists/todos": 1,
     }
 
 
 def test_tasks_are_in_the_order_of_their_numbers(connection: sqlite3.Connection) -> None:
-    tasks = _run(connection, "list_tasks")
+    tasks = _run(connection, "lists/tasks")
     assert [(task["task"], task["waits_for"]) for task in tasks] == [
         ("1", None),
         ("2", "1"),
@@ -232,7 +277,7 @@ def test_tasks_are_in_the_order_of_their_numbers(connection: sqlite3.Connection)
 def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
     connection: sqlite3.Connection,
 ) -> None:
-    assert _run(connection, "tool_use") == [
+    assert _run(connection, "reports/tool_use") == [
         {
             "name": "Bash",
             "calls": 2,
@@ -250,18 +295,18 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "median_ms": 20,
         },
     ]
-    assert _run(connection, "tool_use", project="[]") == []
+    assert _run(connection, "reports/tool_use", project="[]") == []
 
 
 def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connection) -> None:
-    (edited,) = _run(connection, "most_edited_files")
+    (edited,) = _run(connection, "reports/most_edited_files")
     assert (edited["file"], edited["edits"], edited["project"]) == ("/srv/a", 1, "shop")
-    (error,) = _run(connection, "errors")
+    (error,) = _run(connection, "reports/errors")
     assert (error["name"], error["target"], error["said"]) == ("Bash", "test", "failed")
 
 
 def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) -> None:
-    (session,) = _run(connection, "list_sessions")
+    (session,) = _run(connection, "lists/sessions")
     assert (session["session_key"], session["title"], session["project"]) == (
         "0b7c",
         "Pool",
@@ -270,5 +315,5 @@ def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) 
 
 
 def test_sources_are_counted(connection: sqlite3.Connection) -> None:
-    (source,) = _run(connection, "status_sources")
+    (source,) = _run(connection, "reports/status_sources")
     assert (source["file_count"], source["session_count"], source["message_count"]) == (2, 1, 7)

@@ -204,8 +204,8 @@ def test_it_says_what_the_demonstration_homes_hold(demo: sqlite3.Connection, que
 def test_costs_are_those_of_the_queries_of_the_program(demo: sqlite3.Connection) -> None:
     demo.row_factory = sqlite3.Row
     try:
-        projects = sql.ask(demo, "usage_by_project").fetchall()
-        types = sql.ask(demo, "usage_by_subagent_type").fetchall()
+        projects = sql.ask(demo, "reports/usage_by_project").fetchall()
+        types = sql.ask(demo, "reports/usage_by_subagent_type").fetchall()
     finally:
         demo.row_factory = None
     by_project = ask(demo, "What did each project cost in a month?", "")

@@ -117,7 +117,7 @@ def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None
 
 
 def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
-    both = set(sql.queries()) & set(tables())
+    both = set(sql.named_queries()) & set(tables())
     assert {"usage_by_day", "coverage"} <= both
     for name in both:
         assert f"table-{name}" in get(site, f"/story/{name}").text, name  # a class of the page
@@ -159,7 +159,7 @@ def test_what_is_not_there_says_so(site: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(for_people()))
-def test_every_question_can_be_asked_with_an_empty_form(name: str, site: Any) -> None:
+def test_every_query_can_be_run_with_an_empty_form(name: str, site: Any) -> None:
     query = for_people()[name]
     answer = get(site, f"/story/{name}?" + "&".join(f"{p}=" for p in query.parameters))
     assert answer.status_code == 200, answer.text
@@ -170,9 +170,9 @@ def test_every_question_can_be_asked_with_an_empty_form(name: str, site: Any) ->
     data(site, f"/story/{name}.json?" + "&".join(f"{p}=" for p in query.parameters))
 
 
-def test_questions_answer_what_the_command_answers(demo: Path, site: Any) -> None:
+def test_queries_answer_what_the_command_answers(demo: Path, site: Any) -> None:
     connection = sqlite3.connect(demo)
-    query = sql.query("longest_sessions")
+    query = sql.query("reports/longest_sessions")
     expected = connection.execute(query.sql, {"limit": "2"}).fetchall()
     connection.close()
     rows = data(site, "/story/ask-longest-sessions.json?limit=2")
@@ -196,7 +196,7 @@ def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
     assert data(site, "/story/ask-list-subagents.json?project=fern") == []
 
 
-def test_questions_are_listed_with_their_titles(site: Any) -> None:
+def test_queries_are_listed_with_their_titles(site: Any) -> None:
     page = get(site, "/story").text
     listed = [name for name in for_people() if f"/story/{name}" in links(page)]
     assert [name for name in listed if for_people()[name].title not in page] == []
@@ -207,12 +207,13 @@ def test_questions_are_listed_with_their_titles(site: Any) -> None:
         assert listed == list(for_people())
 
 
-def test_questions_that_serve_a_page_or_need_a_key_are_left_out() -> None:
+def test_only_reports_and_lists_are_offered() -> None:
+    assert {query.folder for query in for_people().values()} == {"reports", "lists"}
     shown = {query.name for query in for_people().values()}
     assert {"usage_by_day", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
-    left_out = {"show_session", "search_messages", "message_text", "sessions_by_prefix"}
-    left_out |= {"session_key_neighbours", "show_files"}
-    assert not shown & left_out
+    left_out = {"ask-show-session", "ask-session", "ask-search-messages", "ask-messages"}
+    left_out |= {"ask-message-text", "ask-sessions-by-prefix", "ask-session-key-neighbours"}
+    assert not set(for_people()) & left_out
 
 
 # -- cells ---------------------------------------------------------------------------------------

@@ -85,8 +85,9 @@ def pip(*arguments: str) -> None:
 def test_the_wheel_holds_schema_queries_metadata_and_licence(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for folder in ("schema", "queries"):
-        for path in (ROOT / folder).glob("*.sql"):
-            assert f"assoc_ingest/_data/{folder}/{path.name}" in names
+        paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.sql")}
+        assert paths
+        assert {f"assoc_ingest/_data/{path}" for path in paths} <= set(names)
     assert "assoc_ingest/_data/metadata.yml" in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
@@ -116,13 +117,16 @@ def test_the_installed_program_syncs_and_searches(run: Run, tmp_path: Path) -> N
     assert hit["session_key"] == SESSION
 
     assert run("search", "asparagus").returncode == 1
+    for command in (("list", "sessions"), ("query", "usage_by_day"), ("show", SESSION)):
+        ran = run(*command)
+        assert ran.returncode == 0, ran.stderr
 
 
 def test_the_installed_program_finds_its_queries(run: Run) -> None:
     listed = run("query", "--json")
     assert listed.returncode == 0, listed.stderr
     names = {query["name"] for query in json.loads(listed.stdout)}
-    assert names == {path.stem for path in (ROOT / "queries").glob("*.sql")}
+    assert names == {path.stem for path in (ROOT / "queries" / "reports").glob("*.sql")}
 
 
 def test_the_installed_program_knows_its_version(run: Run) -> None:

@@ -1,9 +1,10 @@
-"""The SQL that lies in files: migrations in `schema/`, questions in `queries/`.
+"""The SQL that lies in files: migrations in `schema/`, queries in `queries/`.
 
 `data()` finds a shipped file, in a wheel and in a checkout alike. A query file starts with a
-comment: its first line is the title, the next comment lines the description; `:name` marks a
-parameter. Reading SQL lives in these files, so the same text answers the command line, Datasette
-and a user with a SQLite shell.
+comment: its first line is the title, the next comment lines the description, and the line
+`-- Group: cost` of a report says under which heading it is listed; `:name` marks a parameter.
+Reading SQL lives in these files, so the same text answers the command line, Datasette and a user
+with a SQLite shell.
 """
 
 from __future__ import annotations
@@ -15,29 +16,55 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from sqlite3 import complete_statement
 from typing import TYPE_CHECKING
-
-from .errors import UsageError
 
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
 MIGRATION_SET = "assoc-ingest"
 
+FOLDERS = ("reports", "lists", "search", "pages")
+"""What `queries/` holds: reports, which a person asks for by name; what `list` prints; what
+`search` looks through; and what `show`, the pages of `serve` and the rest of the code read."""
+
+GROUPS = {
+    "cost": "Usage and cost",
+    "activity": "Activity",
+    "open": "Open work",
+    "sessions": "Sessions, projects and teams",
+    "database": "The database",
+}
+"""The headings of the reports, in the order in which they are shown."""
+
+_GROUP = "Group:"
 _quoted_or_parameter = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question: its name (the file's stem), what it says of itself, and its SQL."""
+    """One query: where its file lies, what it says of itself, and its SQL."""
 
-    name: str
+    folder: str
+    stem: str
     title: str
     description: str
+    group: str
     sql: str
     parameters: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """What the code calls it: its file below `queries/`, without `.sql`."""
+        return f"{self.folder}/{self.stem}"
+
+    @property
+    def name(self) -> str:
+        """What a person calls it; only reports and lists are run by name."""
+        names = {"reports": self.stem, "lists": f"list_{self.stem}"}
+        return names.get(self.folder, self.path)
 
 
 def data(*parts: str) -> Traversable:
@@ -48,39 +75,54 @@ def data(*parts: str) -> Traversable:
 
 
 @cache
-def queries() -> dict[str, Query]:
-    """Return every query by name, in the order of the names."""
-    found = [entry for entry in data("queries").iterdir() if entry.name.endswith(".sql")]
-    named = {entry.name.removesuffix(".sql"): entry for entry in found}
-    return {name: parse_query(name, named[name].read_text("utf-8")) for name in sorted(named)}
+def query(path: str) -> Query:
+    """Return the query whose file is `queries/<path>.sql`."""
+    folder, stem = path.split("/")
+    return parse_query(folder, stem, data("queries", folder, f"{stem}.sql").read_text("utf-8"))
 
 
-def query(name: str) -> Query:
-    """Return the query called `name`; raise UsageError that lists the names there are."""
-    try:
-        return queries()[name]
-    except KeyError:
-        listing = ", ".join(queries())
-        raise UsageError(f"There is no query {name!r}. There are: {listing}.") from None
+@cache
+def queries(folder: str) -> dict[str, Query]:
+    """Return the queries of a folder by the stem of their file, in the order of the names."""
+    names = (entry.name for entry in data("queries", folder).iterdir())
+    stems = sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+    return {stem: query(f"{folder}/{stem}") for stem in stems}
 
 
-def ask(connection: sqlite3.Connection, name: str, /, **parameters: object) -> sqlite3.Cursor:
-    """Return the rows of the query called `name`; a parameter that is not given is NULL."""
-    asked = query(name)
+@cache
+def named_queries() -> dict[str, Query]:
+    """Return what a person can run by name, in the order of the names: reports and lists."""
+    found = [*queries("reports").values(), *queries("lists").values()]
+    return {query.name: query for query in sorted(found, key=attrgetter("name"))}
+
+
+def reports_by_heading() -> dict[str, list[Query]]:
+    """Return the reports below the heading of their group, in the order of the headings."""
+    found: dict[str, list[Query]] = {heading: [] for heading in GROUPS.values()}
+    for report in queries("reports").values():
+        found.setdefault(GROUPS.get(report.group, "Other"), []).append(report)
+    return found
+
+
+def ask(connection: sqlite3.Connection, path: str, /, **parameters: object) -> sqlite3.Cursor:
+    """Return the rows of the query `path`; a parameter that is not given is NULL."""
+    asked = query(path)
     return connection.execute(asked.sql, dict.fromkeys(asked.parameters) | parameters)
 
 
-def parse_query(name: str, text: str) -> Query:
-    """Split the leading comment of a query file into title and description."""
+def parse_query(folder: str, stem: str, text: str) -> Query:
+    """Split the leading comment of a query file into title, description and group."""
     comments = []
     for line in text.splitlines():
         if not line.startswith("--"):
             break
         comments.append(line.removeprefix("--").strip())
-    title, *rest = comments or [name]
+    title, *rest = comments or [stem]
+    group = "".join(line.removeprefix(_GROUP).strip() for line in rest if line.startswith(_GROUP))
+    description = " ".join(line for line in rest if not line.startswith(_GROUP)).strip()
     found = (match.group(1) for match in _quoted_or_parameter.finditer(text))
     parameters = tuple(dict.fromkeys(parameter for parameter in found if parameter))
-    return Query(name, title, " ".join(rest).strip(), text, parameters)
+    return Query(folder, stem, title, description, group, text, parameters)
 
 
 def migration_names() -> list[str]:

@@ -138,13 +138,15 @@ class Conversation:
         """
         self._connection = connection
         key = find_session(connection, prefix)
-        rows = sql.ask(self._connection, "show_session", session_key=key).fetchall()
+        rows = sql.ask(self._connection, "pages/session", session_key=key).fetchall()
         self.session: dict[str, object] = dict(rows[0])
         self.other_roots = [str(row["root"]) for row in rows[1:]]
         self._id = int(rows[0]["id"])
-        found = sql.ask(self._connection, "show_files", session=self._id, limit=files)
+        found = sql.ask(self._connection, "pages/session_files", session=self._id, limit=files)
         self.files = [File(*row) for row in found]
-        found = sql.ask(self._connection, "show_subagents", session=self._id, limit=subagents)
+        found = sql.ask(
+            self._connection, "pages/session_subagents", session=self._id, limit=subagents
+        )
         self.subagents = [Subagent(*row) for row in found]
 
     @property
@@ -154,7 +156,9 @@ class Conversation:
 
     def files_with_messages(self) -> Iterator[File]:
         """Yield the files that hold the main conversation, not those of large outputs."""
-        for row in sql.ask(self._connection, "show_files", session=self._id, with_messages=1):
+        for row in sql.ask(
+            self._connection, "pages/session_files", session=self._id, with_messages=1
+        ):
             yield File(*row)
 
     def messages(
@@ -167,7 +171,7 @@ class Conversation:
         offset, block = after or (None, None)
         for row in sql.ask(
             self._connection,
-            "show_messages",
+            "pages/session_messages",
             file=file.id,
             after_offset=offset,
             after_block=block,
@@ -182,7 +186,7 @@ class Conversation:
         file, (offset, block) = after or (None, (None, None))
         for row in sql.ask(
             self._connection,
-            "show_subagent_messages",
+            "pages/subagent_messages",
             subagent=subagent.id,
             after_file=file,
             after_offset=offset,
@@ -193,7 +197,7 @@ class Conversation:
 
     def text(self, message: int) -> str:
         """Return the text of a message."""
-        row = sql.ask(self._connection, "message_text", id=message).fetchone()
+        row = sql.ask(self._connection, "pages/message_text", id=message).fetchone()
         return str(row["text"]) if row else ""
 
 

@@ -64,7 +64,7 @@ def _messages(
     expression = match or substrings
     if expression is None:
         return 0
-    query = sql.query("hit_counts")
+    query = sql.query("search/hit_counts")
     letters = json.dumps([query_parser.like(text) for text in words.letters], ensure_ascii=False)
     given = {
         **dict.fromkeys(query.parameters),

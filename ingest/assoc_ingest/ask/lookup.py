@@ -31,7 +31,7 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
 
 def short_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that means only it."""
-    (row,) = sql.ask(connection, "session_key_neighbours", key=key)
+    (row,) = sql.ask(connection, "pages/session_key_neighbours", key=key)
     shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
     return key[: max(_SHORTEST, shared + 1)]
 
@@ -39,7 +39,8 @@ def short_key(connection: sqlite3.Connection, key: str) -> str:
 def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
     """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
     for wanted in (prefix.strip(), prefix.strip().lower()):
-        if rows := sql.ask(connection, "sessions_by_prefix", prefix=bindable(wanted)).fetchall():
+        found = sql.ask(connection, "pages/sessions_by_prefix", prefix=bindable(wanted))
+        if rows := found.fetchall():
             return rows
     return []
 

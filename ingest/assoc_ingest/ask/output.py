@@ -48,7 +48,7 @@ def write_rows(
     elif form.name == "nl":
         write(safe_json(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     elif form.name == "csv":
-        write(_csv(names, rows, form.csv_safe))
+        write_csv(names, rows, form)
     elif listed := list(rows):
         write_table(connection, names, listed, whole=form.name == "whole")
 
@@ -59,6 +59,11 @@ def write_objects(objects: Iterable[dict[str, object]], form: Format) -> None:
         write(safe_json(item) + "\n" for item in objects)
     else:
         write(_json_array(objects))
+
+
+def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
+    """Print rows as CSV with a header."""
+    write(_csv(names, rows, form.csv_safe))
 
 
 def write(pieces: Iterable[str]) -> None:

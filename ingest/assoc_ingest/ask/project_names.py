@@ -45,7 +45,7 @@ def find_projects(
     directory, and the text names it in full. Raises NotFoundError with the nearest, and UsageError
     with all that could be meant.
     """
-    known = sql.ask(connection, "show_project_names").fetchall()
+    known = sql.ask(connection, "pages/project_names").fetchall()
     path = _as_path(project)
     if path is not None:
         return _ids(_at(path, known) or _missing_path(path, known))

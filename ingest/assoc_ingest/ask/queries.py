@@ -1,21 +1,20 @@
-"""The questions in queries/: asked by name, with parameters, and printed."""
+"""Running the queries of `queries/`: reports and lists by name, with parameters, and printed."""
 
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from .. import sql
 from ..errors import UsageError
 from ..sql import Query
-from ..terminal import is_terminal, table, terminal_width
-from .output import Format, Row, say, write, write_objects, write_rows
+from .output import Format, Row, say, write_rows
 from .project_names import project_ids
+from .query_names import find_list, find_query
 from .query_parser import bindable
 
-_LIST = "list_"
+_NUMBERS = {"limit", "days"}
+"""Parameters that take a number; SQLite would read any other text as 0."""
 
 
 def write_list(
@@ -33,12 +32,7 @@ def write_list(
 
     Raises UsageError if there is no such list, or if it has not what is asked for.
     """
-    query = sql.queries().get(_LIST + what)
-    if query is None:
-        known = [name.removeprefix(_LIST) for name in sql.queries() if name.startswith(_LIST)]
-        raise UsageError(
-            f"There is nothing called {what!r} to list. There are: {', '.join(known)}."
-        )
+    query = find_list(what)
     if cwd is not None and "cwd" not in query.parameters:
         raise UsageError(f"--cwd is for teams; list {what} has --project.")
     if gone and "gone" not in query.parameters:
@@ -87,48 +81,33 @@ def _hidden(
 def write_answer(
     connection: sqlite3.Connection, name: str, parameters: Mapping[str, str], form: Format
 ) -> None:
-    """Print what a query answers; a parameter that is not given is NULL."""
-    query = sql.query(name)
+    """Print the rows of a query; a parameter that is not given is NULL.
+
+    Raises UsageError if there is no such query, or if it does not take these parameters.
+    """
+    query = find_query(name)
     unknown = [key for key in parameters if key not in query.parameters]
     if unknown:
         raise UsageError(f"{name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
+    for key in _NUMBERS & parameters.keys():
+        if not _is_number(parameters[key]):
+            raise UsageError(f"The parameter {key} takes a number, not {parameters[key]!r}.")
     given = {key: parameters.get(key) for key in query.parameters}
     if given.get("project"):
         given["project"] = project_ids(connection, given["project"] or "")
     bound = {key: None if value is None else bindable(value) for key, value in given.items()}
-    try:
-        cursor = connection.execute(query.sql, bound)
-        rows: Sequence[Row] = [tuple(row) for row in cursor]
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR or not parameters:
-            raise
-        raise UsageError(f"{name} cannot be asked like this: {error}.") from error
+    cursor = connection.execute(query.sql, bound)
+    rows: Sequence[Row] = [tuple(row) for row in cursor]
     write_rows(connection, _names(cursor), rows, form)
     if not rows:
         missing = [key for key, value in given.items() if value is None]
         say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
 
 
-def write_questions(form: Format) -> None:
-    """Print the names and titles of all queries."""
-    known = sql.queries().values()
-    if form.name in ("json", "nl"):
-        write_objects(
-            (
-                {
-                    "name": query.name,
-                    "title": query.title,
-                    "description": query.description,
-                    "parameters": list(query.parameters),
-                }
-                for query in known
-            ),
-            form,
-        )
-        return
-    rows = [(query.name, query.title, ", ".join(query.parameters)) for query in known]
-    width = terminal_width() if is_terminal(sys.stdout) else None
-    write(line + "\n" for line in table(["name", "title", "parameters"], rows, width))
+def _is_number(text: str) -> bool:
+    """Is this a number, or nothing, which leaves the parameter out?"""
+    digits = text.removeprefix("-").replace(".", "", 1)
+    return not text or (digits.isascii() and digits.isdecimal())
 
 
 def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:

@@ -31,7 +31,7 @@ from .matches import Places
 from .query_parser import Terms
 
 SAID, TOOLS, TITLE = "said", "tools", "title"
-# A smaller store is one query file search_<name>.sql; which scope it belongs to.
+# A smaller store is one file queries/search/<name>.sql; which scope it belongs to.
 _STORES = {
     SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
     TOOLS: ("tool_result_files",),
@@ -120,9 +120,9 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
     places: dict[tuple[str, int], tuple[int, int]] = {}
     for hit in known:
         if hit.what == "message":
-            row = sql.ask(connection, "message_text", id=hit.id).fetchone()
+            row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
         elif hit.what in STATED:
-            row = sql.ask(connection, "show_stated", what=hit.what, id=hit.id).fetchone()
+            row = sql.ask(connection, "pages/stated", what=hit.what, id=hit.id).fetchone()
         else:
             continue
         if row is not None:
@@ -160,7 +160,7 @@ class _Plain:
 
     def _titles(self) -> Iterator[Hit]:
         where = Places(self._terms.words)  # LIKE finds `the` in `other`
-        for row in self._rows("search_sessions", patterns=self._patterns(self._terms.texts())):
+        for row in self._rows("search/sessions", patterns=self._patterns(self._terms.texts())):
             title = row["text"]
             spans = where.find(title)
             if spans or not self._terms.words:
@@ -177,7 +177,7 @@ class _Plain:
         if substrings:
             return self._fts(scope, substrings, index="messages_cjk_fts")
         letters = self._patterns(self._terms.letters)
-        return self._rows("search_messages_letters", letters=letters, scope=scope)
+        return self._rows("search/messages_letters", letters=letters, scope=scope)
 
     def store_rows(self, scope: str) -> list[Iterator[sqlite3.Row]]:
         """Return the rows of hits in each store that is not messages."""
@@ -185,9 +185,9 @@ class _Plain:
             return []
         if self._terms.has_cjk:
             patterns = self._patterns(self._terms.texts())
-            return [self._rows("search_stores_cjk", patterns=patterns, scope=scope)]
+            return [self._rows("search/stores_cjk", patterns=patterns, scope=scope)]
         match = self._terms.all_words()
-        return [self._rows(f"search_{name}", match=match) for name in _STORES[scope]]
+        return [self._rows(f"search/{name}", match=match) for name in _STORES[scope]]
 
     def _stores(self, scope: str) -> list[Iterator[Hit]]:
         # The words of a query in Chinese, Japanese or Korean are compared, not looked up.
@@ -218,7 +218,7 @@ class _Plain:
     ) -> Iterator[sqlite3.Row]:
         letters = self._patterns(self._terms.letters)
         return self._rows(
-            "search_messages", index, match=_in(scope, match), letters=letters, **others
+            "search/messages", index, match=_in(scope, match), letters=letters, **others
         )
 
     def _rows(
@@ -247,7 +247,7 @@ class _Raw:
 
     def _messages(self, scope: str) -> Iterator[Hit]:
         try:
-            yield from self._found("search_messages", scope, _in(scope, self._expression))
+            yield from self._found("search/messages", scope, _in(scope, self._expression))
         except sqlite3.OperationalError as error:
             if not _is_syntax(error):
                 raise
@@ -258,7 +258,7 @@ class _Raw:
 
     def _store(self, name: str, scope: str) -> Iterator[Hit]:
         try:
-            yield from self._found(f"search_{name}", scope, self._expression)
+            yield from self._found(f"search/{name}", scope, self._expression)
         except sqlite3.OperationalError as error:
             # The expression was good for messages: it names a column that this store lacks.
             if not _is_syntax(error):

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 def query(
     name: str | None, database: Path, parameters: tuple[tuple[str, str], ...], form: Format
 ) -> None:
-    """Run a question that comes with the program.
+    """Run a built-in query.
 
-    Without NAME, list them.
+    Without NAME, list the queries by subject, a line each.
 
     \b
     Examples:
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
     """
-    from ..ask.queries import write_answer, write_questions
+    from ..ask.queries import write_answer
+    from ..ask.query_names import write_query_names
 
     if name is None:
-        write_questions(form)
+        write_query_names(form)
     else:
         write_answer(reading(database), name, dict(parameters), form)

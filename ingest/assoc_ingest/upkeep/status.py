@@ -45,12 +45,12 @@ class Status:
 
 def look(connection: sqlite3.Connection, database: Path) -> Status:
     """Return the state of the database."""
-    runs = _rows(connection, "status_runs")
+    runs = _rows(connection, "reports/status_runs")
     clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (database, log_of(database))
-    sources = _rows(connection, "status_sources")
+    sources = _rows(connection, "reports/status_sources")
     return Status(
         str(database),
         sum(path.stat().st_size for path in beside if path.exists()),
@@ -60,7 +60,7 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
         failed[1:] if is_running else failed,
         clock.behind,
         clock.ahead,
-        _rows(connection, "issues_by_reason"),
+        _rows(connection, "reports/issues_by_reason"),
         _unreadable(sources),
         _pending(connection),
     )

@@ -1,4 +1,4 @@
-"""The Datasette plugin: pages to read, questions with forms, readable cells, and the guard.
+"""The Datasette plugin: pages to read, queries with forms, readable cells, and the guard.
 
 It is active in every Datasette of its environment, and shows itself only for databases that are
 ours. One module serves both lines of Datasette: hooks that one of them does not know are ignored.
@@ -36,7 +36,7 @@ def register_routes() -> list[tuple[str, View]]:
 
 @hookimpl
 def startup(datasette: Any) -> Later:
-    """Give the questions to a Datasette that keeps them."""
+    """Give the queries to a Datasette that keeps them."""
 
     async def start() -> None:
         if stores_queries(datasette):
@@ -48,7 +48,7 @@ def startup(datasette: Any) -> Later:
 
 @hookimpl
 def canned_queries(datasette: Any, database: str) -> Later:
-    """Give the questions to a Datasette that asks for them each time."""
+    """Give the queries to a Datasette that asks for them each time."""
 
     async def ask() -> dict[str, dict[str, Any]]:
         return queries.as_dictionaries() if await is_ours(datasette, database) else {}
@@ -122,7 +122,7 @@ def jump_items_sql(datasette: Any, actor: Any) -> Later:
 
     async def items() -> list[Any]:
         return [
-            jump_item(database, sql.query("show_jump").sql, {"address": address})
+            jump_item(database, sql.query("pages/jump").sql, {"address": address})
             for database in await our_databases(datasette)
             if await may_view(datasette, actor, database, ["sessions", "projects"])
             for address in [f"{datasette.urls.database(database)}/-/session/"]

@@ -162,7 +162,7 @@ class _Reader:
         self._main = list(islice(conversation.files_with_messages(), MOST_FILES))
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
-            found = sql.ask(self._connection, "show_subagent_files", subagent=self._subagent.id)
+            found = sql.ask(self._connection, "pages/subagent_files", subagent=self._subagent.id)
             self._files = [row["id"] for row in found]
 
     def shown(self) -> _Shown:
@@ -180,6 +180,7 @@ class _Reader:
         if self._subagent and self._subagent.call_id:
             spawned_in = self._subagent.call_id
         models = conversation.models
+        related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return _Shown(
             session=pages.brief(conversation.session),
             models=list(map(pages.cut, models[:_MOST_MODELS])),
@@ -188,7 +189,7 @@ class _Reader:
             has_more_files=len(conversation.files) > _MOST_FILES,
             has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
             roots=[str(conversation.session["root"]), *conversation.other_roots],
-            usage=pages.ask(self._connection, "show_usage", session=self._id),
+            usage=pages.ask(self._connection, "pages/session_usage", session=self._id),
             subagent=self._subagent,
             spawned_in=spawned_in,
             entries=shown,
@@ -198,9 +199,9 @@ class _Reader:
             earlier=self._earlier(begin),
             later=f"_after={messages[-1].id}" if has_more else None,
             is_first=begin == _Begin(0, None),
-            links=pages.ask(self._connection, "show_links", session=self._id),
-            work=pages.ask(self._connection, "show_work", session=self._id),
-            related=pages.ask(self._connection, "show_related", session=self._id)[:MOST_LINKS],
+            links=pages.ask(self._connection, "pages/session_links", session=self._id),
+            work=pages.ask(self._connection, "pages/session_work", session=self._id),
+            related=related[:MOST_LINKS],
             target=self._asked.at,
         )
 
@@ -218,9 +219,11 @@ class _Reader:
     def _place(self, message: int | None) -> sqlite3.Row | None:
         if message is None:
             return None
-        row: sqlite3.Row | None = sql.ask(self._connection, "message_place", id=message).fetchone()
+        row: sqlite3.Row | None = sql.ask(
+            self._connection, "pages/message_place", id=message
+        ).fetchone()
         if row is not None and row["answers"] is not None:  # a result stands inside its call
-            row = sql.ask(self._connection, "message_place", id=row["answers"]).fetchone()
+            row = sql.ask(self._connection, "pages/message_place", id=row["answers"]).fetchone()
         if row is None or row["session_id"] != self._id:
             raise PageError(
                 404,
@@ -245,7 +248,7 @@ class _Reader:
         after = begin.after
         places = sql.ask(
             self._connection,
-            "message_before",
+            "pages/message_before",
             file=self._files[begin.file],
             subagent=self._subagent.id if self._subagent else None,
             before_offset=after.byte_offset if after else 0,
@@ -271,7 +274,7 @@ class _Reader:
             before = self._back(_Begin(before.file - 1, _END), 0)
         row = sql.ask(
             self._connection,
-            "message_at",
+            "pages/message_at",
             file=self._files[before.file],
             byte_offset=before.after.byte_offset if before.after else 0,
             block=before.after.block if before.after else 0,

@@ -143,13 +143,15 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
-    newest = sql.ask(connection, "newest_session", since=None).fetchone()["ended_at"]
+    newest = sql.ask(connection, "pages/newest_session", since=None).fetchone()["ended_at"]
     since = None
     if newest and period != "all":
         start = datetime.fromisoformat(newest) - timedelta(days=int(period) - 1)
         since = f"{start:%Y-%m-%d}T00:00:00.000Z"
+    recent = sql.ask(connection, "pages/newest_session", since=since).fetchone()
     usage = _Usage()
-    usage.add_all(iter(sql.ask(connection, "dashboard_usage", since=since, limit=MOST_GROUPS + 1)))
+    groups = sql.ask(connection, "pages/dashboard_usage", since=since, limit=MOST_GROUPS + 1)
+    usage.add_all(iter(groups))
     columns, of_day = _columns([day for day, _ in usage.days])
     costs: dict[tuple[str, str], float] = defaultdict(float)
     tokens: dict[tuple[str, str], float] = defaultdict(float)
@@ -157,20 +159,20 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
     series = charts.ranked(tokens)  # the same colours in both charts
-    tools = _Calls(sql.ask(connection, "tool_use", since=since, project=None))
-    projects = iter(sql.ask(connection, "dashboard_projects", since=since))
+    tools = _Calls(sql.ask(connection, "reports/tool_use", since=since, project=None))
+    projects = iter(sql.ask(connection, "pages/dashboard_projects", since=since))
     shown_projects = [
         (pages.brief(row), usage.projects[row["id"]], usage.together(row))
         for row in islice(projects, _PROJECTS)
     ]
     active = [
         row
-        for row in pages.ask(connection, "active_sessions", limit=_ACTIVE + 1)
+        for row in pages.ask(connection, "reports/active_sessions", limit=_ACTIVE + 1)
         if row["is_active"]
     ]
     return {
         "newest": newest,
-        "sessions": sql.ask(connection, "newest_session", since=since).fetchone()["sessions"] or 0,
+        "sessions": recent["sessions"] or 0,
         "total": usage.total,
         "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),
         "token_chart": charts.stacked(columns, tokens, series),
@@ -186,11 +188,11 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "most_calls": max((row["calls"] for row in tools.first), default=0),
         "projects": shown_projects,
         "has_more_projects": next(projects, None) is not None,
-        "teams": pages.ask(connection, "teams_overview", limit=_TEAMS),
+        "teams": pages.ask(connection, "reports/teams_overview", limit=_TEAMS),
         "active": active[:_ACTIVE],
         "has_more_active": len(active) > _ACTIVE,
-        "due": pages.ask(connection, "retention_by_session", days=_DUE_DAYS, limit=20),
-        "due_totals": sql.ask(connection, "retention_totals", days=_DUE_DAYS).fetchone(),
+        "due": pages.ask(connection, "reports/retention_by_session", days=_DUE_DAYS, limit=20),
+        "due_totals": sql.ask(connection, "reports/retention_totals", days=_DUE_DAYS).fetchone(),
     }
 
 

@@ -56,21 +56,21 @@ async def view(datasette: Datasette, request: Request) -> Response:
 def _read(
     connection: sqlite3.Connection, wanted: str, number: int, address: str
 ) -> dict[str, object]:
-    project = named_row(connection, "show_project", wanted, "project", address)
+    project = named_row(connection, "pages/project", wanted, "project", address)
     found: dict[str, list[pages.Row]] = {}
     more = []
     for name, *whole in (("tasks", "description"), ("texts", "text"), ("links",)):
         rows = pages.ask(
-            connection, f"show_project_{name}", *whole, project=project["id"], limit=MOST + 1
+            connection, f"pages/project_{name}", *whole, project=project["id"], limit=MOST + 1
         )
         found[name] = rows[:MOST]
         if rows[MOST:]:
             more.append(name)
-    related = pages.ask(connection, "show_project_related", project=project["id"])
-    usage = _Usage(project["id"], sql.ask(connection, "show_project_usage", project=project["id"]))
+    related = pages.ask(connection, "pages/project_related", project=project["id"])
+    usage = _Usage(project["id"], sql.ask(connection, "pages/project_usage", project=project["id"]))
     offset = (number - 1) * PAGE
     sessions = pages.ask(
-        connection, "show_project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
+        connection, "pages/project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
     )
     if number > 1 and not sessions:
         raise PageError(
@@ -83,7 +83,7 @@ def _read(
         "usage": usage,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
-        "gone": dict(map(tuple, sql.ask(connection, "show_project_gone", project=project["id"]))),
+        "gone": dict(map(tuple, sql.ask(connection, "pages/project_gone", project=project["id"]))),
         "related": related[:MOST_LINKS],
         "more_related": max(len(related) - MOST_LINKS, 0),
         "more": more,

@@ -1,8 +1,7 @@
-"""The questions of queries/ in Datasette: which of them, and how it wants them.
+"""The queries that Datasette offers, and how it wants them.
 
-Those are shown that a person can ask with an empty form: every parameter may be left out, which is
-seen from `coalesce(:name, '')` or `nullif(:name, '')`, and the question does not serve a page or a
-command that puts it better (`search_`, `show_`).
+These are the reports and lists that a person can run with an empty form: every parameter may be
+left out, which is seen from `coalesce(:name, '')` or `nullif(:name, '')`.
 
 There, `usage_by_day` is called `ask-usage-by-day`. Some are called as a view is, and each line of
 Datasette hides one of the two behind the other; no table has a dash in its name.
@@ -18,7 +17,6 @@ from .. import sql
 from ..sql import Query
 
 _PREFIX = "ask-"
-_SERVING = ("search_", "show_")
 _IDS = "(select value from json_each(:project))"
 _NAMED = "(select id from projects where :project in (id || '', path, name))"
 """A command has already found the ids of a project; into a form, a person writes what it is."""
@@ -26,17 +24,16 @@ _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
 
 def for_people() -> dict[str, Query]:
-    """Return the questions that are shown, by the names that they have in Datasette."""
+    """Return the queries that are shown, by the names that they have in Datasette."""
     return {
         _PREFIX + name.replace("_", "-"): replace(query, sql=query.sql.replace(_IDS, _NAMED))
-        for name, query in sql.queries().items()
-        if not name.startswith(_SERVING)
-        and set(query.parameters) <= set(_optional.findall(query.sql))
+        for name, query in sql.named_queries().items()
+        if set(query.parameters) <= set(_optional.findall(query.sql))
     }
 
 
 def as_dictionaries() -> dict[str, dict[str, Any]]:
-    """Return the questions as the hook of 0.65 wants them; it writes into what it gets."""
+    """Return the queries as the hook of 0.65 wants them; it writes into what it gets."""
     return {
         name: {
             "sql": query.sql,
@@ -50,7 +47,7 @@ def as_dictionaries() -> dict[str, dict[str, Any]]:
 
 
 async def store(datasette: Any, database: str) -> None:
-    """Give the questions to Datasette 1.0, which keeps them until it ends."""
+    """Give the queries to Datasette 1.0, which keeps them until it ends."""
     for name, query in for_people().items():
         await datasette.add_query(
             database,

@@ -81,14 +81,16 @@ async def view(datasette: Datasette, request: Request) -> Response:
 def _read(
     connection: sqlite3.Connection, wanted: str, address: str, budget: Budget
 ) -> dict[str, object]:
-    team = named_row(connection, "show_team", wanted, "team", address)
-    members = pages.ask(connection, "show_team_members", "prompt", team=team["id"])
+    team = named_row(connection, "pages/team", wanted, "team", address)
+    members = pages.ask(connection, "pages/team_members", "prompt", team=team["id"])
     letters = pages.ask(
-        connection, "show_team_inbox", "text", "summary", team=team["id"], limit=MOST + 1
+        connection, "pages/team_inbox", "text", "summary", team=team["id"], limit=MOST + 1
     )
-    tasks = pages.ask(connection, "show_team_tasks", "description", team=team["id"], limit=MOST + 1)
+    tasks = pages.ask(
+        connection, "pages/team_tasks", "description", team=team["id"], limit=MOST + 1
+    )
     # Asked before the threads are laid out: the time that this takes counts as the queries' own.
-    gone = dict(map(tuple, sql.ask(connection, "show_team_gone", team=team["id"])))
+    gone = dict(map(tuple, sql.ask(connection, "pages/team_gone", team=team["id"])))
     return {
         "title": team["name"],
         "team": team,

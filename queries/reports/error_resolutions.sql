@@ -1,0 +1,33 @@
+-- Failed tool calls and the call that then succeeded
+-- Tool calls that failed, each with the next call of the same tool in the same conversation that
+-- succeeded: what was done differently. The newest come first; :tool leaves out the other tools.
+-- Group: activity
+select
+    e.name as tool,
+    e.target as failed,
+    n.target as then_worked,
+    (
+        select substr(m.tool_text, 1, 200)
+        from messages m
+        where m.id = e.result_id
+    ) as error,
+    e.started_at,
+    s.title as session,
+    s.session_key
+from tool_calls e
+join messages c on c.id = e.call_id and c.copy_of is null
+left join sessions s on s.id = e.session_id
+left join tool_calls n on n.id = (
+    select o.id
+    from tool_calls o
+    where o.file_id = e.file_id
+      and o.name = e.name
+      and o.status = 'ok'
+      and o.byte_offset > e.byte_offset
+    order by o.byte_offset, o.block
+    limit 1
+)
+where e.status = 'error'
+  and (coalesce(:tool, '') = '' or e.name = :tool)
+order by e.started_at desc, e.id desc
+limit cast(coalesce(nullif(:limit, ''), 50) as integer)

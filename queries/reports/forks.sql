@@ -1,0 +1,16 @@
+-- Forked sessions
+-- Sessions that begin with the conversation of another: resumed elsewhere, or branched off. Their
+-- copied lines are shown once, in the original.
+-- Group: sessions
+select
+    s.title,
+    o.title as forked_from,
+    s.started_at,
+    s.message_count,
+    p.name as project,
+    s.session_key,
+    o.session_key as origin_key
+from sessions s
+join sessions o on o.id = s.forked_from
+left join projects p on p.id = s.project_id
+order by s.ended_at desc, s.id desc

@@ -1,0 +1,19 @@
+-- Uncommitted changes by project
+-- Changed files of the projects on this disk, as git listed them at the last sync --git: staged,
+-- unstaged and untracked, at most 1,000 of a project. seen_at says when that was.
+-- Group: open
+select
+    p.name as project,
+    c.status,
+    c.letter,
+    c.path,
+    c.seen_at,
+    p.change_count as changes_of_project,
+    p.head_branch as branch,
+    p.path as project_path,
+    c.project_id
+from git_changes c
+join projects p on p.id = c.project_id
+where coalesce(:project, '') = ''
+   or p.id in (select value from json_each(:project))
+order by p.name, p.path, c.project_id, c.status, c.path

@@ -1,0 +1,18 @@
+-- Longest sessions
+-- The :limit sessions (default 20) with the most prompts; hours counts the pauses too.
+-- Group: sessions
+select
+    s.title,
+    p.name as project,
+    s.prompt_count,
+    s.message_count,
+    s.tool_call_count,
+    round((julianday(s.ended_at) - julianday(s.started_at)) * 24, 1) as hours,
+    s.output_tokens,
+    s.ended_at,
+    s.session_key
+from sessions s
+left join projects p on p.id = s.project_id
+where s.kind in ('main', 'background')
+order by s.prompt_count desc, s.message_count desc
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -1,0 +1,25 @@
+-- Most edited files
+-- The :limit files (default 30) that agents changed most often, in :project or anywhere.
+-- Group: activity
+select
+    t.target as file,
+    count(*) as edits,
+    count(distinct t.session_id) as sessions,
+    sum(t.status = 'error') as errors,
+    max(t.started_at) as last_edited,
+    p.name as project
+from tool_calls t
+cross join messages m on m.id = t.call_id
+left join sessions s on s.id = t.session_id
+left join projects p on p.id = s.project_id
+where t.name in ('Edit', 'MultiEdit', 'Write', 'NotebookEdit')
+  and t.target is not null
+  and m.copy_of is null
+  and t.status <> 'declined'
+  and (
+    coalesce(:project, '') = ''
+    or p.id in (select value from json_each(:project))
+  )
+group by t.target, s.project_id
+order by edits desc, last_edited desc
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,0 +1,47 @@
+-- Projects at a glance
+-- Sessions, prompts, tool calls and tokens of each project, the newest activity first. A worktree is
+-- a project of its own; sessions_with_worktrees has the sessions of a repository and its worktrees.
+-- Group: sessions
+with own as materialized (
+    select
+        s.project_id,
+        count(*) as sessions,
+        sum(s.prompt_count) as prompts,
+        sum(s.tool_call_count) as tool_calls,
+        sum(s.input_tokens) as input_tokens,
+        sum(s.cache_read_tokens) as cache_read_tokens,
+        sum(s.cache_write_tokens) as cache_write_tokens,
+        sum(s.output_tokens) as output_tokens,
+        min(s.started_at) as first_activity,
+        max(s.ended_at) as last_activity
+    from sessions s
+    where s.kind in ('main', 'background')
+    group by s.project_id
+),
+worktrees as materialized (
+    select p.parent_id, sum(o.sessions) as sessions
+    from own o
+    join projects p on p.id = o.project_id
+    where p.parent_id is not null
+    group by p.parent_id
+)
+select
+    p.name as project,
+    o.sessions,
+    o.sessions + w.sessions as sessions_with_worktrees,
+    o.prompts,
+    o.tool_calls,
+    o.input_tokens,
+    o.cache_read_tokens,
+    o.cache_write_tokens,
+    o.output_tokens,
+    o.first_activity,
+    o.last_activity,
+    r.name as worktree_of,
+    p.on_disk,
+    p.path
+from own o
+join projects p on p.id = o.project_id
+left join projects r on r.id = p.parent_id
+left join worktrees w on w.parent_id = p.id
+order by o.last_activity desc, p.id

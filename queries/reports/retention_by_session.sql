@@ -1,0 +1,20 @@
+-- Sessions that the agent will delete
+-- Sessions of Claude Code of which files are due for deletion within :days (default 7), and those of
+-- which only this database still holds files; the most urgent first.
+-- Group: database
+select
+    r.session,
+    r.project,
+    min(r.due_at) as due_at,
+    min(r.days_left) as days_left,
+    sum(r.is_gone) as files_gone,
+    count(*) as files,
+    sum(r.size) as size,
+    s.session_key
+from retention r
+join sessions s on s.id = r.session_id
+where r.is_gone = 1
+   or r.days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)
+group by r.session_id
+order by due_at is null, due_at, r.session_id
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

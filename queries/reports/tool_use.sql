@@ -1,0 +1,53 @@
+-- Tool calls, failures and durations
+-- Calls of each tool, how many failed, how many a person declined, and how long the one in the
+-- middle took. Copies of a call in forked sessions count once; :project leaves out the others,
+-- :since what was before a time.
+-- Group: activity
+with calls as materialized (
+    select
+        t.name,
+        t.status,
+        t.duration_ms
+    from tool_calls t
+    left join sessions s on s.id = t.session_id
+    where t.call_id is not null
+      and t.call_id not in (
+        -- scans messages: only the index of those that are copies
+        select m.id
+        from messages m
+        where m.copy_of is not null and m.kind = 'tool_use'
+      )
+      and (coalesce(:since, '') = '' or t.started_at >= :since)
+      and (
+        coalesce(:project, '') = ''
+        or s.project_id in (select value from json_each(:project))
+      )
+),
+timed as (
+    select
+        name,
+        duration_ms,
+        row_number() over (partition by name order by duration_ms) as place,
+        count(*) over (partition by name) as of_all
+    from calls
+    where duration_ms is not null
+),
+counted as (
+    select
+        name,
+        count(*) as calls,
+        sum(status = 'error') as errors,
+        sum(status = 'declined') as declined
+    from calls
+    group by name
+)
+select
+    c.name,
+    c.calls,
+    c.errors,
+    round(100.0 * c.errors / c.calls, 1) as error_percent,
+    c.declined,
+    t.duration_ms as median_ms
+from counted c
+left join timed t on t.name = c.name and t.place = (t.of_all + 1) / 2
+order by c.calls desc, c.name

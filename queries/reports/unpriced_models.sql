@@ -1,0 +1,16 @@
+-- Models without a price
+-- Their responses have no cost, and every sum of costs leaves them out. To price one:
+-- insert into prices (model, input, output) values ('its-name', 3000000, 15000000), in millionths
+-- of a dollar for a million tokens.
+-- Group: cost
+select
+    c.model,
+    count(*) as responses,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    min(c.timestamp) as first_activity,
+    max(c.timestamp) as last_activity
+from response_costs c
+where c.cost_microusd is null
+group by c.model
+order by responses desc, c.model

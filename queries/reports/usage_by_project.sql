@@ -1,0 +1,63 @@
+-- Usage by project
+-- Tokens and cost of each project, the most expensive first; each response counts once, in the
+-- project of its original conversation. A worktree is a project of its own. The columns with_worktrees
+-- repeat what the worktrees of a repository used together with it, so they are no part of a sum.
+-- Group: cost
+with own as materialized (
+    select
+        s.project_id,
+        sum(c.cost_microusd) as cost_microusd,
+        sum(c.input_tokens) as input_tokens,
+        sum(c.output_tokens) as output_tokens,
+        sum(c.cache_read_tokens) as cache_read_tokens,
+        sum(c.cache_write_tokens) as cache_write_tokens,
+        count(distinct c.session_id) as sessions,
+        count(*) as responses,
+        sum(c.cost_microusd is null) as unpriced,
+        max(c.timestamp) as last_activity
+    from response_costs c
+    left join sessions s on s.id = c.session_id
+    where (coalesce(:since, '') = '' or c.timestamp >= :since)
+    group by s.project_id
+),
+worktrees as materialized (
+    select
+        p.parent_id,
+        sum(o.cost_microusd) as cost_microusd,
+        sum(o.sessions) as sessions
+    from own o
+    join projects p on p.id = o.project_id
+    where p.parent_id is not null
+    group by p.parent_id
+),
+used as (
+    select project_id from own
+    union
+    select parent_id from worktrees
+)
+select
+    p.name as project,
+    round(o.cost_microusd / 1000000.0, 4) as cost_usd,
+    iif(
+        w.parent_id is null,
+        null,
+        round((coalesce(o.cost_microusd, 0) + coalesce(w.cost_microusd, 0)) / 1000000.0, 4)
+    ) as cost_with_worktrees_usd,
+    coalesce(o.input_tokens, 0) as input_tokens,
+    coalesce(o.output_tokens, 0) as output_tokens,
+    coalesce(o.cache_read_tokens, 0) as cache_read_tokens,
+    coalesce(o.cache_write_tokens, 0) as cache_write_tokens,
+    coalesce(o.sessions, 0) as sessions,
+    coalesce(o.sessions, 0) + w.sessions as sessions_with_worktrees,
+    coalesce(o.responses, 0) as responses,
+    coalesce(o.unpriced, 0) as unpriced,
+    o.last_activity,
+    r.name as worktree_of,
+    p.path,
+    p.id
+from used u
+left join own o on o.project_id is u.project_id
+left join worktrees w on w.parent_id = u.project_id
+left join projects p on p.id = u.project_id
+left join projects r on r.id = p.parent_id
+order by cost_usd desc, o.responses desc, p.path, p.id

@@ -1,0 +1,19 @@
+-- Usage by type of subagent
+-- Tokens and cost of the main conversations, and of each type of subagent.
+-- Group: cost
+select
+    iif(c.subagent_id is null, 'main conversation', coalesce(a.agent_type, a.kind))
+        as subagent_type,
+    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    sum(c.cache_read_tokens) as cache_read_tokens,
+    sum(c.cache_write_tokens) as cache_write_tokens,
+    count(distinct c.subagent_id) as subagents,
+    count(*) as responses,
+    sum(c.cost_microusd is null) as unpriced
+from response_costs c
+left join subagents a on a.id = c.subagent_id
+where (coalesce(:since, '') = '' or c.timestamp >= :since)
+group by subagent_type
+order by cost_usd desc, responses desc, subagent_type

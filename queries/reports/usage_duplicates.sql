@@ -1,0 +1,23 @@
+-- Responses recorded more than once
+-- The lines and files that repeat a response, with what adding them up would count beyond it: the
+-- difference between the ways of counting in usage_reconciliation. The largest come first.
+-- Group: cost
+select
+    r.model,
+    r.timestamp,
+    s.title as session,
+    count(*) as files,
+    sum(u.line_count) as lines,
+    r.output_tokens,
+    sum(u.all_output_tokens) - r.output_tokens as extra_output_tokens,
+    sum(u.all_input_tokens) - r.input_tokens as extra_input_tokens,
+    sum(u.all_cache_read_tokens) - r.cache_read_tokens as extra_cache_read_tokens,
+    r.api_message_id,
+    s.session_key
+from responses r
+join usage u on u.response_key = coalesce(r.api_message_id, r.response_key)
+left join sessions s on s.id = r.session_id
+group by r.id
+having count(*) > 1 or sum(u.line_count) > 1
+order by extra_output_tokens + extra_input_tokens + extra_cache_read_tokens desc, r.id
+limit cast(coalesce(nullif(:limit, ''), 50) as integer)
