@@ -15,6 +15,7 @@ from typing import NamedTuple
 from .. import sql
 from ..terminal import safe_json
 from .lookup import find_session
+from .resume import resume_line
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
 """Kinds that are left out where nobody asks for tools."""
@@ -151,6 +152,12 @@ class Conversation:
     def models(self) -> list[str]:
         """Return the models that answered."""
         return [str(model) for model in json.loads(str(self.session["models"] or "[]"))]
+
+    @property
+    def resume(self) -> str | None:
+        """Return what to type into a shell to go on with the session, None if nobody can."""
+        is_there = any(file.kind == "transcript" and file.gone_at is None for file in self.files)
+        return resume_line(self.session, is_there=is_there)
 
     def files_with_messages(self) -> Iterator[File]:
         """Yield the files that hold the main conversation, not those of large outputs."""
