@@ -5,6 +5,7 @@
 with calls as materialized (
     select
         t.name,
+        t.action,
         t.status,
         t.duration_ms
     from tool_calls t
@@ -34,6 +35,7 @@ timed as (
 counted as (
     select
         name,
+        max(action) as action,
         count(*) as calls,
         sum(status = 'error') as errors,
         sum(status = 'declined') as declined
@@ -42,6 +44,7 @@ counted as (
 )
 select
     c.name,
+    c.action,
     c.calls,
     c.errors,
     round(100.0 * c.errors / c.calls, 1) as error_percent,

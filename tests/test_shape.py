@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
 
 PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
 ROOT = PACKAGE.parents[1]
@@ -350,6 +351,27 @@ def test_no_source_is_named_outside_of_the_sources() -> None:
             named[inner] = found
     assert named.keys() - NAMES_LEFT.keys() == set(), named
     assert NAMES_LEFT.keys() - named.keys() == set()  # a reason that is no longer needed
+
+
+TOOLS_LEFT = {
+    # Words outside `sources/` that only look like a tool's name.
+    "web.entries": "what a page calls the messages of a subagent",
+}
+
+
+def test_no_tool_is_named_outside_of_the_sources() -> None:
+    """What a tool does stands in `tool_calls.action`: other agents call theirs otherwise."""
+    quoted = re.compile(rf"""['"]({"|".join(TOOLS)})['"]""")
+
+    def rule(module: str) -> object:
+        if _top(module) == "sources":
+            return None
+        texts = [text for text in strings(module) if text in TOOLS or quoted.search(text)]
+        return texts if module not in TOOLS_LEFT else not texts
+
+    assert offenders(rule) == {}
+    texts = [*ROOT.glob("queries/**/*.sql"), *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.js")]
+    assert not [path for path in texts if quoted.search(path.read_text("utf-8"))]
 
 
 # -- names and words -----------------------------------------------------------------------------

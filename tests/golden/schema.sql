@@ -843,7 +843,7 @@ CREATE TABLE tool_calls (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
-    block integer not null, search_count integer /* web searches that the call made as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */,
+    block integer not null, search_count integer /* web searches that the call made as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */, action text /* run, read, edit, search, plan, spawn, ask or other, as its source says; null: only the result is in this file */, paths text /* JSON list of the files that it was applied to, where target is not all of them */,
     unique (file_id, tool_use_id)
 ) strict;
 CREATE TABLE tool_result_files (
@@ -1276,7 +1276,7 @@ left join projects p on p.id = f.project_id
 where f.kind <> 'file_history';
 CREATE VIEW tool_calls_full as
 select
-    t.name, t.target,
+    t.name, t.action, t.target,
     t.status,
     t.started_at, t.duration_ms, t.exit_code,
     c.tool_text as input,

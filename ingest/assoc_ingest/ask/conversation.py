@@ -20,7 +20,16 @@ from .resume import resume_line
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
 """Kinds that are left out where nobody asks for tools."""
 
-_CALL = ("tool", "target", "status", "duration_ms", "exit_code", "output_file", "result_id")
+_CALL = (
+    "tool",
+    "target",
+    "action",
+    "status",
+    "duration_ms",
+    "exit_code",
+    "output_file",
+    "result_id",
+)
 
 
 class Place(NamedTuple):
@@ -51,6 +60,8 @@ class Message:
     tool_call_id: int | None
     tool: str | None
     target: str | None
+    action: str | None
+    """What the tool does, see `records.ACTIONS`."""
     status: str | None
     duration_ms: int | None
     exit_code: int | None
