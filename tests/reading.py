@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assoc_ingest.fields import has_invisible
+from assoc_ingest.sources.claude.tools import action_of
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.store.fts import MESSAGE_COLUMNS
 
@@ -49,6 +50,8 @@ class Rows:
     def add(self, table: str, **values: object) -> int:
         """Insert one row of any table."""
         row = {**_DEFAULTS.get(table, {}), **values}
+        if table == "tool_calls":
+            row.setdefault("action", action_of(str(values.get("name"))))
         names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
         statement = f"insert into {table} ({names}) values ({marks})"
         cursor = self.connection.execute(statement, tuple(row.values()))

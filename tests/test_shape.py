@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
+
 PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
 ROOT = PACKAGE.parents[1]
 
@@ -25,7 +28,7 @@ DIRECTIONS = {
     "web": {"ask", "store"},
     "sync": {"derive", "files", "sources", "store", "upkeep"},
     "upkeep": {"ask", "derive", "files", "sources", "store"},
-    "ask": {"files"},
+    "ask": {"files", "sources"},
     "store": {"derive", "files"},
     "files": {"sources"},
     "derive": set(),
@@ -321,6 +324,54 @@ def test_no_error_is_swallowed() -> None:
 def test_no_page_trusts_stored_text() -> None:
     pages = [*PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.py")]
     assert not [path for path in pages if re.search(r"\|\s*safe\b", path.read_text("utf-8"))]
+
+
+SOURCE_NAMES = re.compile(
+    "|".join(rf"\b{name}\b" for s in SOURCES.values() for name in (s.name, s.label)),
+    re.IGNORECASE,
+)
+NAMES_LEFT = {
+    # Places outside `sources/` where a source is named, and why it has to be.
+    "commands/sync.py": "an example of a command",
+    "commands/watch.py": "an example of a command",
+    "derive/worktrees.py": "how a repository lies around its worktrees, whoever made them",
+    "project_paths.py": "how a repository lies around its worktrees, whoever made them",
+}
+
+
+def test_no_source_is_named_outside_of_the_sources() -> None:
+    """A source is added in `sources/` alone: it tells there what the rest needs to know of it."""
+    places = [*PACKAGE.rglob("*.*"), *ROOT.glob("queries/**/*.sql")]
+    named = {}
+    for path in places:
+        inner = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT).as_posix()
+        if path.suffix not in (".py", ".html", ".js", ".css", ".sql") or "sources/" in inner:
+            continue
+        if found := SOURCE_NAMES.findall(path.read_text("utf-8")):
+            named[inner] = found
+    assert named.keys() - NAMES_LEFT.keys() == set(), named
+    assert NAMES_LEFT.keys() - named.keys() == set()  # a reason that is no longer needed
+
+
+TOOLS_LEFT = {
+    # Words outside `sources/` that only look like a tool's name.
+    "web.entries": "what a page calls the messages of a subagent",
+}
+
+
+def test_no_tool_is_named_outside_of_the_sources() -> None:
+    """What a tool does stands in `tool_calls.action`: other agents call theirs otherwise."""
+    quoted = re.compile(rf"""['"]({"|".join(TOOLS)})['"]""")
+
+    def rule(module: str) -> object:
+        if _top(module) == "sources":
+            return None
+        texts = [text for text in strings(module) if text in TOOLS or quoted.search(text)]
+        return texts if module not in TOOLS_LEFT else not texts
+
+    assert offenders(rule) == {}
+    texts = [*ROOT.glob("queries/**/*.sql"), *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.js")]
+    assert not [path for path in texts if quoted.search(path.read_text("utf-8"))]
 
 
 # -- names and words -----------------------------------------------------------------------------

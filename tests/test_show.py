@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,45 @@ def test_the_header_says_what_the_conversation_is(stage: Stage) -> None:
     assert text[1] == "shop · claude-x · 2026-01-20 10:00"
     assert f"session {KEY}" in text
     assert "in /home/ada/.claude" in text
+
+
+def test_the_header_says_how_to_go_on_with_the_session_where_it_was_held(stage: Stage) -> None:
+    assert f"Resume: cd /srv/shop && claude --resume {KEY}" in stage.shown()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("sessions", "kind", "sidechain"),
+        ("files", "gone_at", "2026-01-05T10:00:00.000Z"),
+        ("sources", "kind", "cortex"),
+        ("sessions", "session_key", "a-note"),
+    ],
+)
+def test_what_nobody_can_resume_has_no_command(
+    stage: Stage, table: str, column: str, value: str
+) -> None:
+    stage.rows.connection.execute("update sessions set kind = 'main'")
+    stage.rows.connection.execute(f"update {table} set {column} = ?", (value,))
+    with closing(stage.open()) as connection:
+        conversation = Conversation(connection, "a-note" if value == "a-note" else KEY)
+        assert conversation.resume is None
+
+
+@pytest.mark.parametrize(
+    ("directory", "line"),
+    [
+        ("/srv/a b; rm -r ~", f"cd '/srv/a b; rm -r ~' && claude --resume {KEY}"),
+        ("/srv/\x1b]0;x\x07", f"claude --resume {KEY}"),
+        (None, f"claude --resume {KEY}"),
+    ],
+)
+def test_a_directory_that_a_line_states_never_becomes_a_command(
+    stage: Stage, directory: str | None, line: str
+) -> None:
+    stage.rows.connection.execute("update sessions set cwd = ?", (directory,))
+    with closing(stage.open()) as connection:
+        assert Conversation(connection, KEY).resume == line
 
 
 def test_a_prompt_stands_behind_a_bar_with_its_time_and_an_answer_is_plain(stage: Stage) -> None:

@@ -34,6 +34,14 @@ class Message(NamedTuple):
     block: int
 
 
+RUN, READ, EDIT, SEARCH, PLAN, SPAWN, ASK, OTHER = ACTIONS = (
+    "run", "read", "edit", "search", "plan", "spawn", "ask", "other",
+)  # fmt: skip
+"""What tool calls do: run a command, read, change or look for files and pages, say what is to be
+done, start a subagent, ask the person. A source says it of each call, so that reports and pages
+need no tool's name."""
+
+
 class ToolCall(NamedTuple):
     """A tool invocation: its call, its result, or both, as far as they stand in these lines.
 
@@ -43,6 +51,10 @@ class ToolCall(NamedTuple):
 
     name: str | None
     target: str | None
+    action: str | None
+    """What the tool does, whatever its name is: one of `ACTIONS`; None of a result alone."""
+    paths: str | None
+    """The files that it was applied to as a JSON list, where `target` is not all of them."""
     status: str
     started_at: str | None
     ended_at: str | None

@@ -5,7 +5,7 @@ No I/O, no SQL, no clock here. Positions are bytes from the start of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -111,14 +111,68 @@ class Listing(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What the lines of a conversation say of where its file lies."""
+
+    session: str | None = None
+    """The session that they name."""
+    agent: str | None = None
+    """The subagent that wrote them, if one did."""
+    directory: str | None = None
+    """The working directory in which it began."""
+
+
 class Source(Protocol):
     """One on-disk format. Pure: no I/O, SQL, clock, logging or globals.
 
     `parts` are the names that lead to a file or a directory from the root, as they are stored:
     no two files have the same, and what is made of them can be stored, too.
+
+    What stands here with a value or a body is what most sources need: they leave it as it is.
     """
 
     name: str
+    """How commands, filters and the column `sources.kind` name it."""
+    label: str
+    """How people call the system."""
+    is_agent: bool = False
+    """Its files are the transcripts of the agent itself; else those of a program around it, which
+    may repeat them. The column `sources.is_agent`."""
+    lists_sessions: bool = False
+    """A list of its own says which conversations there are, and how they are called. The column
+    `sources.lists_sessions`."""
+    retention_days: int | None = None
+    """Days after which the system deletes its own files, unless its settings say otherwise; None:
+    it deletes nothing. The column `sources.retention_days`."""
+    reads_local_times: bool = False
+    """Times are read in the zone of this machine, which may have travelled."""
+    directory_in_project: str | None = None
+    """Name of the home that the system keeps in each project's directory."""
+    directory_in_home: str | None = None
+    """Name of the home that the system keeps in the home of another one."""
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Return where the system keeps its home if nobody says otherwise.
+
+        `home` is the user's; None if there is none. A path may begin with `~`.
+        """
+        return []
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """Return the command that goes on with a session, run where it was held; None: nobody can.
+
+        It is shown to people, and never run.
+        """
+        return None
+
+    def whereabouts(self, lines: Iterable[bytes]) -> Whereabouts:
+        """Return what the lines of a file whose path is lost say of it; nothing, if not ours."""
+        return Whereabouts()
+
+    def path_of(self, told: Whereabouts, project_key: str | None) -> str | None:
+        """Return where a conversation lies below the root, None where that cannot be told."""
+        return None
 
     def recognises(self, listing: Listing) -> bool:
         """Is a directory with these entries a root of this source?
@@ -133,7 +187,7 @@ class Source(Protocol):
         In a home of this source it is then opened for no other source either. While it is not
         known whose home a directory is, what any source withholds stays closed.
         """
-        ...
+        return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Can a file of ours lie below the directory `parts` (relative to the root)?"""
@@ -153,7 +207,7 @@ class Source(Protocol):
         `lines` are read as they are asked for. Where they do not change the claim, no line that
         follows them may: a log that goes on is not judged again.
         """
-        ...
+        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Return how many bytes of an unterminated tail can no longer change."""
@@ -165,3 +219,13 @@ class Source(Protocol):
         Cutting the lines in two anywhere gives records that the store merges to the same rows.
         """
         ...
+
+
+def facts_of(source: Source) -> dict[str, str | int | None]:
+    """Return what a row of the table `sources` states of its system, by column."""
+    return {
+        "label": source.label,
+        "is_agent": int(source.is_agent),
+        "lists_sessions": int(source.lists_sessions),
+        "retention_days": source.retention_days,
+    }

@@ -1,5 +1,5 @@
 -- Agents
--- The named agents of applications, such as those of a Chorus workspace, with their conversations.
+-- The named agents of applications, with their conversations.
 -- Without :all those are left out that their configuration no longer lists.
 select
     a.name,

@@ -19,6 +19,7 @@ select
     t.id as tool_call_id,
     t.name as tool,
     t.target,
+    t.action,
     t.status,
     t.duration_ms,
     t.exit_code,

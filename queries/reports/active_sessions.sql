@@ -1,6 +1,5 @@
 -- Active sessions
--- What hook events say of the sessions of TheAssociate: which are active, and how many subagents
--- each is running.
+-- What hook events say of sessions: which are active, and how many subagents each is running.
 -- Group: open
 select
     a.status,

@@ -2,7 +2,7 @@
 -- The :limit files (default 30) that agents changed most often, in :project or anywhere.
 -- Group: activity
 select
-    t.target as file,
+    coalesce(e.value, t.target) as file,
     count(*) as edits,
     count(distinct t.session_id) as sessions,
     sum(t.status = 'error') as errors,
@@ -10,16 +10,17 @@ select
     p.name as project
 from tool_calls t
 cross join messages m on m.id = t.call_id
+left join json_each(t.paths) e
 left join sessions s on s.id = t.session_id
 left join projects p on p.id = s.project_id
-where t.name in ('Edit', 'MultiEdit', 'Write', 'NotebookEdit')
-  and t.target is not null
+where t.action = 'edit'
+  and coalesce(e.value, t.target) is not null
   and m.copy_of is null
   and t.status <> 'declined'
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-group by t.target, s.project_id
+group by file, s.project_id
 order by edits desc, last_edited desc
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -1,5 +1,5 @@
 -- Files that the agent will delete or has deleted
--- Files of Claude Code that are due for deletion within :days (default 7), the most urgent first,
+-- Files that an agent is due to delete within :days (default 7), the most urgent first,
 -- then those that only this database still holds.
 -- Group: database
 select

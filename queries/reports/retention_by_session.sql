@@ -1,5 +1,5 @@
 -- Sessions that the agent will delete
--- Sessions of Claude Code of which files are due for deletion within :days (default 7), and those of
+-- Sessions of which an agent is due to delete files within :days (default 7), and those of
 -- which only this database still holds files; the most urgent first.
 -- Group: database
 select

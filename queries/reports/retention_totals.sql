@@ -1,12 +1,16 @@
 -- How much the agent will delete
--- Files of Claude Code that are due for deletion within :days (default 7), and those that only this
--- database still holds, with their bytes.
+-- Files that an agent is due to delete within :days (default 7), and those that only this database
+-- still holds, with their bytes; and which agents do delete.
 -- Group: database
 select
     sum(r.is_gone = 0) as due_files,
     sum(iif(r.is_gone = 0, r.size, 0)) as due_size,
     sum(r.is_gone) as gone_files,
-    sum(iif(r.is_gone = 1, r.size, 0)) as gone_size
+    sum(iif(r.is_gone = 1, r.size, 0)) as gone_size,
+    (
+        select group_concat(label, ', ')
+        from (select distinct label from sources where retention_days is not null order by label)
+    ) as agents
 from retention r
 where r.is_gone = 1
    or r.days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)

@@ -6,6 +6,7 @@
 with calls as materialized (
     select
         t.name,
+        t.action,
         t.status,
         t.duration_ms
     from tool_calls t
@@ -35,6 +36,7 @@ timed as (
 counted as (
     select
         name,
+        max(action) as action,
         count(*) as calls,
         sum(status = 'error') as errors,
         sum(status = 'declined') as declined
@@ -43,6 +45,7 @@ counted as (
 )
 select
     c.name,
+    c.action,
     c.calls,
     c.errors,
     round(100.0 * c.errors / c.calls, 1) as error_percent,

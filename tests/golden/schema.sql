@@ -643,7 +643,7 @@ CREATE TABLE sources (
     first_synced_at text not null,
     last_synced_at text not null,
     gone_at text,
-    cleanup_period_days integer,
+    cleanup_period_days integer, label text /* how the system is called: Claude Code, Chorus, ... */, is_agent integer not null default 0 /* 1: the transcripts of the agent itself; 0: of a program around it, which may repeat them */, lists_sessions integer not null default 0 /* 1: a list of its own says which conversations there are */, retention_days integer /* days after which the system deletes its files, unless its settings say otherwise; null: it deletes nothing */,
     unique (kind, root)
 ) strict;
 CREATE TABLE statements (
@@ -843,7 +843,7 @@ CREATE TABLE tool_calls (
     file_id integer not null references files (id) on delete cascade,
     byte_offset integer not null,
     byte_length integer not null,
-    block integer not null, search_count integer /* web searches that the call made as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */,
+    block integer not null, search_count integer /* web searches that the call made as its result states them */, response_key text /* response that called, where the call's searches are charged: see responses */, action text /* run, read, edit, search, plan, spawn, ask or other, as its source says; null: only the result is in this file */, paths text /* JSON list of the files that it was applied to, where target is not all of them */,
     unique (file_id, tool_use_id)
 ) strict;
 CREATE TABLE tool_result_files (
@@ -1257,10 +1257,10 @@ select
     f.size,
     f.mtime,
     case when f.gone_at is null then strftime(
-    '%Y-%m-%dT%H:%M:%fZ', f.mtime, coalesce(r.cleanup_period_days, 30) || ' days'
+    '%Y-%m-%dT%H:%M:%fZ', f.mtime, coalesce(r.cleanup_period_days, r.retention_days) || ' days'
     ) end as due_at,
     case when f.gone_at is null then cast(
-    julianday(f.mtime) + coalesce(r.cleanup_period_days, 30) - julianday('now') as integer
+    julianday(f.mtime) + coalesce(r.cleanup_period_days, r.retention_days) - julianday('now') as integer
     ) end as days_left,
     f.gone_at is not null as is_gone,
     f.gone_at,
@@ -1270,13 +1270,13 @@ select
     f.project_id,
     f.id
 from files f
-join sources r on r.id = f.source_id and r.kind = 'claude'
+join sources r on r.id = f.source_id and r.retention_days is not null
 left join sessions s on s.id = f.session_id
 left join projects p on p.id = f.project_id
 where f.kind <> 'file_history';
 CREATE VIEW tool_calls_full as
 select
-    t.name, t.target,
+    t.name, t.action, t.target,
     t.status,
     t.started_at, t.duration_ms, t.exit_code,
     c.tool_text as input,
@@ -1396,7 +1396,7 @@ select
 from usage u
 join files f on f.id = u.file_id
 join sources s on s.id = f.source_id
-where s.kind = 'claude'
+where s.is_agent = 1
 union all
 select
     'once in each file',
@@ -1409,7 +1409,7 @@ select
 from usage u
 join files f on f.id = u.file_id
 join sources s on s.id = f.source_id
-where s.kind = 'claude'
+where s.is_agent = 1
 union all
 select
     'once, without subagents',
@@ -1422,7 +1422,7 @@ select
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
-where s.kind = 'claude' and r.subagent_id is null
+where s.is_agent = 1 and r.subagent_id is null
 union all
 select
     'once, without agents that have no file',
@@ -1435,7 +1435,7 @@ select
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
-where s.kind = 'claude' and not exists (
+where s.is_agent = 1 and not exists (
     select 1 from agent_lines l where l.file_id = r.file_id and l.byte_offset = r.byte_offset
 )
 union all
@@ -1450,4 +1450,4 @@ select
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
-where s.kind = 'claude';
+where s.is_agent = 1;

@@ -15,11 +15,21 @@ from typing import NamedTuple
 from .. import sql
 from ..terminal import safe_json
 from .lookup import find_session
+from .resume import resume_line
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
 """Kinds that are left out where nobody asks for tools."""
 
-_CALL = ("tool", "target", "status", "duration_ms", "exit_code", "output_file", "result_id")
+_CALL = (
+    "tool",
+    "target",
+    "action",
+    "status",
+    "duration_ms",
+    "exit_code",
+    "output_file",
+    "result_id",
+)
 
 
 class Place(NamedTuple):
@@ -50,6 +60,8 @@ class Message:
     tool_call_id: int | None
     tool: str | None
     target: str | None
+    action: str | None
+    """What the tool does, see `records.ACTIONS`."""
     status: str | None
     duration_ms: int | None
     exit_code: int | None
@@ -153,6 +165,12 @@ class Conversation:
     def models(self) -> list[str]:
         """Return the models that answered."""
         return [str(model) for model in json.loads(str(self.session["models"] or "[]"))]
+
+    @property
+    def resume(self) -> str | None:
+        """Return what to type into a shell to go on with the session, None if nobody can."""
+        is_there = any(file.kind == "transcript" and file.gone_at is None for file in self.files)
+        return resume_line(self.session, is_there=is_there)
 
     def files_with_messages(self) -> Iterator[File]:
         """Yield the files that hold the main conversation, not those of large outputs."""

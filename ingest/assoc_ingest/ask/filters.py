@@ -6,11 +6,11 @@ import sqlite3
 from dataclasses import dataclass
 
 from ..errors import UsageError
+from ..sources import SOURCES
 from .lookup import find_session
 from .project_names import project_ids
 from .since import since as time_of
 
-SOURCES = ("claude", "associate", "chorus", "cortex", "ccinsights")
 WHAT = (
     "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
     "tool_result_file",
@@ -42,7 +42,7 @@ class Filters:
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise where a filter names nothing."""
         _check("kind", self.kind, (*WHAT, *MESSAGE_KINDS))
-        _check("source", self.source, SOURCES)
+        _check("source", self.source, source_names())
         return {
             "kind": self.kind,
             "project": project_ids(connection, self.project) if self.project else None,
@@ -54,6 +54,11 @@ class Filters:
             "role": self.role,
             "branch": self.branch,
         }
+
+
+def source_names() -> tuple[str, ...]:
+    """Return the names of the systems that can be asked for."""
+    return tuple(SOURCES)
 
 
 def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:

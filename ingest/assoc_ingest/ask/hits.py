@@ -10,6 +10,7 @@ from itertools import islice
 
 from .. import humanize, tags
 from ..paths import home
+from ..sources import SOURCES
 from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
 from . import snippets
 from .lookup import short_key
@@ -57,7 +58,7 @@ def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
     yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}"
     if hit.what != "session":
         yield from _snippet(hit, width, paint)
-    facts = [who_of(hit), hit.project, hit.source if hit.source != "claude" else None]
+    facts = [who_of(hit), hit.project, named_source(hit)]
     known = " · ".join(one_line(fact) for fact in facts if fact)
     file = _below_home(hit.file or "")
     where = f"{one_line(file)}{f':{hit.line}' if hit.line else ''}"
@@ -104,6 +105,11 @@ def who_of(hit: Hit) -> str:
     if hit.tool:
         who = f"{hit.tool} {who}"
     return f"{hit.subagent}: {who}" if hit.subagent else who
+
+
+def named_source(hit: Hit) -> str | None:
+    """Return the system that a hit comes from, None for the one that most of them come from."""
+    return hit.source if hit.source != next(iter(SOURCES)) else None
 
 
 def _below_home(path: str) -> str:

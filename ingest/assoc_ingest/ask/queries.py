@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from ..errors import UsageError
@@ -12,6 +12,7 @@ from .output import Format, Row, say, write_rows
 from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
+from .resume import has_transcript, resume_line
 
 _NUMBERS = {"limit", "days"}
 """Parameters that take a number; SQLite would read any other text as 0."""
@@ -47,7 +48,9 @@ def write_list(
     parameters = {name: given[name] for name in query.parameters}
     cursor = connection.execute(query.sql, parameters)
     names = _names(cursor)
-    rows = [tuple(row) for row in islice(cursor, limit or None)]
+    rows: list[Row] = [tuple(row) for row in islice(cursor, limit or None)]
+    if what == "sessions" and form.name in ("json", "nl"):
+        names, rows = [*names, "resume"], _with_resume(connection, names, rows)
     write_rows(connection, names, rows, form)
     if not rows:
         say("Nothing to list.")
@@ -60,6 +63,19 @@ def write_list(
             )
         elif hidden:
             say(f"{hidden:,} more with --all.")
+
+
+def _with_resume(
+    connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row]
+) -> list[Row]:
+    """Add to each session the command that goes on with it, None where nobody can."""
+    added: list[Row] = []
+    for row in rows:
+        session = dict(zip(names, row, strict=True))
+        key, source = str(session["session_key"]), str(session["source"])
+        is_there = has_transcript(connection, key, source)
+        added.append((*row, resume_line(session, is_there=is_there)))
+    return added
 
 
 def _hidden(

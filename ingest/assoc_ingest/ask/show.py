@@ -277,6 +277,8 @@ def _header(conversation: Conversation, look: Look) -> Iterator[str]:
     ):
         line = " · ".join(fact for fact in facts if fact)
         yield from (look.paint(part, dim=True) for part in wrap(one_line(line), look.width))
+    if conversation.resume is not None:  # not cut: it is there to be copied
+        yield look.paint(f"Resume: {conversation.resume}", dim=True)
     yield from (look.paint(one_line(_note_of(file)), dim=True) for file in conversation.files)
     for root in (text["root"], *conversation.other_roots):
         yield look.paint(f"in {one_line(root)}", dim=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from .. import humanize
+from ..records import EDIT, PLAN
 from ..terminal import Paint, columns, cut, one_line, readable
 from .conversation import Message
 
@@ -16,12 +17,6 @@ _RESULT_LINES = 4
 _ERROR_LINES = 12
 _CHANGED_LINES = 4
 _MANY = 100_000  # letters of a result that are looked at
-
-CHANGES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-"""Tools that change files. Their results only say that it was done: the input says more."""
-
-LISTS = frozenset({"TodoWrite"})
-"""Tools whose input is a list of things to do."""
 
 BOXES = {"completed": "☑", "in_progress": "◐"}
 """How the status of a thing to do is shown; of any other it is an empty box."""
@@ -38,6 +33,17 @@ class View:
     width: int
     paint: Paint
     directory: str | None
+
+
+def changes_files(message: Message) -> bool:
+    """Does a call change files? Its result only says that it was done: the input says more."""
+    return message.action == EDIT
+
+
+def things_to_do(message: Message) -> list[object] | None:
+    """Return the list of things to do that a call states, None if it states none."""
+    todos = arguments_of(message).get("todos") if message.action == PLAN else None
+    return todos if isinstance(todos, list) else None
 
 
 def headline(message: Message, view: View) -> str:
@@ -57,10 +63,10 @@ def headline(message: Message, view: View) -> str:
 def details(message: Message, result: str, view: View) -> Iterator[str]:
     """Yield a few lines of what the call changed or gave."""
     is_error = message.status == "error"
-    if not is_error and message.tool in CHANGES:
+    if not is_error and changes_files(message):
         yield from _changes(message, view)
-    elif not is_error and message.tool in LISTS:
-        yield from _items(message, view)
+    elif not is_error and (items := things_to_do(message)) is not None:
+        yield from _items(items, view)
     else:
         limit, colour = (_ERROR_LINES, "red") if is_error else (_RESULT_LINES, None)
         yield from _start_of(result, limit, view, colour)
@@ -102,9 +108,8 @@ def _changes(message: Message, view: View) -> Iterator[str]:
                 yield from _start_of(text, _CHANGED_LINES, view, colour, sign + " ")
 
 
-def _items(message: Message, view: View) -> Iterator[str]:
-    items = arguments_of(message).get("todos")
-    for item in items if isinstance(items, list) else []:
+def _items(items: list[object], view: View) -> Iterator[str]:
+    for item in items:
         if isinstance(item, dict):
             box = BOXES.get(str(item.get("status")), "☐")
             text = one_line(f"{box} {item.get('content') or item.get('activeForm') or ''}")

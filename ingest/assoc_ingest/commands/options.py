@@ -98,6 +98,22 @@ def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return click.option("--project", help=text)
 
 
+class _SourceOption(click.Option):
+    """The option `--source`, whose help names the sources: they are loaded when it is printed."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option with its help."""
+        from ..ask.filters import source_names
+
+        record = super().get_help_record(ctx)
+        return record and (record[0], f"{record[1]}: {', '.join(source_names())}.")
+
+
+def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add `--source`; `what` says what is limited to the source."""
+    return click.option("--source", cls=_SourceOption, help=what)
+
+
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `-v`, which the entry point reads when something goes wrong."""
     return click.option(

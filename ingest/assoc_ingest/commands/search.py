@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option, project_option, reading
+from .options import database_option, project_option, reading, source_option
 
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 
@@ -16,7 +16,7 @@ _LONGEST_ECHO = 200  # letters of a query that a message repeats
 @click.option("--kind", help="Only this kind: prompt, text, thinking, tool_use, plan, task ...")
 @project_option("Only this project")
 @click.option("--session", help="Only this session: the beginning of its key.")
-@click.option("--source", help="Only this system: claude, associate, chorus, cortex, ccinsights.")
+@source_option("Only this system")
 @click.option("--branch", help="Only what was said on this git branch.")
 @click.option("--since", help="Only what is newer: 12h, 7d, 2w, or a date.")
 @click.option("--tools", is_flag=True, help="Only what tools were given and gave.")

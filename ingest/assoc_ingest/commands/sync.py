@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, source_option
 from .progress import progress_in_bytes
 
 
@@ -14,7 +14,7 @@ from .progress import progress_in_bytes
 @click.argument(
     "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
 )
-@click.option("--source", help="Only roots of this kind: claude, associate, chorus ...")
+@source_option("Only roots of this kind")
 @click.option("--full", is_flag=True, help="Compare every byte that was read before.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if something could not be read.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option
+from .options import database_option, source_option
 from .progress import progress_in_bytes
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument(
     "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
 )
-@click.option("--source", help="Only roots of this kind: claude, associate, chorus ...")
+@source_option("Only roots of this kind")
 @click.option(
     "--rescan",
     type=click.FloatRange(min=0.1),

@@ -100,7 +100,7 @@ def _evidence(
         " cross join tool_calls t on t.tool_use_id = l.tool_use_id and +t.session_id = f.session_id"
         " cross join files tf on tf.id = t.file_id"
         " where f.session_id = ? and t.call_id is not null"
-        " and (l.method <> 4 or t.name in ('Task', 'Agent'))"
+        " and (l.method <> 4 or t.action = 'spawn')"
         " order by l.agent_key, l.method, f.path, l.byte_offset,"
         " (select c.copy_of is not null from messages c where c.id = t.call_id),"
         " tf.path, t.byte_offset, t.block",
@@ -142,7 +142,7 @@ def _link_by_prompt(
     for prompt, call, parent in connection.execute(
         f"select json_extract(m.tool_text, '$.prompt'), {_CALL}"
         " from tool_calls t join messages m on m.id = t.call_id"
-        " where t.session_id = ? and t.name in ('Task', 'Agent') and json_valid(m.tool_text)",
+        " where t.session_id = ? and t.action = 'spawn' and json_valid(m.tool_text)",
         (session_id,),
     ):
         if isinstance(prompt, str):
@@ -194,7 +194,7 @@ def _name_by_call(connection: sqlite3.Connection, session_id: int) -> None:
         " json_extract(m.tool_text, '$.description')"
         " from subagents a join tool_calls t on t.id = a.spawned_by"
         " join messages m on m.id = t.call_id"
-        " where a.session_id = ? and t.name in ('Task', 'Agent') and json_valid(m.tool_text)"
+        " where a.session_id = ? and t.action = 'spawn' and json_valid(m.tool_text)"
         " and (a.agent_type is null or a.description is null)",
         (session_id,),
     ).fetchall()

@@ -37,7 +37,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
         "session_entries",
         "linked_session_key",
         "linked_session_id",
-        _session("session_entries", "linked_session_key", "x.kind = 'claude'"),
+        _session("session_entries", "linked_session_key", "x.is_agent = 1"),
     )
     connection.execute(  # the conversations that stand for one that has just come
         "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
@@ -72,7 +72,7 @@ def _session(table: str, key: str, condition: str = "1") -> str:
     return (
         "select s.id from files f, sessions s join sources x on x.id = s.source_id"
         f" where f.id = {table}.file_id and s.session_key = {table}.{key} and {condition}"
-        " order by s.source_id = f.source_id desc, x.kind = 'claude' desc, x.root limit 1"
+        " order by s.source_id = f.source_id desc, x.is_agent desc, x.root limit 1"
     )
 
 
@@ -226,12 +226,12 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
 
 
 def _refresh_documents(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Refer notes and summaries to the projects of Claude Code that their directory names.
+    """Refer notes and summaries to the projects of an agent that their directory names.
 
-    Of several homes, the one in which TheAssociate keeps its own is meant.
+    Of several homes, the one in which they lie themselves is meant.
     """
     target = (
-        "select p.id from projects p join sources x on x.id = p.source_id and x.kind = 'claude'"
+        "select p.id from projects p join sources x on x.id = p.source_id and x.is_agent = 1"
         " join files f on f.id = documents.file_id join sources o on o.id = f.source_id"
         " where rtrim(p.key, '-') = documents.project_key"
         " order by o.root = x.root desc, o.root like x.root || '/%' desc, x.root, p.key limit 1"

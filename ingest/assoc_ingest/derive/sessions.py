@@ -178,8 +178,7 @@ def _describe(connection: sqlite3.Connection) -> None:
                 coalesce(m.permission_mode, e.permission_mode) as permission_mode,
                 e.status, e.linked_session_id,
                 iif(a.session_id is null, e.gone_at, null) as gone_at,
-                iif(r.kind in ('chorus', 'ccinsights'), coalesce(e.is_listed, 0), null)
-                    as is_listed,
+                iif(r.lists_sessions = 1, coalesce(e.is_listed, 0), null) as is_listed,
                 case
                     when m.session_kind = 'bg' then 'background'
                     when m.line_count > 0 and m.sidechain_count = m.line_count

@@ -13,7 +13,7 @@ of one plan are a group, from which rows of the channel `transcript` follow:
    unless that is gone and another text was proposed since; but the row of the file tells the
    answer.
 
-Claude Code deletes the files of tasks when all of a list are done, and leaves an empty list of
+An agent may delete the files of tasks when all of a list are done, and leaves an empty list of
 todos: so what a call said last holds on, and a row of a file that is gone stays beside it, as what
 a sync saw.
 """
@@ -290,7 +290,7 @@ def _session(connection: sqlite3.Connection, source_id: int, key: str) -> int | 
     found: int | None = _one(
         connection,
         "select s.id from sessions s join sources x on x.id = s.source_id where s.session_key = ?"
-        " order by s.source_id = ? desc, x.kind = 'claude' desc, x.root limit 1",
+        " order by s.source_id = ? desc, x.is_agent desc, x.root limit 1",
         (key, source_id),
     )
     return found

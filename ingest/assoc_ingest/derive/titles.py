@@ -61,7 +61,7 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
             title_source = iif(x.is_list and x.custom_title is null and x.ai_title is not null,
                 'list', case {sources} else 'id' end)
         from (
-            select s.id, r.kind in ('chorus', 'ccinsights') as is_list,
+            select s.id, r.lists_sessions = 1 as is_list,
                 nullif(m.custom_title, '') as custom_title,
                 coalesce(nullif(m.ai_title, ''), nullif(e.title, '')) as ai_title,
                 nullif(m.agent_name, '') as agent_name,

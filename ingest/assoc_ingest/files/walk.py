@@ -16,13 +16,11 @@ from typing import NamedTuple
 from ..errors import UnreadableError, UsageError
 from ..paths import here, home, is_directory, is_real_directory, is_there, obstacle, real_path
 from ..source import KnownFile, Source
+from ..sources import SOURCES
 from . import scanning
 from .home_listing import Listing
 from .scanning import DIRECTORY, FILE, LINK, Walk
 from .stored_names import original_name, stored_name, stored_number, stored_root, stored_time
-
-ASSOCIATE = "theassociate"
-"""Directory below a home of Claude Code that is a root of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,20 +180,23 @@ def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Fou
 def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> list[Path]:
     """Return the places where the systems keep their homes, whether or not they exist.
 
-    `CLAUDE_CONFIG_DIR`, a comma list, stands in place of Claude Code's two defaults. TheAssociate
-    writes below the default home even then. Chorus and Cortex keep theirs in a project: the
-    current directory, and every directory in `projects`.
+    Some keep one in each project: in the current directory, and in every directory of `projects`.
     """
-    configured = environment.get("CLAUDE_CONFIG_DIR", "")
-    named = [_expanded(part.strip()) for part in configured.split(",") if part.strip()]
-    homes = [place] if (place := home()) is not None else []
-    claude = named or [place / name for place in homes for name in (".claude", ".config/claude")]
-    below = [*claude, *(place / ".claude" for place in homes)]
-    associate = [root / ASSOCIATE for root in below]
-    chats = [place / ".ccinsights" for place in homes]
+    place = home()
+    above = None if place is None else str(place)
+    own = [
+        _expanded(root)
+        for source in SOURCES.values()
+        for root in source.default_roots(environment, above)
+    ]
+    names = [name for source in SOURCES.values() if (name := source.directory_in_project)]
     places = [*filter(None, [here()]), *(Path(project) for project in projects)]
-    local = [place / name for place in places for name in (".chorus", ".cortex")]
-    return list(dict.fromkeys([*claude, *associate, *chats, *local]))
+    return list(dict.fromkeys([*own, *(place / name for place in places for name in names)]))
+
+
+def directories_in_homes(sources: Mapping[str, Source]) -> dict[str, Source]:
+    """Return the directories that are roots of one source in a home of another."""
+    return {name: source for source in sources.values() if (name := source.directory_in_home)}
 
 
 def _expanded(name: str) -> Path:
@@ -218,14 +219,15 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
     if not is_directory(path):
         raise UsageError(
-            f"{path} is a file. Name the home directory it belongs to, such as ~/.claude."
+            f"{path} is a file. Name the home directory it belongs to{_such_as(sources)}."
         )
     top = real_path(path)
     seen = Walk()
     knowing = _knowing(top, sources, seen)
     roots = [Root(source, top, _without(source, knowing)) for source in knowing]
-    below = {name: source for name, source in sources.items() if name == "associate"}
-    roots += [Root(source, top / ASSOCIATE) for source in _knowing(top / ASSOCIATE, below, seen)]
+    for directory, source in directories_in_homes(sources).items():
+        inner = top / directory
+        roots += [Root(one, inner) for one in _knowing(inner, {source.name: source}, seen)]
     known = [root for root in roots if only in (None, root.source.name)]
     if seen.unreadable and not known:
         unread, reason = seen.unreadable[0]
@@ -234,9 +236,16 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         kinds = only or ", ".join(sources)
         raise UsageError(
             f"{path} does not look like a home of a known agent ({kinds}): "
-            "name the directory that holds projects/, such as ~/.claude."
+            f"name the directory that holds projects/{_such_as(sources)}."
         )
     return known
+
+
+def _such_as(sources: Mapping[str, Source]) -> str:
+    """Return an example of a home, for those who named something else."""
+    places = (root for source in sources.values() for root in source.default_roots({}, "~"))
+    example = next(places, None)
+    return f", such as {example}" if example else ""
 
 
 def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:

@@ -42,7 +42,7 @@ map plans to sessions, text to text, either way round.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..fields import bounded_json, json_text, left_over, mapping, number, string
 from ..project_paths import comparable_name
@@ -57,8 +57,8 @@ from ..records import (
     TaskChange,
     TaskDependency,
 )
-from ..source import DOCUMENT, LOG, Claim, Line, Listing
-from .claude.paths import folded
+from ..source import DOCUMENT, LOG, Claim, Line, Listing, Source
+from .claude.paths import folded, homes
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
 
@@ -73,10 +73,17 @@ _TASK_COLUMNS = (
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
 
 
-class Associate:
+class Associate(Source):
     """The source of kind `associate`."""
 
     name = "associate"
+    label = "TheAssociate"
+    directory_in_home = "theassociate"
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """It writes below the default home of Claude Code, even where that is told another one."""
+        around = [*homes(environment, home), *([f"{home}/.claude"] if home is not None else [])]
+        return [f"{place}/{self.directory_in_home}" for place in around]
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a file of hook events."""
@@ -85,10 +92,6 @@ class Associate:
                 return True
             if path.count("/") > 1:
                 return False  # a home of Claude Code may be large, and this tells enough
-        return False
-
-    def withholds(self, parts: tuple[str, ...]) -> bool:
-        """No file of ours holds a secret."""
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
@@ -119,10 +122,6 @@ class Associate:
     def shape(self, claim: Claim) -> str:
         """Events are appended, everything else is rewritten whole."""
         return LOG if claim.kind == "hook_events" else DOCUMENT
-
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """A path of ours proves enough."""
-        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""

@@ -38,7 +38,7 @@ assumption, so the zone is given to the source, and sessions say when it was use
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
 import orjson
@@ -46,7 +46,7 @@ import orjson
 from ..fields import integer, left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, Claim, Line, Listing
+from ..source import DOCUMENT, LOG, Claim, Line, Listing, Source
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude.paths import folded
@@ -66,13 +66,20 @@ _CONTEXT_COLUMNS = ("currentTokens", "maxTokens")
 _TICKET_WORDS = ("kind", "priority", "effort", "category", "author")
 
 
-class CCInsights:
+class CCInsights(Source):
     """The source of kind `ccinsights`. Times without a zone are read by the rules of `zone`."""
 
     name = "ccinsights"
+    label = "CCInsights"
+    lists_sessions = True
+    reads_local_times = True
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """It keeps its chats in the user's home."""
+        return [f"{home}/.ccinsights"] if home is not None else []
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a list of projects, or chats."""
@@ -127,10 +134,6 @@ class CCInsights:
     def shape(self, claim: Claim) -> str:
         """Chats and tracking grow, everything else is rewritten whole."""
         return LOG if claim.kind in ("transcript", "tracking") else DOCUMENT
-
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """A path of ours proves enough."""
-        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""

@@ -40,7 +40,7 @@ from collections.abc import Collection, Iterable, Iterator
 from ..fields import left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Agent, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing
+from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Source
 from .chorus_messages import Messages
 from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
@@ -59,10 +59,13 @@ _ENTRY_COLUMNS = (
 )  # fmt: skip
 
 
-class Chorus:
+class Chorus(Source):
     """The source of kind `chorus`."""
 
     name = "chorus"
+    label = "Chorus"
+    lists_sessions = True
+    directory_in_project = ".chorus"
 
     def recognises(self, listing: Listing) -> bool:
         """A home has conversations. Other programs use `.chorus`, and have a `config.json`, too."""
@@ -109,10 +112,6 @@ class Chorus:
     def shape(self, claim: Claim) -> str:
         """Messages are appended; the configuration holds a secret."""
         return {"transcript": LOG, "config": PRIVATE}.get(claim.kind, DOCUMENT)
-
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """A path of ours proves enough."""
-        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""

@@ -21,25 +21,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..records import Record
-from ..source import LOG, Claim, Line, Listing
+from ..source import LOG, Claim, Line, Listing, Source
 from .chat_reader import ChatReader
 from .jsonl import JSONObject, complete_prefix
 
 _KINDS = {"user": "prompt", "assistant": "text"}
 
 
-class Cortex:
+class Cortex(Source):
     """The source of kind `cortex`."""
 
     name = "cortex"
+    label = "Cortex"
+    directory_in_project = ".cortex"
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a transcript of an agent."""
         return any(self.claim(tuple(path.split("/"))) for path in listing)
-
-    def withholds(self, parts: tuple[str, ...]) -> bool:
-        """No file of ours holds a secret."""
-        return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """An agent's name may have any number of parts."""
@@ -55,10 +53,6 @@ class Cortex:
     def shape(self, claim: Claim) -> str:
         """Transcripts grow."""
         return LOG
-
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """A path of ours proves enough."""
-        return claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""

@@ -21,7 +21,7 @@ from .location import locked, log_stays_with, resolved, unfinished
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
-DERIVATION = 4
+DERIVATION = 5
 """How rows are derived from bytes. Raise it when a parser learns something that rows of files read
 long ago should have too: the next sync derives every table again (`rebuild`)."""
 

@@ -100,8 +100,8 @@ def _milliseconds(start: str, end: str) -> str:
 
 
 TOOL_CALL = (
-    "name", "target", "status", "started_at", "ended_at", "duration_ms", "exit_code",
-    "output_file", "search_count", "response_key", "tool_use_id", "call_id",
+    "name", "target", "action", "paths", "status", "started_at", "ended_at", "duration_ms",
+    "exit_code", "output_file", "search_count", "response_key", "tool_use_id", "call_id",
     "result_id", "byte_offset", "byte_length", "block", "file_id", "session_id", "subagent_id",
 )  # fmt: skip
 """The values of a tool call's row, in order: the fields of its record with ids for positions, and
@@ -126,7 +126,7 @@ def _tool_call_merge() -> str:
     """
     new = {name: f"?{number}" for number, name in enumerate(TOOL_CALL, 1)}
     place = ("byte_offset", "byte_length", "block", "call_id", "subagent_id")
-    of_call = ("name", "target", "started_at", "response_key", *place)
+    of_call = ("name", "target", "action", "paths", "started_at", "response_key", *place)
     of_result = ("ended_at", "exit_code", "output_file", "search_count", "result_id", "status")
     is_new_call = f"call_id is null and {new['call_id']} is not null"
     is_new_result = f"result_id is null and {new['result_id']} is not null"
@@ -271,6 +271,9 @@ INSERTS: dict[type, str] = {
 _MERGE_TOOL_CALL = _tool_call_merge()
 
 
+_CALL = ToolCall._fields.index("call")  # it and its neighbour are positions, of which rows have ids
+
+
 def tool_call_row(
     call: ToolCall, blocks: tuple[int | None, int | None], references: Sequence[int | None]
 ) -> tuple[object, ...]:
@@ -278,7 +281,7 @@ def tool_call_row(
     between = None
     if call.started_at and call.ended_at and call.status != "declined":  # a person's time
         between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
-    return (*call[:11], *blocks, *call[13:], *references, between)
+    return (*call[:_CALL], *blocks, *call[_CALL + 2 :], *references, between)
 
 
 def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:

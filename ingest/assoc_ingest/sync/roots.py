@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import NotFoundError, UnreadableError, UsageError
 from ..files.stored_names import original_root, stored_root
-from ..files.walk import ASSOCIATE, Root, default_roots, recognised, root_at
+from ..files.walk import Root, default_roots, directories_in_homes, recognised, root_at
 from ..paths import hindrance, is_directory, obstacle, real_path
 from ..sources import SOURCES
 from ..store.report import Report
@@ -102,7 +102,8 @@ def _known(connection: sqlite3.Connection | None, only: str | None, report: Repo
 
 
 def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
-    places = ", ".join(str(path) for path in looked if path.name != ASSOCIATE)
+    inner = directories_in_homes(SOURCES)
+    places = ", ".join(str(path) for path in looked if path.name not in inner)
     because = "".join(f" Could not read {path}: {why}." for path, why in dict.fromkeys(unread))
     return (
         f"No home of a coding agent found (looked at {places}).{because} "

@@ -23,6 +23,7 @@ from ..files.agent_files import to_read_again
 from ..files.changes import read
 from ..files.steps import Opened, Part, Step
 from ..files.walk import Root
+from ..source import facts_of
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
 from ..store.report import Progress, Report
@@ -265,9 +266,11 @@ def _remember(
             return
     connection.execute("begin immediate")
     connection.executemany(
-        "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"
-        " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
-        ((root.source.name, root.name, seen) for root in roots),
+        "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
+        " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
+        " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null, label = ?4,"
+        " is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
+        ((root.source.name, root.name, seen, *facts_of(root.source).values()) for root in roots),
     )
     connection.executemany(
         "update sources set gone_at = coalesce(gone_at, ?) where root = ?",

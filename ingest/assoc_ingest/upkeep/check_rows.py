@@ -39,7 +39,6 @@ _NOT_COMPARED = {
     "issues": {"reason", "sample"},
 }
 _TIMES = {"timestamp", "started_at", "ended_at", "duration_ms"}
-_READS_LOCAL_TIMES = ("ccinsights",)  # in the zone of this machine, which may have travelled
 
 
 class Difference(NamedTuple):
@@ -86,7 +85,7 @@ class Comparison:
         self._scratch = scratch
         self._known = known
         self._is_log = shape == LOG
-        self._hidden = _TIMES if source.name in _READS_LOCAL_TIMES else set()
+        self._hidden = _TIMES if source.reads_local_times else set()
         self._filled: set[type] = set()
         self._difference: Difference | None = None
         self._unspoken: int | None = None

@@ -19,7 +19,7 @@ from collections import Counter
 from typing import Any
 
 from ..files import lost
-from ..source import LOG, Claim
+from ..source import LOG, Claim, facts_of
 from ..sources import SOURCES
 from ..when import now
 from .lost_rows import Table
@@ -139,7 +139,7 @@ def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> boo
 
 def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> None:
     """Make the row of a root whose directory no index knows; its kind is that of its files."""
-    votes: Counter[str] = Counter({"claude": 0})
+    votes: Counter[str] = Counter({next(iter(SOURCES)): 0})
     rows = connection.execute(
         "select path, kind from files where source_id = ? order by id", (source_id,)
     )
@@ -149,6 +149,7 @@ def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> N
             votes[name] += claim is not None and claim.kind == kind
     ((kind, _),) = votes.most_common(1)
     row = {"id": source_id, "kind": kind, "root": lost.root_stand_in(source_id)}
+    row |= facts_of(SOURCES[kind])
     insert(connection, "sources", {**_stand_ins("sources", row, moment), **row})
 
 

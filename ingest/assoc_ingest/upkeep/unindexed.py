@@ -1,7 +1,7 @@
 """Files of which no index speaks any more, made from their archive and the rows that name them.
 
-Whose they are, their messages tell, else their lines. A transcript of Claude Code lies where its
-session and the directory of its project say; of any other file the path stays unknown (`lost`).
+Whose they are, their messages tell, else their lines. Where a conversation lies, its source may
+tell; of any other file the path stays unknown (`lost`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ..files import archive, lost
 from ..files.tail import Prefix
 from ..records import Issue
-from ..sources.claude.paths import encoded, told_by_lines, transcript_path
+from ..source import Whereabouts
+from ..sources import SOURCES
 from .archive_gaps import note_losses
 
 _ENDS = (
@@ -140,8 +141,10 @@ def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
     head = tail = b""
     for _, data in archive.sound_pieces(connection, file_id):
         head, tail = head or data[:_LOOKED_AT], data[-_LOOKED_AT:]
-    told = told_by_lines([*head.split(b"\n"), *tail.split(b"\n")])
-    if told.session is None:
+    lines = [*head.split(b"\n"), *tail.split(b"\n")]
+    every = (source.whereabouts(lines) for source in SOURCES.values())
+    told = next((one for one in every if one.session is not None), None)
+    if told is None:
         return _Owner()
     session = connection.execute(
         "select source_id, id, project_id from sessions where session_key = ? order by id limit 1",
@@ -162,7 +165,7 @@ def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
             " union all select source_id from teams where file_id = ?1"
             " union all select s.source_id from session_entries e"
             "  join sessions s on s.id = e.session_id where e.file_id = ?1"
-            " union all select id from (select id from sources order by kind <> 'claude', id)"
+            " union all select id from (select id from sources order by is_agent desc, id)"
             " limit 1",
             file_id,
         )
@@ -171,14 +174,14 @@ def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
 
 
 def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
-    """Return where a transcript of Claude Code lay, if that can be told."""
-    source = one(connection, "select kind from sources where id = ?", owner.source_id)
-    if source != "claude" or owner.kind != "transcript" or owner.directory is None:
+    """Return where the transcript of a conversation lay, if that can be told."""
+    source = SOURCES.get(
+        one(connection, "select kind from sources where id = ?", owner.source_id) or ""
+    )
+    if source is None or owner.kind != "transcript":
         return None
     key = one(connection, "select key from projects where id = ?", owner.project_id)
-    if key is not None and key != encoded(owner.directory):
-        return None
-    return transcript_path(owner.session_key or "", owner.directory)
+    return source.path_of(Whereabouts(owner.session_key, None, owner.directory), key)
 
 
 def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> bool:

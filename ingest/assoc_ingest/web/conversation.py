@@ -7,7 +7,6 @@ inside a subagent opens the page of that subagent.
 
 from __future__ import annotations
 
-import shlex
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,6 +61,7 @@ class _Shown:
     files: list[File]
     has_more_files: bool
     roots: list[str]
+    resume: str | None
     usage: list[pages.Row]
     has_more_subagents: bool
     subagent: Subagent | None
@@ -104,7 +104,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "here": session_path(datasette, database, key),
         "table": lambda name: datasette.urls.table(database, name),
         "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
-        "resume": f"claude --resume {shlex.quote(key)}",
+        "resume": _whole(shown.resume),
         "tilde": tilde_encode,
         "display": humanize,
     }
@@ -116,6 +116,11 @@ def session_path(datasette: Datasette, database: str, key: str) -> str:
     from datasette.utils import tilde_encode
 
     return f"{datasette.urls.database(database)}/-/session/{tilde_encode(key)}"
+
+
+def _whole(command: str | None) -> str | None:
+    """Return a command if the page has room for all of it: one that is cut is another one."""
+    return command if command is None or pages.cut(command) == command else None
 
 
 class _Asked(NamedTuple):
@@ -189,6 +194,7 @@ class _Reader:
             has_more_files=len(conversation.files) > _MOST_FILES,
             has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
             roots=[str(conversation.session["root"]), *conversation.other_roots],
+            resume=conversation.resume,
             usage=pages.ask(self._connection, "pages/session_usage", session=self._id),
             subagent=self._subagent,
             spawned_in=spawned_in,

@@ -21,7 +21,7 @@ from .. import humanize
 from ..ask import query_parser
 from ..ask.facets import FACETS, Facets, facets
 from ..ask.filters import Filters
-from ..ask.hits import bare, who_of
+from ..ask.hits import bare, named_source, who_of
 from ..ask.search import Hit, search
 from . import pages
 from .conversation import session_path
@@ -58,7 +58,7 @@ class Shown:
     row: str
     who: str
     project: str | None
-    source: str
+    source: str | None
     moment: str
     snippet: Markup | None
 
@@ -165,7 +165,7 @@ def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
         row=row,
         who=pages.cut(who_of(hit)),
         project=pages.cut(hit.project) if hit.project else None,
-        source=hit.source,
+        source=named_source(hit),
         moment=humanize.moment(hit.timestamp),
         snippet=None if hit.what == "session" else marked(bare(hit)),
     )

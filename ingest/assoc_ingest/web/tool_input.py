@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from .. import humanize
 from ..ask.conversation import Message
-from ..ask.tool_calls import BOXES, CHANGES, LISTS, arguments_of, target_of
+from ..ask.tool_calls import BOXES, arguments_of, changes_files, target_of, things_to_do
+from ..records import PLAN, RUN
 from ..terminal import one_line
 from .budget import Budget
 from .html import difference, joined, markdown, note, shortened
@@ -28,12 +29,11 @@ def body_of(message: Message, budget: Budget) -> Markup:
     if not arguments:
         is_empty = not message.content.strip("{} \n")
         return _NONE if is_empty else shortened(message.content, budget)
-    if message.tool in CHANGES:
+    if changes_files(message):
         return _changes(arguments, budget)
-    todos = arguments.get("todos")
-    if message.tool in LISTS and isinstance(todos, list):
+    if (todos := things_to_do(message)) is not None:
         return _list(todos, budget)
-    if message.tool == "Bash" and isinstance(arguments.get("command"), str):
+    if message.action == RUN and isinstance(arguments.get("command"), str):
         return _command(arguments, budget)
     return fields(arguments, budget)
 
@@ -41,17 +41,17 @@ def body_of(message: Message, budget: Budget) -> Markup:
 def summary_of(message: Message, directory: str | None) -> str:
     """Return one line about a call: what it was applied to, or how far a list is done."""
     arguments = arguments_of(message)
-    todos = arguments.get("todos")
-    if message.tool in LISTS and isinstance(todos, list):
+    if (todos := things_to_do(message)) is not None:
         done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
         return f"{done} of {len(todos)} done"
-    if message.tool == "TaskUpdate" and isinstance(arguments.get("taskId"), str):
+    if message.action == PLAN and isinstance(arguments.get("taskId"), str):
         changes = [
             f"{key} {value}" if key != "status" else str(value)
             for key, value in arguments.items()
             if key != "taskId" and isinstance(value, str)
         ]
-        return one_line(f"task {arguments['taskId']}: {', '.join(changes)}")
+        if changes:
+            return one_line(f"task {arguments['taskId']}: {', '.join(changes)}")
     return target_of(message, directory)
 
 

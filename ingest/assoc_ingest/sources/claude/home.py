@@ -25,17 +25,27 @@ The lines of transcripts are described in `transcript`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 import orjson
 
 from ...fields import integer, mapping, sample, string
 from ...records import AgentLink, AgentMeta, Issue, LineType, Record, WorkflowAgent, WorkflowLink
-from ...source import DOCUMENT, FOREIGN, FOREIGN_DOCUMENT, LOG, Claim, Line, Listing
+from ...source import (
+    DOCUMENT,
+    FOREIGN,
+    FOREIGN_DOCUMENT,
+    LOG,
+    Claim,
+    Line,
+    Listing,
+    Source,
+    Whereabouts,
+)
 from ..jsonl import JSONObject, complete_prefix, pieces
 from . import history, stores
-from .paths import in_project, uuid
+from .paths import encoded, homes, in_project, told_by_lines, transcript_path, uuid
 from .stores import STORES
 from .tools import BY_META
 from .transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
@@ -57,10 +67,33 @@ _DOCUMENTS = ("agent_meta", "workflow", FOREIGN_DOCUMENT)
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
 
 
-class Claude:
+class Claude(Source):
     """The source of kind `claude`."""
 
     name = "claude"
+    label = "Claude Code"
+    is_agent = True
+    retention_days = 30
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Return what `CLAUDE_CONFIG_DIR`, a comma list, names, else the two defaults."""
+        return homes(environment, home)
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """The program takes the id of a session, which is a uuid."""
+        return ["claude", "--resume", session_key] if _uuid.fullmatch(session_key) else None
+
+    def whereabouts(self, lines: Iterable[bytes]) -> Whereabouts:
+        """Return what the lines of a transcript say of where it lies."""
+        return told_by_lines(lines)
+
+    def path_of(self, told: Whereabouts, project_key: str | None) -> str | None:
+        """A transcript lies where its session and the directory of its project say."""
+        if told.agent is not None or told.directory is None:
+            return None
+        if project_key is not None and project_key != encoded(told.directory):
+            return None
+        return transcript_path(told.session or "", told.directory)
 
     def recognises(self, listing: Listing) -> bool:
         """A home has projects/ with a directory named like a path, or with a transcript in one.

@@ -9,13 +9,12 @@ cannot be undone. Names that begin with a drive letter are compared in lower cas
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 import orjson
 
 from ...project_paths import comparable_name
-from ...source import Claim
+from ...source import Claim, Whereabouts
 
 uuid = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 """Regular expression of a session's id."""
@@ -24,6 +23,13 @@ _MAX_ENCODED = 200
 
 _uuid = re.compile(uuid)
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
+
+
+def homes(environment: Mapping[str, str], home: str | None) -> list[str]:
+    """Return where the program keeps its home: where it is told to, else in two places."""
+    configured = environment.get("CLAUDE_CONFIG_DIR", "")
+    named = [part.strip() for part in configured.split(",") if part.strip()]
+    return named or ([f"{home}/.claude", f"{home}/.config/claude"] if home is not None else [])
 
 
 def in_project(
@@ -74,20 +80,11 @@ def folded(session: str) -> str:
     return session.lower() if _uuid.fullmatch(session) else session
 
 
-@dataclass(frozen=True, slots=True)
-class ToldByLines:
-    """What the lines of a transcript say of where it lies."""
+def told_by_lines(lines: Iterable[bytes]) -> Whereabouts:
+    """Return what the lines of a transcript say of where it lies; nothing, if they are none.
 
-    session: str | None = None
-    """The session that the last of them names: the first may be copied from another."""
-    agent: str | None = None
-    """The subagent that wrote them, if one did."""
-    directory: str | None = None
-    """The working directory of the first that has one."""
-
-
-def told_by_lines(lines: Iterable[bytes]) -> ToldByLines:
-    """Return what the lines of a transcript say of where it lies; nothing, if they are none."""
+    The session is the one that the last of them names: the first may be copied from another.
+    """
     session = agent = directory = None
     for data in lines:
         try:
@@ -103,7 +100,7 @@ def told_by_lines(lines: Iterable[bytes]) -> ToldByLines:
             agent = agent or line["agentId"]
         if isinstance(line.get("cwd"), str):
             directory = directory or line["cwd"]
-    return ToldByLines(session, agent, directory)
+    return Whereabouts(session, agent, directory)
 
 
 def transcript_path(session: str, directory: str) -> str | None:

@@ -12,7 +12,20 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...fields import integer, mapping, obvious_text, placeholder, string
-from ...records import AgentLink, AgentTotals, ToolCall, WorkflowLink
+from ...records import (
+    ASK,
+    EDIT,
+    OTHER,
+    PLAN,
+    READ,
+    RUN,
+    SEARCH,
+    SPAWN,
+    AgentLink,
+    AgentTotals,
+    ToolCall,
+    WorkflowLink,
+)
 
 Position = tuple[int, int]
 
@@ -22,6 +35,24 @@ _TARGETS = (
     "subject", "description", "recipient", "to", "prompt", "taskId", "task_id",
 )  # fmt: skip
 _MAX_TARGET = 300
+
+ACTIONS = {
+    tool: action
+    for action, tools in {
+        RUN: ("Bash", "BashOutput", "KillBash", "KillShell", "PowerShell"),
+        READ: ("Read", "NotebookRead", "WebFetch", "ReadMcpResource"),
+        EDIT: ("Edit", "MultiEdit", "Write", "NotebookEdit"),
+        SEARCH: ("Glob", "Grep", "LS", "WebSearch", "ToolSearch"),
+        PLAN: (
+            *("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"),
+            *("EnterPlanMode", "ExitPlanMode", "exit_plan_mode"),
+        ),
+        SPAWN: ("Task", "Agent"),
+        ASK: ("AskUserQuestion",),
+    }.items()
+    for tool in tools
+}
+"""What each tool does; one that is not here, such as those of MCP servers, does something else."""
 
 OK, ERROR, DECLINED, PENDING = "ok", "error", "declined", "pending"
 """How a call ended."""
@@ -70,6 +101,11 @@ class Result(NamedTuple):
     exit_code: int | None = None
     output_file: str | None = None
     search_count: int | None = None
+
+
+def action_of(name: str | None) -> str:
+    """Return what a tool does, by its name; some programs write `ReadTool` for `Read`."""
+    return ACTIONS.get((name or "").removesuffix("Tool"), OTHER)
 
 
 def target(arguments: dict[str, object]) -> str | None:
@@ -166,6 +202,8 @@ def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) ->
     return ToolCall(
         call.name if call else None,
         call.target if call else None,
+        action_of(call.name) if call else None,
+        None,  # no tool is given more than one file
         answer.status if answer else PENDING,
         call.timestamp if call else None,
         answer.timestamp if answer else None,

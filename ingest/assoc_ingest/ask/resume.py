@@ -1,0 +1,40 @@
+"""The command that goes on with a session, for those who want to: as the source of it says."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from collections.abc import Mapping
+
+from ..sources import SOURCES
+
+_RESUMABLE = ("main", "background")
+"""Kinds of sessions that a person can go on with."""
+
+
+def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
+    """Return what to type into a shell, None if the session cannot be resumed.
+
+    `session` has the columns `kind`, `source`, `session_key` and `cwd`; `is_there` says whether the
+    agent still has a transcript of it.
+    """
+    source = SOURCES.get(str(session["source"]))
+    if source is None or not is_there or session["kind"] not in _RESUMABLE:
+        return None
+    command = source.resume_command(str(session["session_key"]))
+    if command is None or not (line := shlex.join(command)).isprintable():
+        return None  # nobody can type it, and a terminal might obey it
+    directory = session["cwd"]
+    is_known = isinstance(directory, str) and directory.isprintable()
+    return f"cd {shlex.quote(str(directory))} && {line}" if is_known else line
+
+
+def has_transcript(connection: sqlite3.Connection, session_key: str, source: str) -> bool:
+    """Is a transcript of the session on the disk, as far as the last sync saw?"""
+    row = connection.execute(
+        "select 1 from sessions s join sources r on r.id = s.source_id and r.kind = ?2"
+        " join files f on f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null"
+        " where s.session_key = ?1 limit 1",
+        (session_key, source),
+    ).fetchone()
+    return row is not None
