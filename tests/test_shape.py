@@ -35,6 +35,7 @@ DIRECTIONS = {
 
 SHARED = {
     "errors",
+    "failures",
     "fields",
     "humanize",
     "paths",
@@ -312,6 +313,25 @@ def test_a_query_only_reads() -> None:
     for path in ROOT.glob("queries/*.sql"):
         text = re.sub(r"--.*|'[^']*'", "", path.read_text("utf-8"))
         assert not writing.search(text), path.name
+
+
+def test_transactions_begin_and_end_in_one_place() -> None:
+    def rule(module: str) -> object:
+        if module == "store.transaction":
+            return None
+        own = {name for name, _ in calls(module) if name.endswith("connection.rollback")}
+        return own | {s for s in strings(module) if re.match(r"(?i)(begin|commit|rollback)\b", s)}
+
+    assert offenders(rule) == {}
+
+
+def test_the_kind_of_a_failure_is_told_in_one_place() -> None:
+    def rule(module: str) -> object:
+        if module == "failures":
+            return None
+        return re.findall(r"sqlite_errorcode|sqlite3\.SQLITE_", place(module).read_text("utf-8"))
+
+    assert offenders(rule).keys() <= {"ask.queries"}  # it tells a wrong statement from failures
 
 
 def test_no_error_is_swallowed() -> None:

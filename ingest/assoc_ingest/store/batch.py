@@ -64,6 +64,7 @@ from .inserts import (
     tool_call_row,
     write_tool_calls,
 )
+from .transaction import begin, commit, roll_back
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
@@ -117,7 +118,10 @@ class Written:
 
 @dataclass
 class Batch:
-    """One transaction: `open_file`, `add` per stretch, then `prepare` and `finish`."""
+    """One transaction: `open_file`, `add` per stretch, then `prepare` and `finish`.
+
+    Used in a `with`, it is committed at its end, or rolled back after an error.
+    """
 
     connection: sqlite3.Connection
     now: str
@@ -130,12 +134,27 @@ class Batch:
         self._calling: set[int] = set()  # files that have tool calls among what is pending
         self._files: dict[int, OpenFile] = {}
         self._touched = Touched()
-        self.connection.execute("begin immediate")
-        (last, unmatched) = self.connection.execute(
-            "select (select max(id) from messages), exists (select 1 from unmatched_results)"
-        ).fetchone()
+        begin(self.connection)
+        try:
+            (last, unmatched) = self.connection.execute(
+                "select (select max(id) from messages), exists (select 1 from unmatched_results)"
+            ).fetchone()
+        except BaseException:
+            self.rollback()
+            raise
         self._first_id = self._next_id = (last or 0) + 1
         self._has_unmatched = bool(unmatched)
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.prepare()
+                self.finish()
+        finally:
+            self.rollback()
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -600,13 +619,12 @@ class Batch:
         """Index the new messages and commit: a few long statements, which SQLite runs alone."""
         for table in ("messages_fts", "messages_cjk_fts"):
             self._index(table)
-        self.connection.execute("commit")
+        commit(self.connection)
         return self.written
 
     def rollback(self) -> None:
         """Leave the database as it was before the batch."""
-        if self.connection.in_transaction:
-            self.connection.execute("rollback")
+        roll_back(self.connection)
 
     def _index(self, table: str) -> None:
         content = "messages" if table == "messages_fts" else "messages_cjk"

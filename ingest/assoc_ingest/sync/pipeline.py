@@ -143,7 +143,7 @@ class Batches:
             return
         self._batch.prepare()
         if self._committer is None:
-            self._committer = ThreadPoolExecutor(1, "commit")
+            self._committer = ThreadPoolExecutor(1, "committer")
         self._committing = self._committer.submit(self._batch.finish)
 
     def _undo(self) -> None:

@@ -28,6 +28,7 @@ from ..store.database import open_reader, writing
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
+from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
@@ -263,14 +264,14 @@ def _remember(
         is_known = all((root.source.name, root.name) in there for root in roots)
         if is_known and not {root for _, root in there} & set(report.missing_roots):
             return
-    connection.execute("begin immediate")
-    connection.executemany(
-        "insert into sources (kind, root, first_synced_at, last_synced_at) values (?1, ?2, ?3, ?3)"
-        " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
-        ((root.source.name, root.name, seen) for root in roots),
-    )
-    connection.executemany(
-        "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
-        ((seen, root) for root in report.missing_roots),
-    )
-    connection.execute("commit")
+    with transaction(connection):
+        connection.executemany(
+            "insert into sources (kind, root, first_synced_at, last_synced_at)"
+            " values (?1, ?2, ?3, ?3)"
+            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null",
+            ((root.source.name, root.name, seen) for root in roots),
+        )
+        connection.executemany(
+            "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
+            ((seen, root) for root in report.missing_roots),
+        )

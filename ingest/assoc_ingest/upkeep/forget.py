@@ -175,8 +175,7 @@ def _put_aside(connection: sqlite3.Connection) -> list[str]:
 
 def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
-    batch = Batch(connection, Clock(connection).now())
-    try:
+    with Batch(connection, Clock(connection).now()) as batch:
         _note(connection, found, batch.now)
         for root, key in found.keys:
             connection.execute(
@@ -195,11 +194,6 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
             f" and file_id in ({id_list(found.documents)})"
         )
         batch.remove(found.own)
-        batch.prepare()
-        batch.finish()
-    except BaseException:
-        batch.rollback()
-        raise
 
 
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
