@@ -67,7 +67,6 @@ REASONS = {
     # Modules that are longer, and why cutting them would not help.
     "records": "the list of all records; nothing in it has a body",
     "store.inserts": "how each type of record becomes a row, one statement beside the other",
-    "store.batch": "one transaction, in the order in which it happens",
     "sources.claude.transcript": "the reference of the largest format, every line type of it",
     "sources.claude.home": "the layout of a home, every place in it",
     "ask.search": "one question, from its words to its hits",
@@ -78,7 +77,6 @@ LONG_FUNCTION = 60
 LONG_CLASS = 300
 LONG_PIECES = {
     # Functions and classes that are longer, and why cutting them would not help.
-    "store.batch.Batch": "one transaction: each method works on what the others have gathered",
     "sources.claude.transcript.TranscriptReader": (
         "what the lines of one stretch say together; a transcript has twenty types of them"
     ),
