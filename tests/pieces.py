@@ -21,7 +21,7 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
         patch("assoc_ingest.files.tail.CHUNK", chunk),
         patch("assoc_ingest.store.batch.BATCH_BYTES", batch),
         patch("assoc_ingest.store.batch.FILE_BYTES", 0),
-        patch("assoc_ingest.store.batch._FLUSH_BYTES", chunk * 2),
+        patch("assoc_ingest.store.row_buffer._FLUSH_BYTES", chunk * 2),
         patch("assoc_ingest.store.batch._INDEXED_AT_ONCE", 40),
         patch("assoc_ingest.store.delete._DELETED_AT_ONCE", 25),
     ):

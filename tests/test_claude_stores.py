@@ -26,6 +26,7 @@ from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import batch
 from assoc_ingest.store.report import Report
+from assoc_ingest.store.row_buffer import Written
 from assoc_ingest.sync.run import sync
 
 SECRET = "sk-planted-4f2a9c"
@@ -202,7 +203,7 @@ def test_one_of_a_thousand_messages_is_read_and_little_is_written(
     changes = []
     finish = batch.Batch.finish
 
-    def counting(batch: batch.Batch) -> batch.Written:
+    def counting(batch: batch.Batch) -> Written:
         changes.append(batch.connection.total_changes)
         return finish(batch)
 

@@ -251,15 +251,35 @@ def test_forgotten_late_is_as_forgotten_before_the_first_sync(
         database, before = Path(shutil.copy(whole, place / "one.db")), fresh()
         forgotten(database, key)
         check(database)
-        connection = connect(before)
-        connection.execute("attach ? as other", (str(database),))
-        connection.execute("insert into forgotten select * from other.forgotten")
-        connection.close()
+        forget_as(database, before)
         sync(before, [home])
         assert_same(dump(database), dump(before))
         assert sync(database, [home]).files_read == 0
         assert sync(database, [home], SyncOptions(full=True)).rows == 0
         assert_same(dump(database), dump(before))
+
+
+def test_a_log_of_another_program_is_the_same_whenever_it_is_forgotten(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, late, early = place / "home", fresh(), fresh()
+    write(home, TRANSCRIPT, user("hello", "u1"))
+    write(home, f"{PROJECT}/notes.jsonl", {"a": "b"}, {"about": SESSION}, {"a": "c"})
+    sync(late, [home])
+    forgotten(late)
+    check(late)
+    forget_as(late, early)
+    sync(early, [home])
+    assert_same(dump(late), dump(early))
+    assert not verify(late).findings
+
+
+def forget_as(database: Path, before: Path) -> None:
+    """Let another database leave out what was forgotten in this one."""
+    connection = connect(before)
+    connection.execute("attach ? as other", (str(database),))
+    connection.execute("insert into forgotten select * from other.forgotten")
+    connection.close()
 
 
 # -- a file that the program cannot rewrite yet --------------------------------------------------

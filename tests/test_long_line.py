@@ -15,7 +15,8 @@ import pytest
 from tests.child import Child
 from tests.dump import assert_same, check, connect, dump
 from tests.pieces import read_in_pieces
-from tests.writing import SESSION, TRANSCRIPT, assistant, jsonl, user, write, write_bytes
+from tests.test_forget import forget_as, forgotten
+from tests.writing import OTHER, SESSION, TRANSCRIPT, assistant, jsonl, user, write, write_bytes
 
 from assoc_ingest.files import archive, changes, tail
 from assoc_ingest.sync.run import sync
@@ -169,6 +170,34 @@ def test_what_follows_a_line_of_just_the_limit_is_read_though_it_is_open(
     sync(other, [home])
     assert len(texts(other)) == 2
     assert_same(dump(database), dump(other))
+
+
+@pytest.mark.usefixtures("_short_limit")
+@pytest.mark.parametrize("long", [b"{" + b"x" * 50_000, b'{"a": "' + b"x" * 50_000 + b'"} \t'])
+def test_in_a_log_without_what_is_forgotten_it_is_the_same_issue(
+    long: bytes, fresh: Callable[[], Path], place: Path
+) -> None:
+    """Nobody can tell whom it names, so of its bytes none is kept, whenever it was forgotten."""
+    home, late, early = place / "home", fresh(), fresh()
+    said = [
+        {"display": word, "timestamp": 1783300000000 + n, "project": "/srv/demo", "sessionId": key}
+        for n, (word, key) in enumerate([("mine", SESSION), ("theirs", OTHER), ("more", SESSION)])
+    ]
+    write(home, "history.jsonl", said[0], said[1], long, said[2], said[1])
+    sync(late, [home])
+    (issue,) = issues(late)
+    forgotten(late, SESSION)
+    check(late)
+    assert issue in issues(late)
+    forget_as(late, early)
+    sync(early, [home])
+    assert issue in issues(early)
+    assert_same(dump(late), dump(early))
+    assert not verify(late).findings
+    for database in (late, early):
+        connection = connect(database)
+        assert b"xx" not in b"".join(archive.read(connection, 1))
+        connection.close()
 
 
 @pytest.mark.usefixtures("_short_limit")

@@ -38,6 +38,7 @@ DIRECTIONS = {
 
 SHARED = {
     "errors",
+    "failures",
     "fields",
     "humanize",
     "paths",
@@ -69,11 +70,19 @@ REASONS = {
     # Modules that are longer, and why cutting them would not help.
     "records": "the list of all records; nothing in it has a body",
     "store.inserts": "how each type of record becomes a row, one statement beside the other",
-    "store.batch": "one transaction, in the order in which it happens",
     "sources.claude.transcript": "the reference of the largest format, every line type of it",
     "sources.claude.home": "the layout of a home, every place in it",
     "ask.search": "one question, from its words to its hits",
     "upkeep.ownership": "everything in every store that belongs to a conversation",
+}
+
+LONG_FUNCTION = 60
+LONG_CLASS = 300
+LONG_PIECES = {
+    # Functions and classes that are longer, and why cutting them would not help.
+    "sources.claude.transcript.TranscriptReader": (
+        "what the lines of one stretch say together; a transcript has twenty types of them"
+    ),
 }
 
 modules = [
@@ -307,6 +316,25 @@ def test_a_query_only_reads() -> None:
         assert not writing.search(text), path.name
 
 
+def test_transactions_begin_and_end_in_one_place() -> None:
+    def rule(module: str) -> object:
+        if module == "store.transaction":
+            return None
+        own = {name for name, _ in calls(module) if name.endswith("connection.rollback")}
+        return own | {s for s in strings(module) if re.match(r"(?i)(begin|commit|rollback)\b", s)}
+
+    assert offenders(rule) == {}
+
+
+def test_the_kind_of_a_failure_is_told_in_one_place() -> None:
+    def rule(module: str) -> object:
+        if module == "failures":
+            return None
+        return re.findall(r"sqlite_errorcode|sqlite3\.SQLITE_", place(module).read_text("utf-8"))
+
+    assert offenders(rule).keys() <= {"ask.queries"}  # it tells a wrong statement from failures
+
+
 def test_no_error_is_swallowed() -> None:
     everything = {"Exception", "BaseException", "everything"}
 
@@ -409,6 +437,21 @@ def test_a_long_module_has_a_reason() -> None:
         return lines if lines > LONG and module not in REASONS else None
 
     assert offenders(rule) == {}
+
+
+def test_a_long_function_or_class_has_a_reason() -> None:
+    """Lines of the body are counted, without the docstring."""
+    assert set(_long_pieces()) == LONG_PIECES.keys()
+
+
+def _long_pieces() -> Iterator[str]:
+    for module in modules:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                if lines > (LONG_CLASS if isinstance(node, ast.ClassDef) else LONG_FUNCTION):
+                    yield f"{module}.{node.name}"
 
 
 def _among(reached: set[str], named: set[str]) -> set[str]:

@@ -13,7 +13,7 @@ from sqlite_utils import Database, hookimpl, plugins
 from tests.child import Child
 from tests.dump import check, connect, dump
 from tests.shell import Shell
-from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write
+from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
@@ -324,3 +324,33 @@ def test_an_error_ends_the_run_and_leaves_the_last_commit(
     sync(database, [home])
     check(database, home)
     assert len(dump(database)["messages"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("table", "event"),
+    [("projects", "update of on_disk"), ("sources", "update of gone_at"), ("prices", "insert")],
+)
+def test_an_error_outside_a_batch_is_in_the_list_of_runs(
+    home: Path, fresh: Callable[[], Path], table: str, event: str
+) -> None:
+    """What stays of a transaction that failed would take the row of the run with it."""
+    database = fresh()
+    sync(database, [home])
+    connection = connect(database)
+    connection.execute("update projects set on_disk = null")
+    connection.execute(
+        f"create trigger fails before {event} on {table}"
+        " begin select raise(abort, 'disk I/O error'); end"
+    )
+    connection.close()
+    said = assistant("hi", usage={"input_tokens": 5, "output_tokens": 7})
+    write(home, f"{PROJECT}/{SESSION}.jsonl", user("hello", "u1"), said)
+    with pytest.raises(sqlite3.Error, match="disk I/O error"):
+        sync(database, [home])
+    connection = connect(database)
+    runs = connection.execute("select error from sync_runs order by id").fetchall()
+    connection.execute("drop trigger fails")
+    connection.close()
+    assert [tuple(run) for run in runs] == [(None,), ("disk I/O error",)]
+    sync(database, [home])
+    check(database, home)

@@ -107,6 +107,7 @@ def _known(error: Exception) -> AssocIngestError | None:
     import sqlite3
 
     from .errors import BusyError, DatabaseError, DatabaseIOError
+    from .failures import PASSING, Failure, kind_of
 
     if isinstance(error, AssocIngestError):
         return error
@@ -114,22 +115,17 @@ def _known(error: Exception) -> AssocIngestError | None:
         return DatabaseIOError(f"Writing failed: {error}.")
     if not isinstance(error, sqlite3.Error):
         return None
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    kind = kind_of(error)
+    if kind is Failure.BUSY:
         return BusyError("Another process keeps the database busy. Try again when it is done.")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if kind is Failure.DAMAGED:
         return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
-    if "decode to UTF-8" in str(error):  # of the module, which has no code for it
+    if kind is Failure.NOT_TEXT:
         return DatabaseError(
             f"The database has text that assoc-ingest never writes ({error}): another program "
             "changed it. Name another: --db FILE"
         )
-    if code in (
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_CANTOPEN,
-    ):
+    if kind in PASSING:
         return DatabaseIOError(
             f"The database could not be read or written: {error}. It is as the last commit left "
             "it. See that its disk is sound, has room and may be written to; then try again."

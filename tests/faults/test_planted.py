@@ -32,7 +32,8 @@ from assoc_ingest.files import archive, changes, tail
 from assoc_ingest.files.steps import Step
 from assoc_ingest.files.tail import Prefix, Stretch, read_at
 from assoc_ingest.source import Checkpoint, Line
-from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.batch import Batch
+from assoc_ingest.store.row_buffer import Written
 from assoc_ingest.sync import pipeline
 from assoc_ingest.sync.run import sync
 
@@ -82,15 +83,20 @@ def offset_before_rows() -> Any:
     """Checkpoints commit first: a kill behind them loses the rows."""
 
     def prepare(batch: Batch) -> None:
+        buffer = batch._buffer
         (last,) = batch.connection.execute("select max(id) from messages").fetchone()
-        first, end, batch._next_id = batch._first_id, batch._next_id, (last or 0) + 1
+        first, end, buffer.next_id = (
+            buffer.first_id,
+            buffer.next_id,
+            (last or 0) + 1,
+        )
         for table in ("messages_fts", "messages_cjk_fts"):
             batch._index(table)  # so that it is the missing rows that tell, and not the index
         batch._write_checkpoints()
         batch.connection.execute("commit")
         batch.connection.execute("begin immediate")
-        batch._first_id, batch._next_id = batch._next_id, end
-        batch._flush()
+        buffer.first_id, buffer.next_id = buffer.next_id, end
+        buffer.flush()
         batch._write_checkpoints()
         batch._touched.first_message_id = first
         refresh(batch.connection, batch._touched)
@@ -102,8 +108,8 @@ def offset_after_rows() -> Any:
     """Checkpoints commit last, on their own: a kill before them leaves rows beyond the offset."""
 
     def prepare(batch: Batch) -> None:
-        batch._flush()
-        batch._touched.first_message_id = batch._first_id
+        batch._buffer.flush()
+        batch._touched.first_message_id = batch._buffer.first_id
         refresh(batch.connection, batch._touched)
 
     def finish(batch: Batch) -> Written:
@@ -148,7 +154,7 @@ def stale_rows() -> Any:
     """A rewritten file keeps the rows that stand where nothing new does."""
 
     def clear(batch: Batch, file_id: int) -> None:
-        batch._flush()
+        batch._buffer.flush()
         batch._touched.before_clearing(batch.connection, file_id)
         archive.clear(batch.connection, file_id)
         batch.connection.execute(

@@ -7,6 +7,12 @@ import sqlite3
 from ..sql import id_list
 from .changeset import FILE_RANK, Touched, fill
 
+_COLUMNS = (
+    "model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,"
+    " cache_write_1h_tokens, web_searches, partial, stated_cost_usd, session_id, subagent_id,"
+    " api_message_id, request_id, stop_reason, file_id, byte_offset, byte_length"
+)
+
 
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
     """Write one row per API response that the batch touched.
@@ -16,6 +22,29 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     occurrence. Gateways use the same message id in several sessions, so an id that is not
     Anthropic's and comes without any request id is one response per session.
     """
+    keys = _touched_keys(connection, touched, affected)
+    if not keys:
+        return
+    fill(connection, "touched_responses", keys)
+    _rank_files(connection)
+    _find_best(connection)
+    connection.execute(
+        "insert or ignore into touched_sessions"
+        " select r.session_id from best b join responses r on r.response_key = b.unique_key"
+        " where r.session_id is not null"
+        " union select session_id from best where session_id is not null"
+    )
+    connection.execute(
+        "delete from responses where id in (select r.id from touched_responses t"
+        " cross join responses r on r.response_key = t.response_key"
+        " or r.response_key between t.response_key || ' in ' and t.response_key || ' in!'"
+        " where r.response_key not in (select unique_key from best))"
+    )
+    _write_best(connection)
+
+
+def _touched_keys(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> set[str]:
+    """Return the responses of which a line is new, or may count for another place than before."""
     keys = set(touched.responses)
     if affected:
         rows = connection.execute(
@@ -27,10 +56,25 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
             f"select response_key from usage where file_id in ({id_list(touched.sidechains)})"
         )
         keys.update(key for (key,) in rows)
-    if not keys:
-        return
-    fill(connection, "touched_responses", keys)
-    _rank_files(connection)
+    return keys
+
+
+def _rank_files(connection: sqlite3.Connection) -> None:
+    """Put the files of touched responses in order, once: it takes long, and lines are many."""
+    connection.execute("delete from ranked")
+    connection.execute(f"""
+        insert into ranked (id, session_id, subagent_id, rank)
+        select f.id, f.session_id, f.subagent_id, row_number() over (order by {FILE_RANK})
+        from files f
+        where f.id in (
+            select u.file_id from touched_responses t
+            cross join usage u on u.response_key = t.response_key
+        )
+    """)
+
+
+def _find_best(connection: sqlite3.Connection) -> None:
+    """Put every line of touched responses into `best`, with the response that it belongs to."""
     connection.execute("delete from best")
     connection.execute("""
         insert into best (id, unique_key, session_id, subagent_id, rank)
@@ -52,27 +96,14 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         cross join ranked f on f.id = u.file_id
         window canonical as (partition by u.unique_key order by f.rank, u.byte_offset)
     """)
-    columns = (
-        "model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,"
-        " cache_write_1h_tokens, web_searches, partial, stated_cost_usd, session_id, subagent_id,"
-        " api_message_id, request_id, stop_reason, file_id, byte_offset, byte_length"
-    )
-    assignments = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
-    connection.execute(
-        "insert or ignore into touched_sessions"
-        " select r.session_id from best b join responses r on r.response_key = b.unique_key"
-        " where r.session_id is not null"
-        " union select session_id from best where session_id is not null"
-    )
-    connection.execute(
-        "delete from responses where id in (select r.id from touched_responses t"
-        " cross join responses r on r.response_key = t.response_key"
-        " or r.response_key between t.response_key || ' in ' and t.response_key || ' in!'"
-        " where r.response_key not in (select unique_key from best))"
-    )
+
+
+def _write_best(connection: sqlite3.Connection) -> None:
+    """Write what the line of each response says that counts."""
+    assignments = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", "))
     connection.execute(f"""
-        insert into responses (response_key, {columns})
-        select unique_key, {columns} from (
+        insert into responses (response_key, {_COLUMNS})
+        select unique_key, {_COLUMNS} from (
             select b.*, row_number() over (
                 partition by b.unique_key
                 order by u.output_tokens desc, b.rank, u.byte_offset desc
@@ -81,20 +112,6 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         ) b cross join usage u on u.id = b.id
         where place = 1
         on conflict (response_key) do update set {assignments}
-    """)
-
-
-def _rank_files(connection: sqlite3.Connection) -> None:
-    """Put the files of touched responses in order, once: it takes long, and lines are many."""
-    connection.execute("delete from ranked")
-    connection.execute(f"""
-        insert into ranked (id, session_id, subagent_id, rank)
-        select f.id, f.session_id, f.subagent_id, row_number() over (order by {FILE_RANK})
-        from files f
-        where f.id in (
-            select u.file_id from touched_responses t
-            cross join usage u on u.response_key = t.response_key
-        )
     """)
 
 

@@ -144,9 +144,50 @@ def _gather_transcripts(connection: sqlite3.Connection) -> None:
     )
 
 
+_KIND = """
+    case
+        when m.session_kind = 'bg' then 'background'
+        when m.line_count > 0 and m.sidechain_count = m.line_count
+            or m.session_id is null and e.is_sidechain = 1 then 'sidechain'
+        when m.session_id is not null then 'main'
+        when a.session_id is not null then 'side_files'
+        else 'listed'
+    end
+"""
+"""What a session is, from `told`, `stated` and its other files."""
+
+_ORIGIN = """
+    (
+        select o.session_id from mains x
+        join messages c on c.id = (
+            select b.id from messages b
+            where b.file_id = x.transcript_id and b.uuid is not null
+            order by b.byte_offset, b.block limit 1
+        )
+        join messages o on o.id = c.copy_of and o.session_id <> s.id
+        where x.session_id = s.id
+        order by x.first_place limit 1
+    )
+"""
+"""The session whose line the first one of a session repeats."""
+
+_SIDE_FILES = """
+    select f.session_id, min(y.started_at) as started_at, max(y.ended_at) as ended_at,
+        (
+            select z.first_cwd from files b join transcripts z on z.file_id = b.id
+            where b.session_id = f.session_id and z.first_cwd is not null
+            order by b.path limit 1
+        ) as first_cwd
+    from touched_sessions t cross join files f on f.session_id = t.id
+    left join transcripts y on y.file_id = f.id
+    group by f.session_id
+"""
+"""What the other files of a session say: of one without a transcript they tell."""
+
+
 def _describe(connection: sqlite3.Connection) -> None:
     """Write what a session is, where it was held, and what it goes on from."""
-    connection.execute("""
+    connection.execute(f"""
         update sessions set
             project_id = x.project_id,
             started_at = x.started_at,
@@ -179,40 +220,13 @@ def _describe(connection: sqlite3.Connection) -> None:
                 e.status, e.linked_session_id,
                 iif(a.session_id is null, e.gone_at, null) as gone_at,
                 iif(r.lists_sessions = 1, coalesce(e.is_listed, 0), null) as is_listed,
-                case
-                    when m.session_kind = 'bg' then 'background'
-                    when m.line_count > 0 and m.sidechain_count = m.line_count
-                        or m.session_id is null and e.is_sidechain = 1 then 'sidechain'
-                    when m.session_id is not null then 'main'
-                    when a.session_id is not null then 'side_files'
-                    else 'listed'
-                end as kind,
-                ( -- whose line its first one repeats
-                    select o.session_id from mains x
-                    join messages c on c.id = (
-                        select b.id from messages b
-                        where b.file_id = x.transcript_id and b.uuid is not null
-                        order by b.byte_offset, b.block limit 1
-                    )
-                    join messages o on o.id = c.copy_of and o.session_id <> s.id
-                    where x.session_id = s.id
-                    order by x.first_place limit 1
-                ) as origin
+                {_KIND} as kind,
+                {_ORIGIN} as origin
             from touched_sessions t cross join sessions s on s.id = t.id
             join sources r on r.id = s.source_id
             left join told m on m.session_id = s.id
             left join stated e on e.session_id = s.id
-            left join ( -- of a session without a transcript, its other files tell
-                select f.session_id, min(y.started_at) as started_at, max(y.ended_at) as ended_at,
-                    (
-                        select z.first_cwd from files b join transcripts z on z.file_id = b.id
-                        where b.session_id = f.session_id and z.first_cwd is not null
-                        order by b.path limit 1
-                    ) as first_cwd
-                from touched_sessions t cross join files f on f.session_id = t.id
-                left join transcripts y on y.file_id = f.id
-                group by f.session_id
-            ) a on a.session_id = s.id
+            left join ({_SIDE_FILES}) a on a.session_id = s.id
         ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)
 

@@ -84,6 +84,70 @@ def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
     )
 
 
+_ABOUT = """
+own as (
+    select f.subagent_id, min(x.started_at) as started_at, max(x.ended_at) as ended_at,
+        max(x.message_count) as message_count -- one agent can lie under two projects
+    from files f join transcripts x on x.file_id = f.id
+    where f.session_id in {sessions} and f.subagent_id is not null
+    group by f.subagent_id
+),
+chain as (
+    select m.subagent_id, min(m.timestamp) as started_at, max(m.timestamp) as ended_at,
+        count(distinct m.byte_offset) filter (where m.role <> 'system') as message_count
+    from subagents a
+    join messages m on m.subagent_id = a.id
+    where a.session_id in {sessions}
+    and not exists (select 1 from files f where f.subagent_id = a.id)
+    group by m.subagent_id
+),
+stated as ( -- of an agent without a file; one that was resumed states its sums so far
+    select a.id, max(t.agent_type) as agent_type, max(t.tool_call_count) as calls
+    from subagents a
+    join agent_totals t on t.agent_key = a.agent_key
+    join files f on f.id = t.file_id and f.session_id = a.session_id
+    where a.session_id in {sessions}
+    and not exists (select 1 from files o where o.subagent_id = a.id)
+    group by a.id
+),
+about as (
+    select a.id, coalesce(own.started_at, chain.started_at) as started_at,
+        coalesce(own.ended_at, chain.ended_at) as ended_at,
+        coalesce(own.message_count, chain.message_count, 0) as message_count,
+        stated.agent_type, stated.calls,
+        chain.subagent_id is not null and not exists (
+            select 1 from agent_lines l join files f on f.id = l.file_id
+            where l.agent_key = a.agent_key and f.session_id = a.session_id
+        ) as is_chain,
+        (select m.text from files f join messages m on m.file_id = f.id
+            where f.subagent_id = a.id and f.kind in ('agent', 'side_agent')
+            and m.role = 'user'
+            order by f.path, m.byte_offset, m.block limit 1) as first_text,
+        (select y.id from files f join agent_metas y on y.file_id = f.id
+            where f.subagent_id = a.id order by f.gone_at is not null, f.path limit 1
+        ) as meta_id,
+        (select coalesce(w.label, '') from workflow_agents w
+            join files f on f.id = w.file_id
+            where w.agent_key = a.agent_key and f.session_id = a.session_id
+            order by w.label is null, f.path limit 1) as label,
+        coalesce(
+            (select f.workflow from files f
+                where f.subagent_id = a.id and f.workflow is not null
+                order by f.path limit 1),
+            (select f.workflow from workflow_agents w join files f on f.id = w.file_id
+                where w.agent_key = a.agent_key and f.session_id = a.session_id
+                order by f.path limit 1)
+        ) as workflow
+    from subagents a
+    left join own on own.subagent_id = a.id
+    left join chain on chain.subagent_id = a.id
+    left join stated on stated.id = a.id
+    where a.session_id in {sessions}
+)
+"""
+"""Common table expressions; the last one has all that is known of each agent of `{sessions}`."""
+
+
 def _describe(connection: sqlite3.Connection, sessions: str) -> None:
     """Fill kind, times and counts from the agents' files, or from their lines in a main file."""
     prefixes = " ".join(
@@ -91,65 +155,7 @@ def _describe(connection: sqlite3.Connection, sessions: str) -> None:
         for prefix, kind in _SIDE_KINDS.items()
     )
     connection.execute(f"""
-        with own as (
-            select f.subagent_id, min(x.started_at) as started_at, max(x.ended_at) as ended_at,
-                max(x.message_count) as message_count -- one agent can lie under two projects
-            from files f join transcripts x on x.file_id = f.id
-            where f.session_id in {sessions} and f.subagent_id is not null
-            group by f.subagent_id
-        ),
-        chain as (
-            select m.subagent_id, min(m.timestamp) as started_at, max(m.timestamp) as ended_at,
-                count(distinct m.byte_offset) filter (where m.role <> 'system') as message_count
-            from subagents a
-            join messages m on m.subagent_id = a.id
-            where a.session_id in {sessions}
-            and not exists (select 1 from files f where f.subagent_id = a.id)
-            group by m.subagent_id
-        ),
-        stated as ( -- of an agent without a file; one that was resumed states its sums so far
-            select a.id, max(t.agent_type) as agent_type, max(t.tool_call_count) as calls
-            from subagents a
-            join agent_totals t on t.agent_key = a.agent_key
-            join files f on f.id = t.file_id and f.session_id = a.session_id
-            where a.session_id in {sessions}
-            and not exists (select 1 from files o where o.subagent_id = a.id)
-            group by a.id
-        ),
-        about as (
-            select a.id, coalesce(own.started_at, chain.started_at) as started_at,
-                coalesce(own.ended_at, chain.ended_at) as ended_at,
-                coalesce(own.message_count, chain.message_count, 0) as message_count,
-                stated.agent_type, stated.calls,
-                chain.subagent_id is not null and not exists (
-                    select 1 from agent_lines l join files f on f.id = l.file_id
-                    where l.agent_key = a.agent_key and f.session_id = a.session_id
-                ) as is_chain,
-                (select m.text from files f join messages m on m.file_id = f.id
-                    where f.subagent_id = a.id and f.kind in ('agent', 'side_agent')
-                    and m.role = 'user'
-                    order by f.path, m.byte_offset, m.block limit 1) as first_text,
-                (select y.id from files f join agent_metas y on y.file_id = f.id
-                    where f.subagent_id = a.id order by f.gone_at is not null, f.path limit 1
-                ) as meta_id,
-                (select coalesce(w.label, '') from workflow_agents w
-                    join files f on f.id = w.file_id
-                    where w.agent_key = a.agent_key and f.session_id = a.session_id
-                    order by w.label is null, f.path limit 1) as label,
-                coalesce(
-                    (select f.workflow from files f
-                        where f.subagent_id = a.id and f.workflow is not null
-                        order by f.path limit 1),
-                    (select f.workflow from workflow_agents w join files f on f.id = w.file_id
-                        where w.agent_key = a.agent_key and f.session_id = a.session_id
-                        order by f.path limit 1)
-                ) as workflow
-            from subagents a
-            left join own on own.subagent_id = a.id
-            left join chain on chain.subagent_id = a.id
-            left join stated on stated.id = a.id
-            where a.session_id in {sessions}
-        )
+        with {_ABOUT.format(sessions=sessions)}
         update subagents set
             started_at = about.started_at,
             ended_at = about.ended_at,

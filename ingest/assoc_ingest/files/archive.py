@@ -105,6 +105,18 @@ def stored_frames(connection: sqlite3.Connection, file_id: int) -> list[Frame]:
     return [Frame(*row) for row in rows]
 
 
+def runs(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
+    """Yield the frames that follow each other without a gap between them."""
+    run: list[Frame] = []
+    for frame in frames:
+        if run and run[-1].end != frame.start:
+            yield run
+            run = []
+        run.append(frame)
+    if run:
+        yield run
+
+
 def read(
     connection: sqlite3.Connection, file_id: int, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:

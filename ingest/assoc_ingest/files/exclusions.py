@@ -27,7 +27,6 @@ from typing import NamedTuple
 from ..records import Issue, Record, Team, Transcript
 from ..source import Checkpoint, Claim, Line, Source
 from .lost import PATH_LOST, PATH_TOLD
-from .tail import MAX_LINE
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue that stands where something was left out."""
@@ -205,8 +204,6 @@ def _names(keys: Collection[str], source: Source, claim: Claim, line: Line) -> b
         records = source.parse(claim, [line])
         stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
         return any(key in keys for key in stated)
-    if len(line.data) > MAX_LINE:
-        return True
     lowered = line.data.lower()
     if any(key.encode() in lowered for key in keys if is_unique_key(key)):
         return True

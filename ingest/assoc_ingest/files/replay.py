@@ -7,7 +7,7 @@ without a line feed. The bytes come in frames; they are cut at line ends again h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..records import Issue, Record
@@ -45,58 +45,13 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
         data = b"".join(pieces)
         yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)
         return
-    stretches = _stretches(_gathered(pieces), lambda tail: source.complete_prefix(claim, tail))
-    for start, end, lines, long_line in stretches:
-        records = source.parse(claim, lines) if lines else []
+    for stretch in tail.cut(pieces, 0, lambda rest: source.complete_prefix(claim, rest)):
+        if stretch.is_cut:
+            continue
+        start = stretch.first_line
+        records = source.parse(claim, stretch.lines) if stretch.lines else []
         records.extend(first_records(claim, start))
-        if long_line:
-            records.append(Issue(LONG_LINE, 1, None, start, long_line))
-        count = sum(1 for line in lines if line.data.strip(b" \t\r")) + (long_line > 0)
-        yield Replayed(start, end, records, count)
-
-
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces to chunks; cut large ones, so that only a first line can be too long."""
-    chunk: list[bytes] = []
-    size = 0
-    for piece in (
-        whole[low : low + tail.CHUNK]
-        for whole in pieces
-        for low in range(0, len(whole), tail.CHUNK)
-    ):
-        chunk.append(piece)
-        size += len(piece)
-        if size >= tail.CHUNK:
-            yield b"".join(chunk)
-            chunk, size = [], 0
-    if chunk:
-        yield b"".join(chunk)
-
-
-def _stretches(
-    chunks: Iterable[bytes], complete_prefix: Callable[[bytes], int]
-) -> Iterator[tuple[int, int, list[Line], int]]:
-    """Yield (start, end, lines, length of a line too long to be decoded).
-
-    Of a line that is too long no byte is kept while its end is looked for.
-    """
-    start, buffer, passed = 0, b"", 0
-    for chunk in chunks:
-        buffer += chunk
-        while not passed and (taken := tail.whole_objects(buffer, complete_prefix)):
-            yield start, start + taken, tail.lines_of(start, buffer[:taken]), 0
-            start, buffer = start + taken, buffer[taken:]
-        if passed or tail.begins_too_long(buffer):
-            end = buffer.find(b"\n")
-            if end < 0:
-                passed, buffer = passed + len(buffer), b""
-                continue
-            length = passed + end
-            yield start, start + length + 1, [], length
-            start, buffer, passed = start + length + 1, buffer[end + 1 :], 0
-        taken = buffer.rfind(b"\n") + 1
-        if taken:
-            yield start, start + taken, tail.lines_of(start, buffer[:taken]), 0
-            start, buffer = start + taken, buffer[taken:]
-    if buffer:
-        yield start, start + len(buffer), tail.lines_of(start, buffer), 0
+        if stretch.long_line:
+            records.append(Issue(LONG_LINE, 1, None, start, stretch.long_line))
+        lines = sum(1 for line in stretch.lines if line.data.strip(b" \t\r"))
+        yield Replayed(start, stretch.end, records, lines + (stretch.long_line > 0))

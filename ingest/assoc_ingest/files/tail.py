@@ -16,7 +16,7 @@ import errno
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -64,9 +64,21 @@ class Stretch:
     data: bytes
     lines: Sequence[Line] = ()
     long_line: int = 0
-    """On the first piece of a long line: its length in bytes, without its line break."""
+    """Of a long line its length in bytes, without its line break: on its first piece if the file
+    was read, on its last if bytes were cut that come only once."""
     is_cut: bool = False
     """The line goes on in the next stretch."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte."""
+        return self.start + len(self.data)
+
+    @property
+    def first_line(self) -> int:
+        """The offset of the first line: an earlier stretch may have the beginning of a long one."""
+        is_last_piece = self.long_line and not self.is_cut
+        return self.end - 1 - self.long_line if is_last_piece else self.start
 
 
 def open_regular(path: str) -> int:
@@ -161,6 +173,53 @@ def stretches(
             is_end = start >= size
         if is_end:
             return
+
+
+def cut(
+    pieces: Iterable[bytes], start: int, complete_prefix: Callable[[bytes], int]
+) -> Iterator[Stretch]:
+    """Yield the lines of bytes that come piece by piece, the first of them at the offset `start`.
+
+    All bytes were read before, so what is left at their end is whole, too. Of a line that is too
+    long no byte is kept while its end is looked for: its pieces come as they are.
+    """
+    buffer, passed = b"", 0
+    for chunk in _chunks(pieces):
+        buffer += chunk
+        while not passed and (taken := whole_objects(buffer, complete_prefix)):
+            yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
+            start, buffer = start + taken, buffer[taken:]
+        if passed or begins_too_long(buffer):
+            taken = buffer.find(b"\n") + 1
+            piece = buffer[:taken] if taken else buffer
+            passed += len(piece)
+            yield Stretch(start, piece, (), passed - 1 if taken else 0, is_cut=not taken)
+            start, buffer = start + len(piece), buffer[len(piece) :]
+            if not taken:
+                continue
+            passed = 0
+        taken = buffer.rfind(b"\n") + 1
+        if taken:
+            yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
+            start, buffer = start + taken, buffer[taken:]
+    if buffer:
+        yield Stretch(start, buffer, lines_of(start, buffer))
+
+
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small pieces to chunks; cut large ones, so that only a first line can be too long."""
+    chunk: list[bytes] = []
+    size = 0
+    for piece in (
+        whole[low : low + CHUNK] for whole in pieces for low in range(0, len(whole), CHUNK)
+    ):
+        chunk.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield b"".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk)
 
 
 def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int:

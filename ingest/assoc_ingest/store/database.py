@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 from .. import sql
 from ..errors import DamagedError, DatabaseError, DatabaseIOError
+from ..failures import Failure, kind_of
 from .location import locked, log_stays_with, resolved, unfinished
+from .transaction import transaction
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
@@ -67,7 +69,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
         return _open_current(path, "mode=ro", ())
     except sqlite3.OperationalError as error:
         _check_rights(path, error)
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+        if kind_of(error) is not Failure.IO:
             raise
         # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
         # keeps it in memory; while another process has the database open, it says so: busy.
@@ -76,7 +78,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
     """Raise DatabaseIOError if it is for lack of rights that a database cannot be opened."""
-    if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+    if kind_of(error) is not Failure.DENIED:
         return
     if not os.access(path, os.R_OK):
         raise DatabaseIOError(f"{path} may not be read by this user. Name another: --db FILE")
@@ -298,8 +300,7 @@ def _number(field: bytes) -> int:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Apply all pending migrations in one transaction, or none."""
-    connection.execute("begin immediate")
-    try:
+    with transaction(connection):
         if connection.execute("pragma application_id").fetchone() == (0,):
             connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -307,8 +308,3 @@ def _migrate(connection: sqlite3.Connection) -> None:
         connection.executemany(
             "insert into messages_fts (messages_fts, rank) values (?, ?)", _FTS_SETTINGS.items()
         )
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from ..failures import is_damage
+
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
 """What the indexes of messages have of each: what was said and what tools gave, and both again
 without invisible letters where there are any."""
@@ -42,17 +44,6 @@ def make_anew(connection: sqlite3.Connection, index: str) -> None:
     """Derive an index from its table. Raises sqlite3.Error."""
     name = _quoted(index)
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Does the error say that the file's content is not what SQLite wrote?
-
-    If not, the disk failed or another process is at work.
-    """
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # of the module itself: bytes that are no text
-        return str(error).startswith("Could not decode")
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _quoted(name: str) -> str:

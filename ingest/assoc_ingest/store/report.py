@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .batch import Written
+from .row_buffer import Written
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are done and the bytes to do."""

@@ -21,6 +21,7 @@ from ..errors import BusyError
 from ..stopping import kept_at_the_end
 from .database import kept_private, open_writer
 from .location import temporary_directory
+from .transaction import roll_back
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
 _STEPS = 10_000  # instructions of SQLite between two looks at signals
@@ -53,8 +54,7 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
 def _is_of_use(connection: sqlite3.Connection) -> bool:
     """Undo what was not committed. Is the rest sound, and is there any?"""
     try:
-        if connection.in_transaction:
-            connection.execute("rollback")
+        roll_back(connection)
         connection.set_progress_handler(_look_at_signals, _STEPS)
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         (files,) = connection.execute("select count(*) from files").fetchone()

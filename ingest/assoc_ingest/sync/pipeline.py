@@ -8,9 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
-from ..store.batch import FILE_BYTES, Batch, OpenFile, Written
+from ..store.batch import FILE_BYTES, Batch
 from ..store.clock import Clock
+from ..store.file_rows import OpenFile
 from ..store.report import Report
+from ..store.row_buffer import Written
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
 
@@ -143,7 +145,7 @@ class Batches:
             return
         self._batch.prepare()
         if self._committer is None:
-            self._committer = ThreadPoolExecutor(1, "commit")
+            self._committer = ThreadPoolExecutor(1, "committer")
         self._committing = self._committer.submit(self._batch.finish)
 
     def _undo(self) -> None:

@@ -15,6 +15,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from ..store.transaction import transaction
+
 _LIBRARY = "genai-prices"
 _MICRO = 1_000_000
 # Columns of `prices` and the library's names, in its unit: dollars for a million tokens.
@@ -60,16 +62,16 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
     if not any(known.values()):
         return
     columns = ("model", *Price._fields, "origin")
-    connection.execute("begin immediate")
-    for model, prices in known.items():
-        if not prices:
-            continue
-        connection.execute("delete from prices where model = ?", (model,))
-        connection.executemany(
-            f"insert into prices ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
-            ((model, *price, origin()) for price in prices),
-        )
-    connection.execute("commit")
+    with transaction(connection):
+        for model, prices in known.items():
+            if not prices:
+                continue
+            connection.execute("delete from prices where model = ?", (model,))
+            connection.executemany(
+                f"insert into prices ({', '.join(columns)})"
+                f" values ({', '.join('?' * len(columns))})",
+                ((model, *price, origin()) for price in prices),
+            )
 
 
 @cache

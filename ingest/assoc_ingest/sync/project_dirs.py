@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..derive.projects import refresh_named
 from ..paths import is_directory, is_file
+from ..store.transaction import transaction
 from ..when import now
 from . import git
 
@@ -28,11 +29,10 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
         if before != [int(is_there), is_worktree]:
             changes.append((int(is_there), is_worktree, project_id))
     if changes:
-        connection.execute("begin immediate")
-        connection.executemany(
-            "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
-        )
-        connection.execute("commit")
+        with transaction(connection):
+            connection.executemany(
+                "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
+            )
 
 
 def ask_git(connection: sqlite3.Connection) -> None:
@@ -47,26 +47,25 @@ def ask_git(connection: sqlite3.Connection) -> None:
     facts = {path: git.look_at(path) for path in dict.fromkeys(path for _, path, *_ in rows)}
     seen_at = now()
     changed = set()
-    connection.execute("begin immediate")
-    for project_id, path, *before in rows:
-        fact = facts[path]
-        connection.execute(
-            "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
-            " is_dirty = ?2, git_repository = iif(?3, ?4, git_repository) where id = ?5",
-            (
-                fact.branch if fact else None, fact.is_dirty if fact else None,
-                fact is not None, fact.repository if fact else None, project_id,
-            ),
-        )  # fmt: skip
-        if fact is not None and before != [fact.branch, fact.repository]:
-            changed.add(project_id)
-        if fact is not None:
-            _replace(connection, project_id, fact, seen_at)
-        elif not git.is_repository(path):
-            _replace(connection, project_id, None, None)
-    if changed:
-        refresh_named(connection, changed)
-    connection.execute("commit")
+    with transaction(connection):
+        for project_id, path, *before in rows:
+            fact = facts[path]
+            connection.execute(
+                "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
+                " is_dirty = ?2, git_repository = iif(?3, ?4, git_repository) where id = ?5",
+                (
+                    fact.branch if fact else None, fact.is_dirty if fact else None,
+                    fact is not None, fact.repository if fact else None, project_id,
+                ),
+            )  # fmt: skip
+            if fact is not None and before != [fact.branch, fact.repository]:
+                changed.add(project_id)
+            if fact is not None:
+                _replace(connection, project_id, fact, seen_at)
+            elif not git.is_repository(path):
+                _replace(connection, project_id, None, None)
+        if changed:
+            refresh_named(connection, changed)
 
 
 def _replace(

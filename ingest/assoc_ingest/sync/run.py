@@ -29,6 +29,7 @@ from ..store.database import open_reader, writing
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
+from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
@@ -264,16 +265,18 @@ def _remember(
         is_known = all((root.source.name, root.name) in there for root in roots)
         if is_known and not {root for _, root in there} & set(report.missing_roots):
             return
-    connection.execute("begin immediate")
-    connection.executemany(
-        "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
-        " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
-        " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null, label = ?4,"
-        " is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
-        ((root.source.name, root.name, seen, *facts_of(root.source).values()) for root in roots),
-    )
-    connection.executemany(
-        "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
-        ((seen, root) for root in report.missing_roots),
-    )
-    connection.execute("commit")
+    with transaction(connection):
+        connection.executemany(
+            "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
+            " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
+            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null, label = ?4,"
+            " is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
+            (
+                (root.source.name, root.name, seen, *facts_of(root.source).values())
+                for root in roots
+            ),
+        )
+        connection.executemany(
+            "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
+            ((seen, root) for root in report.missing_roots),
+        )

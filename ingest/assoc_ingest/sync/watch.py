@@ -27,6 +27,7 @@ from threading import Event
 from typing import NamedTuple
 
 from ..errors import BusyError, NotFoundError
+from ..failures import PASSING, kind_of
 from ..files.walk import Root
 from ..paths import identity
 from ..store.clock import of_clock_behind
@@ -45,16 +46,6 @@ _REST = 2  # times as long as the last pass took is the pause after it: a third 
 _LONGEST_REST = 1.0  # seconds: after a first pass of minutes nobody wants to wait for more
 _RUN = 600.0  # seconds of a watch that are one row of sync_runs: else a year would leave millions
 _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that make a second's pause
-
-_PASSING = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-}
-"""What a database may suffer from without being damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,5 +303,5 @@ def _missing(root: str) -> str:
 def _may_pass(error: Exception) -> bool:
     """May the error be gone in a while, with nothing lost?"""
     if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
+        return kind_of(error) in PASSING
     return True

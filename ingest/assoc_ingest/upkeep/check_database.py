@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from .. import sql
 from ..derive import stated, statements
 from ..store import fts
+from ..store.transaction import snapshot
 from .findings import REBUILD, Finding
 
 _OBJECTS = (
@@ -105,14 +106,11 @@ def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
 def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Check that tasks, todos and plans of transcripts are what these state."""
     differing = 0
-    connection.execute("begin")  # one state of the database, though these are many statements
-    try:
+    with snapshot(connection):
         for group in statements.all_groups(connection):
             for table, rows in stated.expected(connection, group).items():
                 there = statements.known(connection, table, group).values()
                 differing += not statements.are_same(there, rows)
-    finally:
-        connection.execute("commit")
     if differing:
         yield Finding(
             "statements",

@@ -22,6 +22,7 @@ from ..records import Issue, LineType, Message, Plan, Prompt, Task, Todo, ToolCa
 from ..source import LOG, KnownFile, Source
 from ..store import upserts
 from ..store.inserts import CONTEXT, INSERTS, ODD_TIME, tool_call_row, write_tool_calls
+from ..store.transaction import snapshot
 
 _TABLES = {kind: sql.split()[2] for kind, sql in INSERTS.items() if kind is not Message} | {
     Task: "tasks"
@@ -64,8 +65,8 @@ def scratch(schema: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         for table, statement in rows.fetchall():
             if table in wanted:
                 connection.execute(statement)
-        connection.execute("begin")
-        yield connection
+        with snapshot(connection):
+            yield connection
     finally:
         connection.close()
 

@@ -23,10 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BusyError, DatabaseError, DatabaseIOError
+from ..failures import Failure, kind_of
 from ..humanize import size as shown
 from ..store import fts
 from ..store.database import open_reader, writing
 from ..store.location import log_of, resolved, temporary_directory
+from ..store.transaction import transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _busy_means_a_writer() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if kind_of(error) is not Failure.BUSY:
             raise
         raise BusyError(
             "Another program is writing to the database: a verify, or one that is not ours. What "
@@ -168,8 +170,8 @@ def _busy_means_a_writer() -> Iterator[None]:
 def _end_if_another_writes(connection: sqlite3.Connection) -> None:
     """Raise SQLite's error if another connection may write just now."""
     connection.execute("pragma busy_timeout = 0").fetchall()
-    connection.execute("begin immediate")
-    connection.execute("rollback")
+    with transaction(connection):
+        pass
 
 
 def _kept(database: Path) -> str:

@@ -20,8 +20,11 @@ from pathlib import Path
 
 from ..files import archive
 from ..files.archive import Compressor, Frame
+from ..files.changes import LONG_LINE
 from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
-from ..files.tail import Prefix, lines_of
+from ..files.judge import first_records
+from ..files.tail import Prefix, Stretch, cut
+from ..records import Issue
 from ..sources import SOURCES
 from ..sql import id_list
 from ..store.batch import Batch, known_file
@@ -175,8 +178,7 @@ def _put_aside(connection: sqlite3.Connection) -> list[str]:
 
 def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
-    batch = Batch(connection, Clock(connection).now())
-    try:
+    with Batch(connection, Clock(connection).now()) as batch:
         _note(connection, found, batch.now)
         for root, key in found.keys:
             connection.execute(
@@ -195,11 +197,6 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
             f" and file_id in ({id_list(found.documents)})"
         )
         batch.remove(found.own)
-        batch.prepare()
-        batch.finish()
-    except BaseException:
-        batch.rollback()
-        raise
 
 
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
@@ -230,30 +227,22 @@ def _blank_lines(
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
     compressor = Compressor()
-    for start, data in _stretches(frames, file.id):
-        data, lines, left_out = log_without(keys, source, claim, start, data, lines_of(start, data))
+    for stretch in _stretches(frames, file):
+        start, lines = stretch.start, stretch.lines
+        data, lines, left_out = log_without(keys, source, claim, start, stretch.data, lines)
         records = [*(source.parse(claim, lines) if lines else ()), *left_out]
+        records.extend(first_records(claim, start))
+        if stretch.long_line:
+            records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
         batch.add(opened, records, compressor.frames(start, data), None, len(data))
 
 
-def _stretches(frames: list[Frame], file_id: int) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, with the offset of the first, about a frame at a time.
-
-    Where a frame is lost, what follows keeps its place.
-    """
-    start, rest = 0, b""
-    for frame in frames:
-        if frame.start != start + len(rest):
-            if rest:
-                yield start, rest
-            start, rest = frame.start, b""
-        data = rest + archive.unpacked(frame, file_id)
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield start, data[:end]
-        start, rest = start + end, data[end:]
-    if rest:
-        yield start, rest
+def _stretches(frames: list[Frame], file: StoredFile) -> Iterator[Stretch]:
+    """Yield the lines of a log. Where a frame is lost, what follows keeps its place."""
+    source = SOURCES[file.source]
+    for run in archive.runs(frames):
+        pieces = (archive.unpacked(frame, file.id) for frame in run)
+        yield from cut(pieces, run[0].start, lambda rest: source.complete_prefix(file.claim, rest))
 
 
 def _drop_entries(

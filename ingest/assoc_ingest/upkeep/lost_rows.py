@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..failures import is_damage
 from ..sources import SOURCES
-from ..store.fts import is_damage
 from .page_reader import Lost, Pages, Row
 
 FARTHEST = 2**62

@@ -272,8 +272,7 @@ def note(connection: sqlite3.Connection, returned: Returned) -> None:
     """Note in one transaction what was found, and remove what had been read of it."""
     if not returned.stones and not returned.copies:
         return
-    batch = Batch(connection, Clock(connection).now())
-    try:
+    with Batch(connection, Clock(connection).now()) as batch:
         connection.executemany(
             "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
             " values (?, ?, ?, ?, 0) on conflict do nothing",
@@ -284,8 +283,3 @@ def note(connection: sqlite3.Connection, returned: Returned) -> None:
             ((s.content.fingerprint,) for s in returned.copies.values() if s.content),
         )
         batch.remove(returned.copies)
-        batch.prepare()
-        batch.finish()
-    except BaseException:
-        batch.rollback()
-        raise

@@ -127,14 +127,8 @@ def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Lim
 
 
 def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -> None:
-    batch = Batch(connection, Clock(connection).now())
-    try:
+    with Batch(connection, Clock(connection).now()) as batch:
         bereft = bereaved(connection, file_ids)
         batch.remove_entries(limit.since, limit.before)
         batch.remove(file_ids)
         derive_in(batch, bereft)
-        batch.prepare()
-        batch.finish()
-    except BaseException:
-        batch.rollback()
-        raise

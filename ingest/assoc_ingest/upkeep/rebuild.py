@@ -19,14 +19,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from ..derive.changeset import Touched
 from ..derive.refresh import refresh
 from ..derive.statements import all_groups
 from ..errors import ArchiveError, DamagedError, DatabaseError
+from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import issues_of_other_bytes
@@ -40,6 +41,7 @@ from ..store import database, fts, location
 from ..store.batch import Batch, known_file
 from ..store.clock import Clock
 from ..store.report import Progress
+from ..store.transaction import transaction
 from . import recover
 from .archive_gaps import LostBytes, examined, note_gaps, read_again_later
 from .fill_gaps import fill_in
@@ -106,7 +108,7 @@ def _mend(path: Path) -> recover.Salvaged | None:
     except DamagedError:
         pass
     except sqlite3.DatabaseError as error:
-        if not fts.is_damage(error):
+        if not is_damage(error):
             raise
     with location.locked(path):
         return recover.replace_by_sound_copy(path)
@@ -126,24 +128,19 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     clock = Clock(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
-    batch: Batch | None = None
     done = 0
-    try:
-        for source, source_id, known in _files(connection):
-            batch = batch or Batch(connection, clock.now())
-            _derive(batch, source, source_id, known, rebuilt, agents)
-            done += known.checkpoint.offset
-            if batch.is_full:
-                _commit(batch, rebuilt)
-                batch = None
-            if progress is not None:
-                progress(done, total)
-        if batch is not None:
-            _commit(batch, rebuilt)
-            batch = None
-    finally:
-        if batch is not None:
-            batch.rollback()
+    files = _files(connection)
+    for first in files:
+        with Batch(connection, clock.now()) as batch:
+            for source, source_id, known in chain([first], files):
+                _derive(batch, source, source_id, known, rebuilt, agents)
+                done += known.checkpoint.offset
+                if progress is not None:
+                    progress(done, total)
+                if batch.is_full:
+                    break
+        rebuilt.rows += batch.written.rows
+        rebuilt.issues += batch.written.issues
     _refresh_everything(connection)
     connection.execute(f"pragma user_version = {database.DERIVATION}")
     rebuilt.seconds = time.monotonic() - started
@@ -158,13 +155,8 @@ def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> Non
     wanted = list(file_ids)
     if not wanted:
         return
-    batch = Batch(connection, Clock(connection).now())
-    try:
+    with Batch(connection, Clock(connection).now()) as batch:
         derive_in(batch, wanted)
-        _commit(batch, Rebuilt())
-    except BaseException:
-        batch.rollback()
-        raise
 
 
 def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
@@ -192,13 +184,6 @@ def _files(
         known = known_file(connection, file_id)
         if known is not None and kind in SOURCES:
             yield SOURCES[kind], source_id, known
-
-
-def _commit(batch: Batch, rebuilt: Rebuilt) -> None:
-    batch.prepare()
-    written = batch.finish()
-    rebuilt.rows += written.rows
-    rebuilt.issues += written.issues
 
 
 # -- one file ------------------------------------------------------------------------------------
@@ -278,8 +263,7 @@ def _refresh_everything(connection: sqlite3.Connection) -> None:
     def ids(query: str) -> set[int]:
         return {id_ for (id_,) in connection.execute(query)}
 
-    connection.execute("begin immediate")
-    try:
+    with transaction(connection):
         files = ids("select id from files")
         touched = Touched(files=files, shared=set(files))
         touched.sessions = ids("select id from sessions")
@@ -292,8 +276,3 @@ def _refresh_everything(connection: sqlite3.Connection) -> None:
         (last,) = connection.execute("select max(id) from messages").fetchone()
         touched.first_message_id = (last or 0) + 1
         refresh(connection, touched)
-        connection.execute("commit")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("rollback")
-        raise

@@ -23,10 +23,11 @@ from typing import Any
 
 from .. import sql
 from ..errors import DamagedError
+from ..failures import is_damage
 from ..files import archive
 from ..store import database, fts
-from ..store.fts import is_damage
 from ..store.location import log_of, temporary_directory
+from ..store.transaction import snapshot, transaction
 from . import damaged_copies, lost_rows, orphans, page_reader
 from .check_database import check_references, check_schema, fresh_schema
 from .findings import REBUILD
@@ -113,10 +114,10 @@ def _held(path: Path) -> Iterator[None]:
                 f"{path} is damaged where its tables are listed, so nothing in it can be found. "
                 "Move it away, with -wal and -shm, and run: assoc-ingest sync"
             )
-        damaged.execute("begin")
-        with suppress(sqlite3.DatabaseError):  # what is read does not matter
-            damaged.execute("select 1 from files limit 1").fetchall()
-        yield
+        with snapshot(damaged):
+            with suppress(sqlite3.DatabaseError):  # what is read does not matter
+                damaged.execute("select 1 from files limit 1").fetchall()
+            yield
 
 
 # -- rows ----------------------------------------------------------------------------------------
@@ -125,21 +126,20 @@ def _held(path: Path) -> Iterator[None]:
 def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connection) -> Salvaged:
     salvaged = Salvaged(path)
     sound.execute("pragma foreign_keys = off")
-    sound.execute("begin immediate")
-    with page_reader.opened(path) as raw:
-        broken = _copy_rows(damaged, sound)
+    with transaction(sound):
+        with page_reader.opened(path) as raw:
+            broken = _copy_rows(damaged, sound)
+            for table in broken:
+                salvaged.told[table.name] = lost_rows.told_by_indexes(sound, raw, table)
+            if broken:
+                found = lost_rows.found(raw, broken, salvaged.told)
+                _take_in(sound, broken, found, salvaged.told)
         for table in broken:
-            salvaged.told[table.name] = lost_rows.told_by_indexes(sound, raw, table)
-        if broken:
-            found = lost_rows.found(raw, broken, salvaged.told)
-            _take_in(sound, broken, found, salvaged.told)
-    for table in broken:
-        if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
-            salvaged.holes[table.name] = len(table.holes)
-    for name in fts.indexes(sound):  # before a row goes, whose words must stand there
-        fts.make_anew(sound, name)
-    orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
-    sound.execute("commit")
+            if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
+                salvaged.holes[table.name] = len(table.holes)
+        for name in fts.indexes(sound):  # before a row goes, whose words must stand there
+            fts.make_anew(sound, name)
+        orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
     return salvaged
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..errors import NotFoundError
 from ..files.exclusions import LEFT_OUT
 from ..store.database import open_reader, writing
+from ..store.transaction import transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,7 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             f"Nothing that is called {name!r} is forgotten. To see what is: "
             "assoc-ingest forget --list"
         )
-    with writing(database) as connection:
-        connection.execute("begin immediate")
+    with writing(database) as connection, transaction(connection):
         connection.executemany(
             "delete from forgotten where session_key is ? and path is ? and root is ?",
             ((stone.session_key, stone.path, stone.root) for stone in back),
@@ -62,5 +62,4 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             " (select file_id from issues where reason = ?)",
             (LEFT_OUT,),
         )
-        connection.execute("commit")
     return back

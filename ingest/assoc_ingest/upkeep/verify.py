@@ -23,6 +23,7 @@ from pathlib import Path
 
 from .. import humanize
 from ..errors import ArchiveError
+from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import LEFT_OUT, is_left_out
@@ -32,9 +33,9 @@ from ..source import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
 from ..sources import SOURCES
 from ..store.batch import known_file
 from ..store.database import checking
-from ..store.fts import is_damage
 from ..store.inserts import ISSUE_COUNT, LINE_COUNT
 from ..store.report import Progress
+from ..store.transaction import snapshot
 from . import check_database, check_environment, damaged_copies
 from .archive_gaps import comes_back
 from .check_files import compare_with_disk
@@ -172,14 +173,11 @@ def _check_files(check: _FileCheck, verdict: Verdict, advance: Callable[[int], N
         " order by f.source_id, f.path, f.generation"
     ).fetchall()
     for file_id, kind, root, source_id in rows:
-        check.connection.execute("begin")
-        try:
+        with snapshot(check.connection):
             known = known_file(check.connection, file_id)
             if known is not None:
                 verdict.findings += check.findings(known, kind, root, source_id)
                 advance(known.checkpoint.offset)
-        finally:
-            check.connection.execute("rollback")
 
 
 class _FileCheck:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import sql
 from ..errors import AssocIngestError, NotFoundError, UsageError
+from ..failures import Failure, kind_of
+from ..store.transaction import snapshot
 from ..terminal import safe
 from . import compat
 from .detect import is_ours
@@ -89,7 +91,7 @@ async def read(
     except UsageError as error:
         raise PageError(400, _first_sentence(error)) from error
     except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
+        if kind_of(error) is not Failure.INTERRUPTED:
             raise
         message = "This took too long. Ask for less, or raise sql_time_limit_ms."
         raise PageError(503, message) from error
@@ -155,12 +157,8 @@ def _in_one_transaction(
 ) -> T:
     from datasette.utils import sqlite_timelimit
 
-    connection.execute("begin")
-    try:
-        with sqlite_timelimit(connection, limit):
-            return function(connection)
-    finally:
-        connection.rollback()
+    with snapshot(connection), sqlite_timelimit(connection, limit):
+        return function(connection)
 
 
 def _first_sentence(error: AssocIngestError) -> str:

@@ -1,0 +1,223 @@
+"""Rows of `files`, and of what they refer to: sessions, subagents, projects, teams."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..derive.changeset import Touched
+from ..errors import BusyError
+from ..files.stored_names import NO_TIME
+from ..files.tail import Prefix
+from ..files.walk import Found
+from ..source import Claim
+from ..when import from_milliseconds
+from .inserts import COUNTS, FORGIVE_ODD_TIME, NOTE_ODD_TIME, WRITE_CHECKPOINT
+
+_OTHER_WRITER = "Another process wrote to the database meanwhile. Sync again."
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file that takes part in the batch: its references, and what changes in its row."""
+
+    id: int
+    source_id: int
+    claim: Claim
+    found: Found
+    session_id: int | None
+    subagent_id: int | None
+    session_key: str | None
+    prefix: Prefix | None
+    project_id: int | None = None
+    team_id: int | None = None
+    is_read: bool = False
+    """The file was read to its end: its stat may be believed."""
+    is_kept: bool = False
+    """Its records come from the archive: what its row says of the disk stays."""
+    gone_at: str | None = None
+    """Since when it is missing, if its records come from the archive."""
+    has_entries: bool = False
+    """Entries of it may be there that what is read now has to be held against, see `upserts`."""
+    written: Prefix | None = None
+    """Where the batch before ended, if the file goes on in this one."""
+
+
+class FileRows:
+    """Writes the rows of files in the transaction of a batch."""
+
+    def __init__(self, connection: sqlite3.Connection, touched: Touched, now: str) -> None:
+        self._connection = connection
+        self._touched = touched
+        self._now = now
+
+    def insert(self, file: OpenFile, generation: int) -> int:
+        """Make the row of a new file. Raises BusyError if there is one already."""
+        found, claim = file.found, file.claim
+        cursor = self._connection.execute(
+            "insert into files (path, kind, size, offset, line_count, issue_count,"
+            " first_seen_at, last_synced_at, agent_key, project_key, workflow, generation,"
+            " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id)"
+            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)"
+            " on conflict do nothing",
+            (
+                found.path, claim.kind, found.size, self._now, self._now, claim.agent_key,
+                claim.project_key, claim.workflow, generation, found.inode, found.device,
+                file.source_id,
+            ),
+        )  # fmt: skip
+        if not cursor.rowcount:
+            raise BusyError(_OTHER_WRITER)
+        return int(cursor.lastrowid or 0)
+
+    def expect(self, file_id: int, offset: int, crc: int) -> None:
+        """Raise BusyError unless the file was read as far as the reading that follows assumes.
+
+        The lock file keeps a second writer away, but not on every file system. Without this look,
+        two writers that read the same lines would both count them.
+        """
+        row = self._connection.execute(
+            "select offset, prefix_crc from files where id = ?", (file_id,)
+        ).fetchone()
+        if row != (offset, crc):
+            raise BusyError(_OTHER_WRITER)
+
+    def refer(self, file: OpenFile) -> None:
+        """Fill the references of a file: project, session and subagent, made where missing."""
+        claim = file.claim
+        source = file.source_id
+        if claim.project_key is not None:
+            file.project_id = self.identify("projects", source_id=source, key=claim.project_key)
+            self._name_project(file.project_id, claim)
+        if claim.team_key is not None:
+            file.team_id = self.identify("teams", source_id=source, key=claim.team_key)
+        if file.session_key is not None:
+            file.session_id = self.session(source, file.session_key)
+        if claim.agent_key is not None:
+            file.subagent_id = self.subagent(source, file.session_key, claim)
+        self._connection.execute(
+            "update files set path = ?, kind = ?, project_key = ?, workflow = ?, team_key = ?,"
+            " session_key = ?, session_id = ?, subagent_id = ?, project_id = ?, team_id = ?"
+            " where id = ?",
+            (
+                file.found.path, claim.kind, claim.project_key, claim.workflow, claim.team_key,
+                file.session_key, file.session_id, file.subagent_id, file.project_id,
+                file.team_id, file.id,
+            ),
+        )  # fmt: skip
+
+    def session(self, source_id: int, session_key: str) -> int:
+        """Return the id of a session, whose row is made if there is none, and derived again."""
+        session_id = self.identify("sessions", source_id=source_id, session_key=session_key)
+        self._touched.sessions.add(session_id)
+        return session_id
+
+    def _name_project(self, project_id: int, claim: Claim) -> None:
+        # Until a line states the real path, the directory's own name is all there is.
+        self._connection.execute(
+            "update projects set name = coalesce(name, ?) where id = ?",
+            (claim.project_directory, project_id),
+        )
+
+    def identify(self, table: str, **key: object) -> int:
+        """Return the id of the row with this key, inserted if there is none."""
+        where = " and ".join(f"{column} = :{column}" for column in key)
+        row = self._connection.execute(f"select id from {table} where {where}", key).fetchone()
+        if row is not None:
+            return int(row[0])
+        if table == "teams":  # its configuration may never come: the directory's name is a name
+            key["name"] = key["key"]
+        columns, values = ", ".join(key), ", ".join(f":{column}" for column in key)
+        cursor = self._connection.execute(f"insert into {table} ({columns}) values ({values})", key)
+        return int(cursor.lastrowid or 0)
+
+    def subagent(self, source_id: int, session_key: str | None, claim: Claim) -> int:
+        """Return the id of the subagent that a claim names, whose row is made if there is none."""
+        key = (source_id, session_key or "", claim.agent_key)
+        row = self._connection.execute(
+            "select id from subagents"
+            " where source_id = ? and coalesce(session_key, '') = ? and agent_key = ?",
+            key,
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+        cursor = self._connection.execute(
+            "insert into subagents (source_id, session_key, agent_key, kind, workflow)"
+            " values (?, ?, ?, 'task', ?)",
+            (source_id, session_key, claim.agent_key, claim.workflow),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def forgive(self, file_id: int) -> None:
+        """Remove the issue of a document that could not be read: it is looked at again."""
+        self._connection.execute(
+            "delete from issues where file_id = ? and quarantined = 1", (file_id,)
+        )
+
+    def begin_anew(self, file_id: int) -> None:
+        """Note that nothing of a file is read."""
+        self._connection.execute(
+            "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
+            " where id = ?",
+            (file_id,),
+        )
+
+    def note_stat(self, file_id: int, found: Found) -> int:
+        """Remember how the directory shows a file; return how many issues that is."""
+        noted = self._note_times({file_id: found})
+        self._connection.execute(
+            f"update files set {COUNTS}, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?,"
+            " device = ?, mtime = ? where id = ?",
+            (
+                found.size, found.mtime_ns, found.ctime_ns, found.inode, found.device,
+                modified_at(found), file_id,
+            ),
+        )  # fmt: skip
+        return noted
+
+    def write_checkpoints(self, files: Collection[OpenFile]) -> int:
+        """Write where each file was read to, and its counts; return how many issues that is."""
+        noted = self._note_times({file.id: file.found for file in files})
+        self._connection.executemany(
+            WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
+        )
+        self._connection.executemany(
+            f"update files set {COUNTS} where id = ?",
+            ((file.id,) for file in files if file.is_kept),
+        )
+        for file in files:
+            file.written = file.prefix
+        return noted
+
+    def _note_times(self, files: Mapping[int, Found]) -> int:
+        """Leave an issue at each of these files whose time is left out, and at no other."""
+        timed = {id_: found for id_, found in files.items() if found.mtime_ns != NO_TIME}
+        odd = {id_ for id_, found in timed.items() if modified_at(found) is None}
+        self._connection.executemany(FORGIVE_ODD_TIME, ((id_,) for id_ in timed.keys() - odd))
+        noted = self._connection.executemany(NOTE_ODD_TIME, ((id_,) for id_ in sorted(odd)))
+        return max(0, noted.rowcount)
+
+    def _checkpoint(self, file: OpenFile) -> dict[str, object]:
+        found = file.found
+        mark = file.prefix.checkpoint() if file.prefix else None
+        return {
+            "id": file.id,
+            "size": found.size,
+            "offset": mark.offset if mark else None,
+            "head_hash": mark.head_hash if mark else None,
+            "tail_hash": mark.tail_hash if mark else None,
+            "prefix_crc": mark.prefix_crc if mark else None,
+            "now": self._now,
+            "mtime": modified_at(found),
+            # One that was read in part looks changed to the next sync.
+            "mtime_ns": found.mtime_ns if file.is_read else NO_TIME,
+            "ctime_ns": found.ctime_ns,
+            "inode": found.inode,
+            "device": found.device,
+        }
+
+
+def modified_at(found: Found) -> str | None:
+    """Return the time of a file as text, None if it is no time that anybody means."""
+    return from_milliseconds(found.mtime_ns // 1_000_000)
