@@ -269,8 +269,8 @@ def _remember(
         connection.executemany(
             "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
             " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
-            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null, label = ?4,"
-            " is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
+            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null,"
+            " label = ?4, is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
             (
                 (root.source.name, root.name, seen, *facts_of(root.source).values())
                 for root in roots
