@@ -80,7 +80,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
         callback=_follow_links,
         show_default="assoc.db in your data directory",
         show_envvar=True,
-        help="The database.",
+        help="Database file.",
     )
     return database(verbose_option(command))
 
@@ -94,7 +94,7 @@ def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path
 
 def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--project`; `what` says for what the project is given."""
-    text = f"{what}: its name, path or id; . is the current directory."
+    text = f"{what}, given by name, path or id; . is the current directory."
     return click.option("--project", help=text)
 
 
@@ -106,7 +106,7 @@ def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
         is_flag=True,
         expose_value=False,
         callback=_remember_verbose,
-        help="Print a traceback if the program itself fails.",
+        help="Print a traceback for internal errors.",
     )(command)
 
 
@@ -132,11 +132,15 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
         return command(form=form, **others)
 
     for flags, name, text in (
-        (("--csv-safe",), "csv_safe", "As --csv, with a ' before what looks like a formula."),
-        (("-t", "--table"), "whole", "A table with every column and whole cells."),
-        (("--csv",), "as_csv", "CSV with a header."),
-        (("--nl",), "as_lines", "JSON, one object on each line."),
-        (("--json",), "as_json", "A JSON array of objects."),
+        (
+            ("--csv-safe",),
+            "csv_safe",
+            "Like --csv, but put a ' before cells that look like formulas.",
+        ),
+        (("-t", "--table"), "whole", "Print a table with all columns and uncut cells."),
+        (("--csv",), "as_csv", "Print CSV with a header."),
+        (("--nl",), "as_lines", "Print JSON, one object per line."),
+        (("--json",), "as_json", "Print a JSON array of objects."),
     ):
         with_format = click.option(*flags, name, is_flag=True, help=text)(with_format)
     return with_format

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     type=(str, str),
     multiple=True,
     metavar="NAME VALUE",
-    help="A parameter of the query; without it the parameter is NULL.",
+    help="Set a parameter of the query; parameters not given are NULL.",
 )
 @format_options
 @database_option
 def query(
     name: str | None, database: Path, parameters: tuple[tuple[str, str], ...], form: Format
 ) -> None:
-    """Run a question that comes with the program.
+    """Run a built-in query.
 
-    Without NAME, list them.
+    Without NAME, list the queries.
 
     \b
     Examples:
