@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if error is None:
         return code
     why = error.strerror or str(error)
-    words = f"Part of what was printed is lost: standard output could not be written ({why})."
-    click.echo(f"Error: {words}" + " All else was done." * (code == 0), err=True)
+    words = f"Some output was lost: standard output could not be written ({why})."
+    click.echo(f"Error: {words}" + " Everything else was completed." * (code == 0), err=True)
     return code or _LOST
 
 
@@ -95,8 +95,8 @@ def _explain(error: Exception, *, is_verbose: bool) -> int:
 
         click.echo(safe("".join(traceback.format_exception(error))), err=True)
     click.echo(
-        f"Error: assoc-ingest failed, and that is a bug: {type(error).__name__}: "
-        f"{safe(str(error))}. Please report it, with what the command prints with -v.",
+        f"Error: internal error in assoc-ingest: {type(error).__name__}: "
+        f"{safe(str(error))}. Please report it, including the output of the command with -v.",
         err=True,
     )
     return _BUG
@@ -116,13 +116,15 @@ def _known(error: Exception) -> AssocIngestError | None:
         return None
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return BusyError("Another process keeps the database busy. Try again when it is done.")
+        return BusyError(
+            "Another process keeps the database locked. Try again when it has finished."
+        )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
     if "decode to UTF-8" in str(error):  # of the module, which has no code for it
         return DatabaseError(
-            f"The database has text that assoc-ingest never writes ({error}): another program "
-            "changed it. Name another: --db FILE"
+            f"The database contains invalid text ({error}): another program has changed it. "
+            "Give another file: --db FILE"
         )
     if code in (
         sqlite3.SQLITE_FULL,
@@ -131,8 +133,8 @@ def _known(error: Exception) -> AssocIngestError | None:
         sqlite3.SQLITE_CANTOPEN,
     ):
         return DatabaseIOError(
-            f"The database could not be read or written: {error}. It is as the last commit left "
-            "it. See that its disk is sound, has room and may be written to; then try again."
+            f"The database could not be read or written: {error}. Committed data is intact. "
+            "Check that the disk works, has free space and is writable, then try again."
         )
     return None
 

@@ -35,7 +35,7 @@ class UnreadableError(UsageError):
     def __init__(self, path: Path, place: Path, reason: str) -> None:
         where = "" if place == path else f" ({place})"
         super().__init__(
-            f"{path} cannot be read: {reason}{where}. Make it readable, or name another directory."
+            f"{path} cannot be read: {reason}{where}. Make it readable, or give another directory."
         )
         self.place = place
         self.reason = reason

@@ -61,7 +61,7 @@ def query(name: str) -> Query:
         return queries()[name]
     except KeyError:
         listing = ", ".join(queries())
-        raise UsageError(f"There is no query {name!r}. There are: {listing}.") from None
+        raise UsageError(f"No query named {name!r}. Choose one of: {listing}.") from None
 
 
 def ask(connection: sqlite3.Connection, name: str, /, **parameters: object) -> sqlite3.Cursor:

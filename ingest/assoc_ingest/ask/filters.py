@@ -59,4 +59,4 @@ class Filters:
 def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
         listing = ", ".join(dict.fromkeys(known))
-        raise UsageError(f"There is no {name} {value!r}. There are: {listing}.")
+        raise UsageError(f"Unknown {name} {value!r}. Choose one of: {listing}.")

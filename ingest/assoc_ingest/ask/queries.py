@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from .. import sql
+from .. import humanize, sql
 from ..errors import UsageError
 from ..sql import Query
 from ..terminal import is_terminal, table, terminal_width
@@ -36,13 +36,13 @@ def write_list(
     query = sql.queries().get(_LIST + what)
     if query is None:
         known = [name.removeprefix(_LIST) for name in sql.queries() if name.startswith(_LIST)]
-        raise UsageError(
-            f"There is nothing called {what!r} to list. There are: {', '.join(known)}."
-        )
+        raise UsageError(f"Cannot list {what!r}. Choose one of: {', '.join(known)}.")
     if cwd is not None and "cwd" not in query.parameters:
-        raise UsageError(f"--cwd is for teams; list {what} has --project.")
+        raise UsageError(f"--cwd works only with teams; for {what}, use --project.")
     if gone and "gone" not in query.parameters:
-        raise UsageError(f"list {what} never leaves out what is gone: ask it without --gone.")
+        raise UsageError(
+            f"--gone does not apply to {what}, which never hides gone entries. Leave it out."
+        )
     given: dict[str, object] = {
         "cwd": cwd,
         "project": project_ids(connection, project) if project else None,
@@ -58,12 +58,10 @@ def write_list(
     if not rows:
         say("Nothing to list.")
     elif cursor.fetchone() is not None:
-        say(f"These are the first {limit}; --limit 0 lists all.")
+        say(f"Only the first {limit} are shown; --limit 0 shows all.")
     for option, hidden in _hidden(connection, query, parameters).items():
         if hidden and option == "gone":
-            say(
-                f"{hidden:,} {'is' if hidden == 1 else 'are'} gone: --gone lists what is gone, too."
-            )
+            say(f"{humanize.many(hidden, 'entry', 'entries')} no longer present; show with --gone.")
         elif hidden:
             say(f"{hidden:,} more with --all.")
 
@@ -102,7 +100,7 @@ def write_answer(
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_ERROR or not parameters:
             raise
-        raise UsageError(f"{name} cannot be asked like this: {error}.") from error
+        raise UsageError(f"Invalid parameter for {name}: {error}.") from error
     write_rows(connection, _names(cursor), rows, form)
     if not rows:
         missing = [key for key, value in given.items() if value is None]
@@ -140,7 +138,7 @@ def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str
 def _parameters_of(query: Query) -> str:
     if not query.parameters:
         return "It has no parameters."
-    return f"It has: {', '.join(query.parameters)}."
+    return f"Parameters: {', '.join(query.parameters)}."
 
 
 def _names(cursor: sqlite3.Cursor) -> list[str]:

@@ -15,9 +15,10 @@ from .options import database_option
 def compact(database: Path, as_json: bool) -> None:
     """Shrink the database and erase traces of removed data.
 
-    Rewrites the whole file. Needs free space of about twice the size of the database; half of that can be on another disk
-    if SQLITE_TMPDIR names a directory there. Row ids do not change. If another program is reading,
-    old pages may have to stay; compact then reports it and exits with 3.
+    Rewrites the whole file. Needs free space of about twice the size of the database; half of that
+    can be on another disk if SQLITE_TMPDIR names a directory there. Row ids do not change. If
+    another program is reading, old pages may have to stay; compact then reports it and exits with
+    3.
 
     \b
     Example:

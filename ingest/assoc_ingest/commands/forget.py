@@ -55,7 +55,7 @@ def forget(
         return
     if (name is None) == (project is None) or (remember and name is None):
         raise UsageError(
-            "Name one session or file, or a --project. To see it first: "
+            "Give one session or file, or use --project. To preview: "
             "assoc-ingest forget SESSION --dry-run"
         )
     if remember:

@@ -32,7 +32,7 @@ def default_database() -> Path:
         directory = None
     if directory is None or not directory.is_absolute():  # relative to wherever one happens to be
         raise UsageError(
-            "Your data directory is not known: set HOME, or say where the database lies: --db FILE"
+            "Cannot determine your data directory: set HOME, or give the database file: --db FILE"
         )
     return directory / "assoc.db"
 
@@ -53,9 +53,11 @@ class _DatabaseFile(click.Path):
             path.absolute().stat()
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-                self.fail(f"{os.strerror(error.errno)}. Name another: --db FILE", param, ctx)
+                self.fail(f"{os.strerror(error.errno)}. Give another file: --db FILE", param, ctx)
             if error.filename is None:  # the current directory was removed
-                self.fail(f"There is no directory for {path}. Name another: --db FILE", param, ctx)
+                self.fail(
+                    f"No directory exists for {path}. Give another file: --db FILE", param, ctx
+                )
         return path
 
 

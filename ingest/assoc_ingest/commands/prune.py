@@ -36,8 +36,8 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
 
     if not gone:
         raise UsageError(
-            "Say what is to be removed: --gone, for what agents deleted. "
-            "To see it first: assoc-ingest prune --gone --dry-run"
+            "Add --gone to remove data of deleted files. "
+            "To preview: assoc-ingest prune --gone --dry-run"
         )
     removal = prune_gone(database, before, dry_run=dry_run)
     write_pruned(removal, as_json=as_json, dry_run=dry_run)

@@ -30,7 +30,7 @@ def rebuild(database: Path, as_json: bool) -> None:
     from ..upkeep.rebuild import rebuild as run
     from .summary import write_rebuilt
 
-    with progress_in_bytes("Deriving") as progress:
+    with progress_in_bytes("Rebuilding") as progress:
         rebuilt = run(database, progress)
     write_rebuilt(rebuilt, as_json=as_json)
     if not rebuilt.is_whole:

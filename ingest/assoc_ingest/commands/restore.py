@@ -60,7 +60,7 @@ def restore(
     from .restore_report import write_report
 
     if (name is None) != everything:
-        raise click.UsageError("Name a session or a file, or give --all.")
+        raise click.UsageError("Give a session or a file, or use --all.")
     connection = reading(database)
     selected = (
         select_all(connection, generation) if name is None else select(connection, name, generation)

@@ -76,7 +76,7 @@ _R = TypeVar("_R")
 
 _FLUSH_BYTES = 8 * 1024 * 1024  # input whose records are held in memory before they are inserted
 _INDEXED_AT_ONCE = 20_000  # messages; SQLite keeps in memory what it needs to undo a statement
-_OTHER_WRITER = "Another process wrote to the database meanwhile. Sync again."
+_OTHER_WRITER = "Another process has written to the database in the meantime. Run sync again."
 _SAMPLED_ISSUES = 100  # quarantined pieces of one file that keep a sample
 
 

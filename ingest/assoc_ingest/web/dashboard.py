@@ -116,11 +116,13 @@ async def view(datasette: Datasette, request: Request) -> Response:
     """Return the dashboard of the database `?db=`, else of the first that is ours."""
     names = await pages.databases(datasette, request, TABLES)
     if not names:
-        raise PageError(404, "No database of assoc-ingest is open here, or you may not see it.")
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
     database = request.args.get("db") or names[0]
     period = request.args.get("days") or _DEFAULT
     if period not in PERIODS:
-        raise PageError(400, f"{period!r} is no period. There are: {', '.join(PERIODS)}.")
+        raise PageError(400, f"Unknown period {period!r}. Choose one of: {', '.join(PERIODS)}.")
     context = await pages.read(
         datasette, request, database, TABLES, lambda connection: _read(connection, period)
     )

@@ -225,7 +225,7 @@ class Entries:
 _UNFOLDED = {"agent_prompt", "agent_message", "error", "interrupt", "system"}
 
 _WHO = {
-    "agent_prompt": "Task", "compact_summary": "Summary of what was said before",
+    "agent_prompt": "Task", "compact_summary": "Summary of the conversation so far",
     "tool_result": "Result", "task_notification": "Background task",
     "agent_message": "Message from an agent", "bash_output": "Output",
     "command_output": "Output", "system": "Notice", "interrupt": "Interrupted",

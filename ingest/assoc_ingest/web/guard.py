@@ -96,13 +96,13 @@ def guarded(app: App, hosts: Collection[str] = ()) -> App:
 def refusal(scope: Scope, allowed: Collection[str]) -> Refusal | None:
     """Say why a request is refused, None if it is not. `allowed` are lower-case host names."""
     if not _is_for_us(_values(scope, b"host"), allowed):
-        return 421, "This is not the address of the index. Open http://127.0.0.1 and its port."
+        return 421, "Wrong host name. Open http://127.0.0.1 with the port of this server."
     if _leads_elsewhere(scope):
-        return 400, "An address begins with one slash."
+        return 400, "The path must begin with a single slash."
     if not _comes_from_here(scope):
         return (
             403,
-            "Another site asked for this page. Open it yourself, or begin at /.",
+            "This request came from another site. Open the page yourself, or start at /.",
         )
     return None
 

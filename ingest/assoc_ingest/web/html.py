@@ -31,8 +31,10 @@ _TAGS = {
 }  # fmt: skip
 _RULER = " \t>|:-*+.0123456789"  # of a table that may stand in a quote or a list
 _SCHEMES = ("http://", "https://", "mailto:")
-_AS_WRITTEN = "Shown as it was written: it is too long, or too intricate, to lay out here."
-_NOT_COMPARED = "Too long, or too much alike, to compare: first what was, then what is."
+_AS_WRITTEN = "Shown as plain text: too long or too complex to format."
+_NOT_COMPARED = (
+    "Too long or too repetitive to compare: the old text is shown first, then the new one."
+)
 
 
 def markdown(text: str, budget: Budget | None = None) -> Markup:
@@ -119,7 +121,7 @@ def _written(text: str, most: int, opening: Markup, budget: Budget) -> Markup:
     shown = budget.beginning(text, most)
     body = opening + readable(shown) + Markup("</pre>")
     if len(shown) < len(text):
-        body += note(f"… {len(text) - len(shown):,} more letters: open the row to read them")
+        body += note(f"… {len(text) - len(shown):,} more characters: open the row to read them")
     return body
 
 

@@ -76,9 +76,9 @@ async def read(
     from datasette import Forbidden
 
     if database not in datasette.databases or not await is_ours(datasette, database):
-        raise PageError(404, f"There is no database of assoc-ingest called {database!r}.")
+        raise PageError(404, f"There is no assoc-ingest database named {database!r}.")
     if not await compat.may_view(datasette, request.actor, database, tables):
-        raise Forbidden(f"You may not see all that this page shows of {database}.")
+        raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
     limit = _QUERIES * int(datasette.setting("sql_time_limit_ms"))
     try:
         found: T = await datasette.get_database(database).execute_fn(
@@ -91,7 +91,7 @@ async def read(
     except sqlite3.OperationalError as error:
         if "interrupted" not in str(error):
             raise
-        message = "This took too long. Ask for less, or raise sql_time_limit_ms."
+        message = "This took too long. Narrow the request or raise sql_time_limit_ms."
         raise PageError(503, message) from error
     return found
 
@@ -110,7 +110,7 @@ async def page(
         [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
     )
     if len(body) > _LARGEST:
-        message = f"This page would have {len(body):,} letters. Open the rows in Tables instead."
+        message = f"This page is too large ({len(body):,} characters). Open the rows in Tables."
         raise PageError(503, message)
     # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
     return Response.html(safe(body), status=status, headers=HEADERS)
@@ -144,7 +144,7 @@ def cut(text: str) -> str:
 
 _TITLES = {
     300: "Which one?",
-    400: "This cannot be asked",
+    400: "Invalid request",
     404: "Not found",
     503: "Took too long",
 }
