@@ -10,11 +10,11 @@ from docs.comments import Column, Table, migrated, tables
 
 _GROUPS = {
     "list_": ("Lists", "What `assoc-ingest list` prints: `list_sessions` is `list sessions`."),
-    "search_": ("Search", "What `assoc-ingest search` asks, store by store."),
+    "search_": ("Search", "What `assoc-ingest search` runs, store by store."),
     "show_": ("One conversation", "What `assoc-ingest show` reads."),
     "status_": ("State", "What `assoc-ingest status` prints."),
 }
-_OTHERS = ("Questions", "For `assoc-ingest query`, Datasette and any SQLite shell.")
+_OTHERS = ("Reports", "For `assoc-ingest query`, Datasette and any SQLite shell.")
 
 
 def schema_page() -> str:
@@ -68,7 +68,7 @@ def queries_page() -> str:
 
 def _group(title: str, description: str, queries: Iterable[Query]) -> Iterator[str]:
     yield f"\n## {title}\n\n{description}\n"
-    yield "| query | answers | parameters |\n|---|---|---|"
+    yield "| query | result | parameters |\n|---|---|---|"
     for query in queries:
         answer = f"**{query.title}.** {query.description}".strip()
         parameters = ", ".join(f"`{name}`" for name in query.parameters)

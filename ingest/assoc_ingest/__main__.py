@@ -1,10 +1,10 @@
 """The entry point: runs a command and turns whatever happens into an exit code.
 
-0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 the database, or what
-is printed, could not be written · 70 a bug · 130 interrupted · 143 terminated
+0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a usable database · 5 the database or the
+output could not be written · 70 a bug · 130 interrupted · 143 terminated
 
 What is printed comes after what is done (`streams`): a reader that closes the pipe (`... | head`)
-and words that nobody can read change nothing; output that a disk did not take is told at the end.
+and text that cannot be encoded change nothing; a failed write of the output is reported at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a search leaves out: by kind, project, session, system, time, model, role and branch."""
+"""Filters of a search: kind, project, session, source, time, model, role and branch."""
 
 from __future__ import annotations
 

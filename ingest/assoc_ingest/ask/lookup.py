@@ -1,4 +1,4 @@
-"""What a user names in short: a session by the beginning of its key."""
+"""Finds sessions by a prefix of their key."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 1. An absolute path means what lies exactly there, and so do `.`, `~` and what begins with them.
 2. A number is an id, as `list projects --json` has it.
 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
-4. What reads may also be told in other case, or by a part of a name or path that only one has.
+4. Reading commands also accept other case, or a part of a name or path that only one has.
    There a name means the worktrees of that repository, too: what was said in them is about it.
 
 What removes takes the first three only, and nothing that could mean two projects.

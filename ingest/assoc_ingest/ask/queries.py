@@ -1,4 +1,4 @@
-"""The questions in queries/: asked by name, with parameters, and printed."""
+"""Runs the queries in queries/ by name, with parameters, and prints the rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _hidden(
 def write_answer(
     connection: sqlite3.Connection, name: str, parameters: Mapping[str, str], form: Format
 ) -> None:
-    """Print what a query answers; a parameter that is not given is NULL."""
+    """Print the rows of a query; parameters that are not given are NULL."""
     query = sql.query(name)
     unknown = [key for key in parameters if key not in query.parameters]
     if unknown:

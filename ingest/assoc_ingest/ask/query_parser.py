@@ -1,4 +1,4 @@
-"""A query as people type it: plain words, "phrases", word*; never a syntax error.
+"""Parses a query as people type it: plain words, "phrases", word*; never a syntax error.
 
 Three indexes answer, and a query may need all of them:
 

@@ -1,4 +1,4 @@
-"""A query string -> hits.
+"""From a query string to hits.
 
 What people and agents said stands above what tools gave: results are most of the text and would
 drown it. So a search asks in this order, and stops as soon as it has enough:

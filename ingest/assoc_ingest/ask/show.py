@@ -1,4 +1,4 @@
-"""One conversation, readable in 100 columns.
+"""Prints one conversation, at most 100 columns wide.
 
 What a person typed stands behind a bar; what the agent answered is plain text; everything else is
 cut to what one wants to see at a glance: thinking to a few lines, a tool call to one line with a

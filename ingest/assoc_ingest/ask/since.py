@@ -1,4 +1,4 @@
-"""A point in the past, as people say it: `7d`, `12h`, `2w`, or a date."""
+"""Parses a point in the past: `7d`, `12h`, `2w`, or a date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `prune`, `forget` and `compact` did: lists on standard output, words on standard error."""
+"""What `prune`, `forget` and `compact` did: lists on standard output, totals on standard error."""
 
 from __future__ import annotations
 

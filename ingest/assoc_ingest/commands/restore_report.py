@@ -1,4 +1,4 @@
-"""What a restore did: a line for each file, or one JSON object, and the sum."""
+"""What a restore did: a line for each file, or one JSON object, and the totals."""
 
 from __future__ import annotations
 

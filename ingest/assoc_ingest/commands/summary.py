@@ -1,4 +1,4 @@
-"""What a sync did, in words on standard error and as an object on standard output."""
+"""What a sync did: a summary on standard error, and a JSON object on standard output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
 
 
 def write_news(news: Report | str, *, as_json: bool) -> None:
-    """Print what a watch tells, at once: words, or with `as_json` one JSON object on a line.
+    """Print what a watch reports, at once: text, or with `as_json` one JSON object per line.
 
     A sentence becomes `{"event": "notice", "text": ...}`, a report `{"event": "pass", ...}` with
     the columns of `sync_runs` and some more.

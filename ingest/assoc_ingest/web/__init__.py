@@ -1,4 +1,4 @@
-"""The Datasette plugin: pages to read, questions with forms, readable cells, and the guard.
+"""The Datasette plugin: pages to read, queries with forms, readable cells, and the guard.
 
 It is active in every Datasette of its environment, and shows itself only for databases that are
 ours. One module serves both lines of Datasette: hooks that one of them does not know are ignored.
@@ -75,7 +75,7 @@ def render_cell(
 
 @hookimpl
 def menu_links(datasette: Any, actor: Any) -> Later:
-    """Put our pages into the menu, if a database of ours may be seen."""
+    """Add the pages to the menu, if an assoc-ingest database may be seen."""
 
     async def links() -> list[Link]:
         for database in await our_databases(datasette):
@@ -88,7 +88,7 @@ def menu_links(datasette: Any, actor: Any) -> Later:
 
 @hookimpl
 def database_actions(datasette: Any, database: str) -> Later:
-    """Put our pages into the menu of a database of ours."""
+    """Add the pages to the menu of an assoc-ingest database."""
 
     async def links() -> list[Link]:
         return _links(datasette) if await is_ours(datasette, database) else []

@@ -1,4 +1,4 @@
-"""The dashboard of one database: what it cost, which tools failed, who worked when, what will go.
+"""The dashboard of one database: costs, failing tools, hours of work, files about to be deleted.
 
 It shows the last days before the newest activity, not before today: the record of a machine that
 nobody uses any more is as readable as ever. Days are UTC, as in `assoc-ingest stats`.
@@ -113,7 +113,7 @@ class _Calls:
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
-    """Return the dashboard of the database `?db=`, else of the first that is ours."""
+    """Return the dashboard of the database `?db=`, else of the first assoc-ingest database."""
     names = await pages.databases(datasette, request, TABLES)
     if not names:
         raise PageError(

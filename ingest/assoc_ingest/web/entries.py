@@ -1,4 +1,4 @@
-"""Messages as they stand on a page: who says it, what is folded, and what lies inside a call.
+"""Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
 
 An entry knows the id of its message, which is its anchor. What the program injects is gathered in
 one folded entry until a message follows that somebody reads. A subagent stands inside the call

@@ -1,4 +1,4 @@
-"""A project or a team as an address names it: by its number, its name or its key."""
+"""Finds the project or team that an address names by id, name or key."""
 
 from __future__ import annotations
 

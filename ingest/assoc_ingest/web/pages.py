@@ -1,4 +1,4 @@
-"""What all our pages share: whose database it is, who may see it, how errors are told.
+"""What all pages share: finding the database, checking permissions, showing errors.
 
 A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
 reads everything in one transaction, so that a sync between two queries cannot make a page
@@ -52,7 +52,7 @@ class PageError(Exception):
 
 
 async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
-    """Return the names of the databases that are ours and that may be looked at."""
+    """Return the names of the assoc-ingest databases that may be seen."""
     return [
         name
         for name in datasette.databases
@@ -68,7 +68,7 @@ async def read(
     tables: Sequence[str],
     function: Callable[[sqlite3.Connection], T],
 ) -> T:
-    """Return what `function` reads from a database of ours.
+    """Return what `function` reads from an assoc-ingest database.
 
     Raises PageError where there is none, where it says NotFoundError or UsageError, and where it
     takes too long; Forbidden where the actor may not see one of `tables`.
@@ -117,7 +117,7 @@ async def page(
 
 
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
-    """Return the page that tells an error."""
+    """Return the page that shows an error."""
     context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
     return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
 

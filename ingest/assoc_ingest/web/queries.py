@@ -1,4 +1,4 @@
-"""The questions of queries/ in Datasette: which of them, and how it wants them.
+"""Registers the queries of queries/ in Datasette.
 
 Those are shown that a person can ask with an empty form: every parameter may be left out, which is
 seen from `coalesce(:name, '')` or `nullif(:name, '')`, and the question does not serve a page or a

@@ -1,4 +1,4 @@
-"""Datasette over the database, for the browser of whoever started it.
+"""Runs Datasette on the database, for the browser of the user who started it.
 
 It listens on this machine only and behind the guard (`web/guard`), with the titles and notes of
 metadata.yml, and with limits that let no page take the machine. Options of Datasette pass through,
@@ -86,8 +86,8 @@ class ServeOptions:
 def serve(database: Path, options: ServeOptions) -> int:
     """Serve the database until a signal ends it; return the exit code of the process.
 
-    Raises DatabaseError if there is none, it is not ours or newer than this program, or somebody
-    removes or replaces it meanwhile; BusyError if it must be updated while another process writes;
+    Raises DatabaseError if there is none, it is of another program or newer than this one, or it is
+    removed or replaced meanwhile; BusyError if it must be updated while another process writes;
     and UsageError for a port that is taken and for options that are not passed on.
     """
     is_one_page = _check(database, options.others)
@@ -105,8 +105,8 @@ def serve(database: Path, options: ServeOptions) -> int:
             if options.opened:
                 stack.enter_context(_browser(address, port))
             say(f"Search page: {address}")
-        ours = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
-        return _datasette([str(database), *ours, *options.others])
+        own = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
+        return _datasette([str(database), *own, *options.others])
 
 
 def metadata_for(database: Path) -> str:
@@ -116,7 +116,7 @@ def metadata_for(database: Path) -> str:
 
 
 def _prepare(database: Path, watched: bool) -> bool:
-    """See to it that the database is ours and current. Should a watch of our own be started?"""
+    """Make sure that the database is usable and current. Should a watch be started?"""
     if watched:
         try:
             with writing(database):

@@ -1,4 +1,4 @@
-"""What a tool call was given, in the form in which it is read: a command, a difference, a list."""
+"""The input of a tool call as a page shows it: a command, a difference, a list."""
 
 from __future__ import annotations
 
