@@ -9,7 +9,7 @@ SIZE = 200MB
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-setup: ## make .venv and install the project with all that the tests need
+setup: ## create .venv and install the project with test dependencies
 	python3 -m venv $(VENV)
 	$(BIN)/python -m pip install -e '.[test]'
 
@@ -25,7 +25,7 @@ test-source: ## run the cases of one source: make test-source NAME=chorus
 thorough: ## run the property tests with many more examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto
 
-faults: ## try ten times as many kills, failing writes, torn logs and histories as the tests do
+faults: ## run the fault tests with ten times as many kills, failing writes and torn logs
 	ASSOC_FAULTS=10 $(BIN)/pytest -n auto tests/faults tests/test_incremental_equals_full.py \
 		tests/test_watch.py -k "not fuzz"
 
@@ -35,31 +35,31 @@ soak: ## for an hour, kill a watch every few seconds while files change
 storm: ## for ten minutes, run and kill all commands at random while files change
 	$(BIN)/python -m tests.faults.storm --minutes $${MINUTES:-10} --seed $${SEED:-$$(date +%s)}
 
-fuzz: ## give damaged lines to each parser for five minutes, other ones each time
+fuzz: ## feed damaged lines to each parser for five minutes, with a new seed each time
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \
 		$(BIN)/pytest -n auto tests/faults/test_fuzz.py
 
-golden: ## rewrite the expected files of the tests; read the difference
+golden: ## rewrite the expected files of the tests; review the diff
 	$(BIN)/pytest --golden
 
-lint: ## what ruff finds
+lint: ## run ruff
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-format: ## let ruff repair what it can
+format: ## fix and format with ruff
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-types: ## what mypy finds
+types: ## run mypy
 	$(BIN)/mypy
 
-docs: ## print the pages again: README, docs/, metadata.yml
+docs: ## update the generated parts of README, docs/, metadata.yml and ARCHITECTURE
 	$(BIN)/cog -I . -r @docs/pages.txt
 
-docs-check: ## are they current?
+docs-check: ## check that the generated parts are current
 	$(BIN)/cog -I . --check @docs/pages.txt
 
-check: lint types docs-check test ## all of that
+check: lint types docs-check test ## run lint, types, docs-check and test
 
 wheel: ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
@@ -67,13 +67,13 @@ wheel: ## build the wheel into dist/
 bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps the report
 	$(BIN)/python -m benchmarks.bench $(ARGS)
 
-bench-hard: ## sync corpora that have one thing in excess
+bench-hard: ## measure syncs of extreme corpora
 	$(BIN)/python -m benchmarks.bench --sizes '' --hard $(ARGS)
 
 bench-pages: ## measure the pages of a server while an agent writes
 	$(BIN)/python -m benchmarks.pages $(ARGS)
 
-bench-peers: ## measure other programs beside ours, each with a private copy of a home
+bench-peers: ## compare with other programs, each on a private copy of a home
 	$(BIN)/python -m benchmarks.peers --size $(SIZE) $(ARGS)
 
 bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE (200MB)
@@ -82,5 +82,5 @@ bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE 
 home: ## write a synthetic home of 20 MB into build/home
 	$(BIN)/python benchmarks/generate.py build/home --bytes 20MB
 
-ci: ## what has to pass before a change goes in, in a clean environment
+ci: ## run everything that must pass before a merge, in a clean environment
 	.ci/run

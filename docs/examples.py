@@ -55,13 +55,18 @@ def help_texts() -> str:
 # -- the example ---------------------------------------------------------------------------------
 
 
-def example(*lines: str) -> str:
-    """Return what a terminal shows when these commands run, one after the other, at home."""
+def example(*lines: str, prepare: bool = False) -> str:
+    """Return what a terminal shows when these commands run, one after the other, at home.
+
+    With `prepare` the demonstration homes are synced first, which is not shown.
+    """
     with tempfile.TemporaryDirectory() as place:
         home = Path(place).resolve()
         copy = shutil.copytree(DEMO, home / "tests" / "demo")
         for path in copy.rglob("*"):
             os.utime(path, (_DAY, _DAY))
+        if prepare:
+            _run(home, f"{PROGRAM} sync tests/demo/*")
         shown = "\n".join(f"$ {line}\n{_run(home, line)}" for line in lines)
     return f"```console\n{shown}```\n"
 

@@ -1,4 +1,4 @@
-"""What each module and each test file promises, in the first line that it says of itself."""
+"""What each module and each test file promises: the first paragraph of its docstring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = _ROOT / "ingest" / "assoc_ingest"
 
 
 def modules(package: str = "") -> str:
-    """Return a table of the modules of a package; "" stands for those that lie in none."""
+    """Return a table of the modules of a package; "" means those outside of packages."""
     paths = sorted((_PACKAGE / package).glob("*.py"))
     return _table("module", ((path.stem, path) for path in paths if path.stem != "__init__"))
 

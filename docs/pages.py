@@ -70,7 +70,7 @@ def _queries(heading: str, queries: Iterable[Query], description: str = "") -> I
     yield f"\n## {heading}\n"
     if description:
         yield f"{description}\n"
-    yield "| query | answers | parameters |\n|---|---|---|"
+    yield "| query | result | parameters |\n|---|---|---|"
     for query in queries:
         answer = f"**{query.title}.** {query.description}".strip()
         parameters = ", ".join(f"`{name}`" for name in query.parameters)

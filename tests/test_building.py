@@ -89,7 +89,7 @@ def test_until_it_is_whole_nothing_is_there_and_a_reader_is_told(home: Path, pla
 
     def look(batch: Batch) -> Written:
         seen.append(database.exists())
-        with pytest.raises(DatabaseError, match="has not ended"):
+        with pytest.raises(DatabaseError, match="has not finished"):
             open_reader(database)
         return finish(batch)
 
@@ -342,7 +342,7 @@ def test_what_a_killed_process_left_is_removed(
     unfinished(database).parent.mkdir()
     for ending in ("", "-wal", "-shm"):
         Path(f"{unfinished(database)}{ending}").write_bytes(b"left")
-    with pytest.raises(DatabaseError, match="has not ended"):
+    with pytest.raises(DatabaseError, match="has not finished"):
         open_reader(database)
     with patch("assoc_ingest.sync.run.WORTH_BUILDING", 0 if is_built else 2**60):
         sync(database, [home])

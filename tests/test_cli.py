@@ -242,8 +242,8 @@ def home(tmp_path: Path) -> Path:
 def test_a_sync_is_summed_up_and_its_rows_are_found(shell: Shell, home: Path) -> None:
     assert shell("sync", str(home)) == 0
     assert not shell.out
-    assert "Read 1 file of 1" in shell.err
-    assert "1 piece could not be understood" in shell.err
+    assert "Read 1 of 1 file (219 bytes)" in shell.err
+    assert "1 record could not be parsed" in shell.err
     assert shell("search", "deadlock") == 0
     assert "that [deadlock] is back" in shell.out
     assert shell("show", "0b7c") == 0
@@ -269,7 +269,7 @@ def test_a_dry_run_writes_nothing(shell: Shell, home: Path) -> None:
     report = shell.json("sync", str(home), "--dry-run", "--json")
     assert isinstance(report, dict)
     assert (report["id"], report["files_read"]) == (None, 1)
-    assert "Would read 1 file of 1" in shell.err
+    assert "Would read 1 of 1 file" in shell.err
     assert not shell.database.exists()
 
 
@@ -320,10 +320,10 @@ def test_a_query_of_very_many_words_is_answered_and_what_is_left_out_is_said(fil
     assert filled("search", "deadlock " * 20_000) == 0
     assert "only the first" not in filled.err
     assert filled("search", words) == 1
-    assert "of the 20,000 in this query, only the first 100 were searched for." in filled.err
+    assert "The query has 20,000 words; only the first 100 were used." in filled.err
     assert len(filled.err) < 500, "a message does not repeat it"
     assert filled("search", "--raw", words) == 2
-    assert "--raw takes an expression of at most 100 words, and this one has 20,000" in filled.err
+    assert "--raw: the expression has 20,000 words; at most 100 are allowed." in filled.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.dump import connect
 from tests.shell import Shell
 from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
 
-from assoc_ingest.sync.notifier import DeafError
+from assoc_ingest.sync.notifier import WatchError
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchOptions, watch
 from assoc_ingest.upkeep.prune import prune_gone
@@ -202,10 +202,10 @@ def test_it_is_told_by_a_sync_and_by_status(home: Path, shell: Shell) -> None:
     with clock(WRONG[1]):
         assert shell("sync") == 0
         assert shell.err.startswith(
-            "The clock of this machine is behind the last sync, which was at 2026-03-01 10:00 UTC."
+            "The system clock is behind the time of the last sync (2026-03-01 10:00 UTC)."
         )
         assert shell("status") == 0
-        assert "The clock of this machine is behind the last sync" in shell.out
+        assert "The system clock is behind the time of the last sync" in shell.out
         told = shell.json("status", "--json")
     assert isinstance(told, dict)
     assert told["clock_behind"] == "2026-03-01T10:00:00.000Z"
@@ -213,7 +213,7 @@ def test_it_is_told_by_a_sync_and_by_status(home: Path, shell: Shell) -> None:
         assert shell("sync") == 0
     with clock(day(1)):
         assert shell("status") == 0
-    assert "The clock was ahead when a sync ran at 2099-01-01 00:00 UTC." in shell.out
+    assert "A sync was recorded at 2099-01-01 00:00 UTC: the clock was ahead." in shell.out
 
 
 def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
@@ -233,7 +233,7 @@ def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
             return self.is_set()
 
     def deaf(*_: object) -> Any:
-        raise DeafError("nothing is told")
+        raise WatchError("nothing is told")
 
     with patch("assoc_ingest.store.clock.now", lambda: utc(moment.isoformat())):
         watch(database, [home], WatchOptions(rescan=0), Ticks(), told.append, opened=deaf)
@@ -281,8 +281,11 @@ def test_a_clock_that_is_ahead_makes_nothing_old(
         assert {kept["path"] for kept in told["kept"]} == {TRANSCRIPT, TASK}
         assert told["kept_entries"] == 2
         assert shell("prune", "--gone", "--before", "90d") == 0
-    assert f"Kept: {TRANSCRIPT} is gone since 2026-03-01 10:00, no sync bears it out." in shell.err
-    assert "If not: --before with a date." in shell.err
+    assert (
+        f"Kept: {TRANSCRIPT} is gone since 2026-03-01 10:00, not confirmed by any sync."
+        in shell.err
+    )
+    assert "To remove it: --before DATE" in shell.err
     with clock(moment):
         assert shell("prune", "--gone", "--before", "2026-03-02") == 0
     assert "Removed 2 files" in shell.err

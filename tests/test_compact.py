@@ -93,7 +93,7 @@ def test_without_room_nothing_is_touched(shrinkable: Shell) -> None:
     full = SimpleNamespace(total=100, used=99, free=1)
     with patch("shutil.disk_usage", lambda place: full):
         assert shrinkable("compact") == 5
-        assert "Make room" in shrinkable.err
+        assert "Free some space" in shrinkable.err
         assert shrinkable("forget", OTHER) == 5
     assert shrinkable.database.read_bytes() == before
 
@@ -234,7 +234,7 @@ def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> Non
     reader.execute("select count(*) from messages").fetchone()
     with patch.object(fts, "make_anew", without_patience):
         assert shrinkable("compact") == 3
-    assert "Another program reads the database" in shrinkable.err
+    assert "Another program is reading the database" in shrinkable.err
     reader.close()
     assert shrinkable("compact") == 0
     check(shrinkable.database)
@@ -262,7 +262,7 @@ def test_a_program_that_writes_without_asking_is_named_as_one(
         patch.object(fts, "fits", begin if is_late else fits),
     ):
         assert shrinkable("compact") == 3
-    assert "Another program is writing to the database" in shrinkable.err
+    assert "is writing to the database" in shrinkable.err
     assert "reads" not in shrinkable.err
     other.close()
     assert shrinkable("compact") == 0

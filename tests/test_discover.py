@@ -198,15 +198,15 @@ def test_a_home_of_claude_is_known_by_its_shape(path: str, tmp_path: Path) -> No
 )
 def test_any_other_directory_is_refused_with_what_to_do(path: str, tmp_path: Path) -> None:
     write(tmp_path / ".claude", path, user("x", "x"))
-    with pytest.raises(UsageError, match="name the directory that holds projects/"):
+    with pytest.raises(UsageError, match="Give the directory that contains projects/"):
         recognised(tmp_path / ".claude", SOURCES)
 
 
 def test_a_file_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"file is a file\. Name the home directory"):
+    with pytest.raises(UsageError, match=r"file is a file\. Give the home directory"):
         recognised(tmp_path / "file", SOURCES)
-    with pytest.raises(UsageError, match=r"gone does not exist\. Name the home directory"):
+    with pytest.raises(UsageError, match=r"gone does not exist\. Give the home directory"):
         recognised(tmp_path / "gone", SOURCES)
 
 

@@ -25,8 +25,20 @@ def test_the_printed_pages_are_current() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_command_is_in_the_readme_with_its_help() -> None:
-    assert [name for name in COMMANDS if f"$ assoc-ingest {name} --help" not in README] == []
+def test_every_command_is_in_the_readme_and_its_help_on_its_page() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert [name for name in COMMANDS if f"| `{name}` |" not in README] == []
+    assert [name for name in COMMANDS if f"$ assoc-ingest {name} --help" not in page] == []
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    pages = [path.name for path in ROOT.glob("docs/*.md")]
+    assert [name for name in pages if f"](docs/{name})" not in README] == []
+
+
+def test_the_readme_is_short() -> None:
+    """What is longer is a page of its own, by task."""
+    assert README.count("\n") <= 160
 
 
 def test_every_query_is_described() -> None:

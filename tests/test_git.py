@@ -519,7 +519,7 @@ def test_without_a_git_to_ask_a_sync_says_so(
     monkeypatch.setenv("PATH", "/nowhere")
     assert shell("sync", str(home), "--git") == 2
     assert shell.err == (
-        "Error: There is no git on this machine to ask. Install it, or leave out --git.\n"
+        "Error: git was not found on this machine. Install it, or leave out --git.\n"
     )
     assert not shell.database.exists()
 

@@ -76,7 +76,7 @@ def archived(shown: Dump) -> Dump:
 
 def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
     assert applied(old) != sql.migration_names()
-    with pytest.raises(databases.DatabaseError, match="made by an older version"):
+    with pytest.raises(databases.DatabaseError, match="created by an older version"):
         databases.open_reader(old)
     migrate(old)
     assert applied(old) == sql.migration_names()

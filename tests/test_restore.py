@@ -162,9 +162,9 @@ def test_what_was_not_read_is_not_restored_and_said(place: Path, fresh: Fresh, t
     sync(database, [home])
     done = {Path(file.path).name: (file.status, file.note) for file in everything(database, to)}
     assert done == {
-        f"{SESSION}.jsonl": (WRITTEN, "without the 6 bytes behind its last complete line"),
+        f"{SESSION}.jsonl": (WRITTEN, "without the 6 bytes after its last complete line"),
         f"{OTHER}.jsonl": (NOT_ARCHIVED, "no complete line was read"),
-        "image.png": (NOT_ARCHIVED, "it is binary, or was never readable"),
+        "image.png": (NOT_ARCHIVED, "it is binary or was never readable"),
     }
     assert files_in(to) == {TRANSCRIPT: whole}
 
@@ -180,7 +180,7 @@ def test_a_broken_document_comes_back_as_it_last_was_whole(
     task.write_bytes(b'{"id":"1","subj')
     sync(database, [home])
     (done,) = everything(database, to)
-    assert (done.status, done.note) == (WRITTEN, "the last version that could be read")
+    assert (done.status, done.note) == (WRITTEN, "the last readable version")
     assert files_in(to) == {"tasks/a-list/1.json": b'{"id":"1","subject":"Sow"}'}
 
 
@@ -218,9 +218,9 @@ def test_a_transcript_by_its_name_comes_alone(database: Path, to: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nowhere"], 1, "No session begins with 'nowhere', and no file is called so."),
-        ([], 2, "Name a session or a file, or give --all."),
-        ([SESSION, "--all"], 2, "Name a session or a file, or give --all."),
+        (["nowhere"], 1, "No session or file matches 'nowhere'."),
+        ([], 2, "Give a session or a file, or use --all."),
+        ([SESSION, "--all"], 2, "Give a session or a file, or use --all."),
         (["1"], 0, "Wrote"),
     ],
 )
@@ -442,7 +442,7 @@ def test_text_that_is_not_utf8_is_told_in_one_sentence(
     assert main(["restore", "-d", str(database), "--to", str(to), "--all"]) == 4
     words = capsys.readouterr().err
     assert words.count("\n") == 1
-    assert "another program changed it. Name another: --db FILE" in words
+    assert "another program has changed it. Give another file: --db FILE" in words
 
 
 @pytest.mark.parametrize("is_windows", [False, True])

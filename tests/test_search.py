@@ -342,14 +342,11 @@ def test_what_is_left_out_of_a_long_query_is_said(connection: sqlite3.Connection
     assert parse(" ".join(f"w{number}" for number in range(100))).note is None
     assert parse("deadlock " * 2000).note is None, "what is said twice is one word"
     long = parse("deadlock back " + " ".join(f"w{number}" for number in range(20_000)))
-    assert long.note == (
-        "A search takes 100 words: of the 20,002 in this query, only the first 100 were searched "
-        "for."
-    )
+    assert long.note == "The query has 20,002 words; only the first 100 were used."
     assert len(long.words) == 100
     assert len(parse("-".join(["a"] * 300)).words[0].text) == 199, "a phrase is cut, too"
     with pytest.raises(
-        UsageError, match=r"at most 100 words, and this one has 20,000\. Leave some"
+        UsageError, match=r"the expression has 20,000 words; at most 100 are allowed\."
     ):
         search(connection, " OR ".join(["a"] * 20_000), raw=True)
 

@@ -149,14 +149,17 @@ def test_it_serves_while_another_process_writes(filled: Shell) -> None:
         assert filled("serve", "--get", "/assoc/messages") == 0, filled.err
         assert filled("serve", "--watch", "--get", "/assoc/messages") == 0, filled.err
     assert f"process {os.getpid()}" in filled.err
-    assert "Serving what that writes" in filled.err
+    assert "Serving without --watch" in filled.err
 
 
 def test_a_port_that_is_taken_is_one_sentence(filled: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         assert filled("serve", "--port", port) == 2
-    assert filled.err == f"Error: Port {port} is taken. Name another, or any: --port 0\n"
+    assert (
+        filled.err
+        == f"Error: Port {port} is in use. Choose another one, or use --port 0 for any free port.\n"
+    )
 
 
 # -- the server ----------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_without_a_session_it_says_what_to_run(is_there: bool, services: Service
         services.answers("systemctl", 1, "Failed to connect to bus")
     assert services("install", "--kind", SYSTEMD) == 0
     assert unit_path(SYSTEMD, os.environ).exists()
-    assert ("Failed to connect to bus" if is_there else "systemctl is not there") in services.err
+    assert ("Failed to connect to bus" if is_there else "systemctl not found") in services.err
     assert "\n  systemctl --user daemon-reload\n" in services.err
     assert "\n  systemctl --user restart assoc-ingest.service\n" in services.err
 

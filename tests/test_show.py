@@ -276,7 +276,7 @@ def test_a_subagent_that_no_call_names_stands_at_the_end(stage: Stage) -> None:
     stage.rows.message(file, "text", "lost", subagent_id=agent)
     stage.subagent("a0", kind="warmup")
     text = stage.shown()
-    assert any(line.startswith("─── subagents that no call here spawned") for line in text)
+    assert any(line.startswith("─── subagents without a call here") for line in text)
     assert _body(text) == [
         "│ Explore · 1 message · a1",
         "│",
@@ -335,7 +335,7 @@ def test_the_files_of_a_session_follow_each_other_the_transcript_first(stage: St
     rows.message(stage.file, "text", "first")
     text = stage.shown()
     assert text.index("first") < text.index("second")
-    assert any(line.startswith("─── aaa/side.jsonl (no longer there) ─") for line in text)
+    assert any(line.startswith("─── aaa/side.jsonl (deleted) ─") for line in text)
 
 
 def test_a_session_without_messages_says_so(stage: Stage) -> None:

@@ -181,7 +181,7 @@ def test_a_newer_database_is_refused_untouched(
     sync(shell.database, [home])
     before = made_newer(shell.database, statement)
     assert shell(*command) == 4, shell.err
-    assert "made by a newer version of assoc-ingest. Update this one" in shell.err
+    assert "created by a newer version of assoc-ingest. Update this one" in shell.err
     assert shell.err.count("\n") == 1
     assert shell.database.read_bytes() == before
 
@@ -198,7 +198,7 @@ def test_a_damaged_database_of_a_newer_version_is_not_taken_for_an_old_one(
     before = shell.database.read_bytes()
     for command in ("sync", "rebuild", "status"):
         assert shell(command) == 4
-        assert "made by a newer version" in shell.err
+        assert "created by a newer version" in shell.err
     assert shell.database.read_bytes() == before
 
 

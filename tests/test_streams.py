@@ -178,8 +178,8 @@ def test_what_a_disk_did_not_take_is_told_in_one_sentence(situation: Situation) 
     words = situation.home.parent / "words"
     assert run(["--help"], {1: FULL, 2: str(words)}, {}) == 5
     assert words.read_text().count("\n") == 1
-    assert words.read_text().startswith("Error: Part of what was printed is lost")
-    assert "All else was done." in words.read_text()
+    assert words.read_text().startswith("Error: Some output was lost")
+    assert "Everything else was completed." in words.read_text()
 
 
 # -- as a process --------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_a_watch_goes_on_beside_a_project_that_may_not_be_entered(
     with shut(place, private):
         told = as_nobody(lambda: watched(database))
     assert [told.count(line) for line in told if "private" in line] == [1]
-    assert not [line for line in told if "next attempt" in line]
+    assert not [line for line in told if "Retrying" in line]
     assert rows(database, "select count(*) from messages where text = 'later'") == [(1,)]
 
 
@@ -239,7 +239,7 @@ def test_one_root_that_cannot_be_read_stops_no_other_and_loses_nothing(
     assert rows(database, "select count(gone_at) from files") == [(0,)]
     assert rows(database, "select count(gone_at) from sources") == [(0,)]
     said = assert_no_command_fails(place, database, place / closed, capfd)
-    assert "not readable, and not compared" in said["verify"]
+    assert "not readable and therefore not compared" in said["verify"]
     assert main(arguments) == 0
     assert rows(database, "select error from sync_runs where error is not null") == []
 
@@ -280,7 +280,7 @@ def test_a_watch_goes_on_beside_a_root_that_cannot_be_read(
         told = as_nobody(lambda: watched(three_homes, *paths))
     locked = [line for line in told if "locked" in line]
     assert locked == [f"Could not read {place / 'locked' / 'home'}: Permission denied"]
-    assert not [line for line in told if "next attempt" in line]
+    assert not [line for line in told if "Retrying" in line]
     assert rows(three_homes, "select count(gone_at) from files") == [(0,)]
 
 

@@ -457,7 +457,7 @@ def test_what_is_lost_with_its_file_is_not_promised_back(fresh: Fresh, place: Pa
     damage(database, f"delete from archive where id = {number}")
     (finding,) = verify(database).findings
     assert (finding.check, finding.byte_offset) == ("archive", start)
-    assert finding.remedy.startswith("Nothing brings these bytes back")
+    assert finding.remedy.startswith("These bytes cannot be recovered")
 
 
 @pytest.mark.parametrize("column", ["prefix_crc", "head_hash", "tail_hash"])
@@ -543,7 +543,7 @@ def test_what_a_sync_will_see_is_a_warning(fresh: Fresh, place: Path) -> None:
     warnings = [(w.problem.split(",")[0], w.remedy) for w in verdict.warnings if w.check == "disk"]
     assert warnings == [
         ("2 files new or changed since the last sync", "assoc-ingest sync"),
-        ("1 file gone since the last sync (rows stay)", "assoc-ingest sync"),
+        ("1 file gone since the last sync (rows are kept)", "assoc-ingest sync"),
     ]
     home.rename(place / "away")
     assert [w.check for w in verify(database).warnings if "missing" in w.problem] == ["disk"]

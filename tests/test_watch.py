@@ -34,7 +34,7 @@ from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.stopping import stopped_by_signals
 from assoc_ingest.store.report import Report
 from assoc_ingest.sync import run as syncing
-from assoc_ingest.sync.notifier import DeafError, SystemWatcher, Wakeups
+from assoc_ingest.sync.notifier import SystemWatcher, Wakeups, WatchError
 from assoc_ingest.sync.prices import library_prices, origin
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchOptions, watch
@@ -316,7 +316,7 @@ def test_a_system_that_tells_nothing_is_told_of_once_and_asked_again(
             if self.attempts == 1:
                 append(home / TRANSCRIPT, "found by looking")
             if self.attempts <= 3:
-                raise DeafError("no more watches")
+                raise WatchError("no more watches")
             return super().open(directories, stop)
 
     script = Deaf(lambda: append(home / TRANSCRIPT, "told") or [home / TRANSCRIPT])
@@ -324,7 +324,7 @@ def test_a_system_that_tells_nothing_is_told_of_once_and_asked_again(
     assert script.attempts >= 4
     assert texts(database) == ["here", "found by looking", "told"]
     assert [text for text in sentences if "no more watches" in text] == [
-        "The system does not tell of all changes (no more watches); they are found within 0.2 s."
+        "Change notifications are not available (no more watches); changes are found within 0.2 s."
     ]
 
 
@@ -342,7 +342,7 @@ def test_of_too_many_directories_those_are_listened_to_that_changed_last(place: 
         def open(self, directories: Collection[str], stop: Event) -> Script:
             super().open(directories, stop)
             if len(directories) > allowed:
-                raise DeafError("too many", is_limit=True)
+                raise WatchError("too many", is_limit=True)
             return self
 
     def listen(*changed: int) -> set[int]:
@@ -365,8 +365,8 @@ def test_of_too_many_directories_those_are_listened_to_that_changed_last(place: 
         wakeups.forget()
         assert listen() == set(range(10))
     assert set(script.told) == {
-        "The system tells of changes in those directories only that changed last (there are too "
-        "many directories for fs.inotify.max_user_watches); others are found within 30 s."
+        "Only the most recently changed directories are watched (there are more than "
+        "fs.inotify.max_user_watches allows); changes in others are found within 30 s."
     }
 
 
@@ -398,7 +398,7 @@ def test_a_root_that_is_not_there_marks_nothing_as_gone(
     sentences = script.run(database, home)
     assert texts(database) == ["here", "back"]
     assert not gone(database)
-    assert sentences == [f"Not there; what was read of it stays: {home}"]
+    assert sentences == [f"Root is missing; its rows are kept: {home}"]
 
 
 def test_homes_that_appear_are_read(fresh: Fresh, place: Path) -> None:
@@ -409,7 +409,7 @@ def test_homes_that_appear_are_read(fresh: Fresh, place: Path) -> None:
     sentences = script.run(database)
     assert texts(database) == ["new home"]
     assert len(sentences) == 1
-    assert "Waiting for one to appear" in sentences[0]
+    assert "Waiting until one appears" in sentences[0]
 
 
 def test_a_store_that_appears_in_a_known_project_is_read(home: Path, fresh: Fresh) -> None:
@@ -452,7 +452,7 @@ def test_a_full_disk_is_told_once_and_the_watch_goes_on(home: Path, fresh: Fresh
     assert fills == 0
     assert len(texts(database)) == 2
     assert [text for text in sentences if "full" in text] == [
-        "database or disk is full. The next attempt is in 0.1 s."
+        "database or disk is full. Retrying in 0.1 s."
     ]
     check(database, home)
 
@@ -546,7 +546,7 @@ def test_a_database_that_is_deleted_is_made_again(
         return [home / TRANSCRIPT]
 
     sentences = Script(delete, close).run(database, home)
-    assert sentences == ["The database was removed. A new one is made."]
+    assert sentences == ["The database was removed. Creating a new one."]
     assert texts(database) == ["something else", "and more"]
     assert not set(_names(database)) - {database.name, f"{database.name}.lock"}
     check(database, home)
@@ -579,7 +579,7 @@ def test_a_database_that_is_replaced_is_gone_on_with(home: Path, fresh: Fresh) -
     assert reader is not None
     assert reader.execute("select count(*) from messages").fetchone()[0] == 10
     reader.close()
-    assert sentences == ["The database was replaced. The watch goes on with the new one."]
+    assert sentences == ["The database was replaced. Continuing with the new one."]
     assert len(texts(database)) == 11
     check(database, home)
 
@@ -597,7 +597,7 @@ def test_a_lock_that_somebody_removes_is_taken_again(home: Path, fresh: Fresh) -
             sync(database, [home])
 
     sentences = Script(remove, look).run(database, home)
-    assert sentences == ["The lock of the database was removed. It is taken again."]
+    assert sentences == ["The lock file was removed. Creating it again."]
     assert texts(database) == ["here"]
 
 
@@ -746,7 +746,7 @@ def test_a_root_that_is_renamed_away_and_back_is_heard_again(
     with watching(fresh(), home, rescan=0.5) as running:
         home.rename(place / "away")
         told = running.process.stdout.readline() + running.process.stdout.readline()  # type: ignore[union-attr]
-        assert b"Not there" in told
+        assert b"Root is missing" in told
         (place / "away").rename(home)
         append(home / TRANSCRIPT, "back")
         running.wait_for("back")
@@ -859,7 +859,7 @@ def test_of_too_many_directories_the_one_that_changed_last_is_heard(
         append(home / TRANSCRIPT, "heard")
         running.wait_for("heard")
     assert len(running.told) == 1
-    assert "too many directories for fs.inotify.max_user_watches" in running.told[0]
+    assert "there are more than fs.inotify.max_user_watches allows" in running.told[0]
 
 
 @linux

@@ -72,8 +72,8 @@ def test_texts_that_are_too_long_end_and_the_page_has_an_end_too(
     def holds(page: Page, words: str) -> None:
         assert words.count("word") < 0.3 * budget.LETTERS
         assert "begin0 word" in words
-        assert "more letters: open the row to read them" in words
-        assert "Shown as it was written" in words
+        assert "more characters: open the row to read them" in words
+        assert "Shown as plain text" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)
 
@@ -90,7 +90,7 @@ def test_markdown_is_laid_out_as_far_as_the_page_can_bear(site: Callable[[Fill],
 
     def holds(page: Page, words: str) -> None:
         assert "<strong>first</strong>" in page.text
-        assert "Shown as it was written" in words
+        assert "Shown as plain text" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)
 
@@ -106,7 +106,7 @@ def test_changes_are_compared_as_far_as_the_page_can_bear(site: Callable[[Fill],
     def holds(page: Page, words: str) -> None:
         assert "- one" in words
         assert "+ two" in words
-        assert "Too long, or too much alike, to compare" in words
+        assert "Too long or too repetitive to compare" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)
 
@@ -161,7 +161,7 @@ def test_subagents_have_an_end_however_many_deep_or_long_they_are(
         assert "said by deep2" in words
         assert "said by deep9" not in words
         assert page.text.count('class="ai-agent') <= 400
-        assert "more subagents that this page does not list" in words
+        assert "more subagents not shown here" in words
         assert "subagents more" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)
@@ -234,7 +234,7 @@ def test_the_dashboard_counts_and_lists_as_much_as_it_can_bear(
     def holds(page: Page, words: str) -> None:
         assert page.text.count("<tr>") < 200
         assert page.text.count("<rect") < 2_500
-        assert "only the newest is counted" in words
+        assert "include only the most recent usage" in words
         assert "… and 800 rows more" in words
         assert "And 985 tools with fewer calls" in words
         assert "All projects" in words
@@ -269,7 +269,7 @@ def test_a_project_shows_the_first_of_its_tasks_texts_links_and_worktrees(
     def holds(page: Page, words: str) -> None:
         assert words.count(f"Only the first {project.MOST} are shown") == 3
         assert "… and 100 more worktrees and teams" in words
-        assert "Shown as it was written" in words
+        assert "Shown as plain text" in words
 
     bounded(site(fill), "/db/-/project/1", holds)
 
@@ -347,12 +347,12 @@ def test_a_search_for_very_many_words_says_which_it_asked_for(site: Callable[[Fi
         rows.message(file, "text", words.replace("+", " "))
 
     def holds(page: Page, text: str) -> None:
-        assert "of the 700 in this query, only the first 100 were searched for" in text
+        assert "The query has 700 words; only the first 100 were used." in text
         assert page.text.count('<div class="ai-hit">') == 1
         assert len(page.text) < 200_000
 
     def cut(page: Page, text: str) -> None:
-        assert "Only the first 4,000 letters of the query were taken." in text
+        assert "Only the first 4,000 characters of the query were used." in text
         assert page.text.count('<div class="ai-hit">') == 1
         assert len(page.text) < 200_000
 
@@ -378,7 +378,7 @@ def test_comparing_is_counted_before_it_is_done(monkeypatch: pytest.MonkeyPatch)
     page = Budget()
     shown = [str(html.difference(*TURNS, page)) for _ in range(20)]
     assert 0 < counted <= budget.COMPARISONS
-    assert all("Too long, or too much alike" in one for one in shown)
+    assert all("Too long or too repetitive" in one for one in shown)
     assert "Too long" not in html.difference("a\nb", "a\nc", Budget())
 
 
@@ -403,4 +403,4 @@ def test_a_page_that_is_too_large_all_the_same_is_none(
     monkeypatch.setattr(pages, "_LARGEST", 1_000)
     page = site(lambda rows: None).get("/-/assoc/dashboard")
     assert page.status == 503
-    assert "Open the rows in Tables instead" in page.words
+    assert "Open the rows in Tables" in page.words

@@ -199,7 +199,7 @@ def test_copies_images_boundaries_and_errors_are_told_apart(tmp_path: Path) -> N
     assert page.text.count('class="ai-image"') == 1
     assert "aGVsbG8=" not in page.text
     assert "ai-compacted" in page.text
-    assert "Summary of what was said before" in page.words
+    assert "Summary of the conversation so far" in page.words
     assert ">copy</span>" not in page.text
     assert site.get(f"/one/-/session/{fork}").text.count(">copy</span>") == 1
 
@@ -247,22 +247,22 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
 @pytest.mark.parametrize(
     ("address", "status", "text"),
     [
-        ("/demo/-/session/nix", 404, "No session begins with 'nix'."),
+        ("/demo/-/session/nix", 404, "No session matches 'nix'."),
         (f"{FROST}?_after=99999999", 404, "There is no message 99999999"),
-        (f"{FROST}?_at=99999999999999999999", 400, "is not the number of a message"),
-        (f"{FROST}?_after=x", 400, "is not the number of a message"),
+        (f"{FROST}?_at=99999999999999999999", 400, "is not a message id"),
+        (f"{FROST}?_after=x", 400, "is not a message id"),
         (f"{FROST}?_agent=nobody", 404, "has no subagent 'nobody'"),
-        ("/nix/-/session/5e1f0c9a", 404, "no database of assoc-ingest called 'nix'"),
-        ("/demo/-/project/999", 404, "There is no project '999'."),
+        ("/nix/-/session/5e1f0c9a", 404, "no assoc-ingest database named 'nix'"),
+        ("/demo/-/project/999", 404, "No project matches '999'."),
         ("/demo/-/project/2?page=77", 404, "There is no page 77"),
-        ("/demo/-/project/2?page=-1", 400, "is not the number of a page"),
-        ("/demo/-/project/fernhill", 300, "projects are called 'fernhill'"),
-        ("/demo/-/team/nix", 404, "There is no team 'nix'."),
-        ("/-/assoc/search?q=a&kind=nix", 400, "There is no kind 'nix'"),
-        ("/-/assoc/search?q=a&project=nix", 404, "No project is called 'nix'."),
+        ("/demo/-/project/2?page=-1", 400, "is not a page number"),
+        ("/demo/-/project/fernhill", 300, "projects are named 'fernhill'"),
+        ("/demo/-/team/nix", 404, "No team matches 'nix'."),
+        ("/-/assoc/search?q=a&kind=nix", 400, "Unknown kind 'nix'"),
+        ("/-/assoc/search?q=a&project=nix", 404, "No project is named 'nix'."),
         ("/-/assoc/search?q=a&month=2026-13", 400, "is not a month"),
-        ("/-/assoc/search?q=a&db=nix", 404, "no database of assoc-ingest called 'nix'"),
-        ("/-/assoc/dashboard?days=x", 400, "'x' is no period"),
+        ("/-/assoc/search?q=a&db=nix", 404, "no assoc-ingest database named 'nix'"),
+        ("/-/assoc/dashboard?days=x", 400, "Unknown period 'x'"),
     ],
 )
 def test_what_is_not_there_is_told_on_a_page(
@@ -438,7 +438,7 @@ def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:
 
 def test_an_empty_database_has_pages_too(fresh: Callable[[], Path]) -> None:
     site = Site(fresh())
-    assert "There is no conversation in this database yet" in site.get("/-/assoc/dashboard").words
+    assert "This database contains no conversations yet" in site.get("/-/assoc/dashboard").words
     assert "Nothing found" in site.get("/-/assoc/search?q=frost").words
 
 

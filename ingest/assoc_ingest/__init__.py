@@ -1,3 +1,3 @@
-"""Everything that coding agents leave on a disk, in one SQLite file."""
+"""Index everything that coding agents leave on disk in one SQLite file."""
 
 __version__ = "0.1.0"

@@ -1,10 +1,10 @@
 """The entry point: runs a command and turns whatever happens into an exit code.
 
-0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 the database, or what
-is printed, could not be written · 70 a bug · 130 interrupted · 143 terminated
+0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a usable database · 5 the database or the
+output could not be written · 70 a bug · 130 interrupted · 143 terminated
 
 What is printed comes after what is done (`streams`): a reader that closes the pipe (`... | head`)
-and words that nobody can read change nothing; output that a disk did not take is told at the end.
+and text that cannot be encoded change nothing; a failed write of the output is reported at the end.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if error is None:
         return code
     why = error.strerror or str(error)
-    words = f"Part of what was printed is lost: standard output could not be written ({why})."
-    click.echo(f"Error: {words}" + " All else was done." * (code == 0), err=True)
+    words = f"Some output was lost: standard output could not be written ({why})."
+    click.echo(f"Error: {words}" + " Everything else was completed." * (code == 0), err=True)
     return code or _LOST
 
 
@@ -95,8 +95,8 @@ def _explain(error: Exception, *, is_verbose: bool) -> int:
 
         click.echo(safe("".join(traceback.format_exception(error))), err=True)
     click.echo(
-        f"Error: assoc-ingest failed, and that is a bug: {type(error).__name__}: "
-        f"{safe(str(error))}. Please report it, with what the command prints with -v.",
+        f"Error: internal error in assoc-ingest: {type(error).__name__}: "
+        f"{safe(str(error))}. Please report it, including the output of the command with -v.",
         err=True,
     )
     return _BUG
@@ -117,18 +117,20 @@ def _known(error: Exception) -> AssocIngestError | None:
         return None
     kind = kind_of(error)
     if kind is Failure.BUSY:
-        return BusyError("Another process keeps the database busy. Try again when it is done.")
+        return BusyError(
+            "Another process keeps the database locked. Try again when it has finished."
+        )
     if kind is Failure.DAMAGED:
         return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
     if kind is Failure.NOT_TEXT:
         return DatabaseError(
-            f"The database has text that assoc-ingest never writes ({error}): another program "
-            "changed it. Name another: --db FILE"
+            f"The database contains invalid text ({error}): another program has changed it. "
+            "Give another file: --db FILE"
         )
     if kind in PASSING:
         return DatabaseIOError(
-            f"The database could not be read or written: {error}. It is as the last commit left "
-            "it. See that its disk is sound, has room and may be written to; then try again."
+            f"The database could not be read or written: {error}. Committed data is intact. "
+            "Check that the disk works, has free space and is writable, then try again."
         )
     return None
 

@@ -55,10 +55,10 @@ class _Commands(click.Group):
 @click.version_option(__version__, package_name="assoc-ingest", message="%(prog)s %(version)s")
 @verbose_option
 def cli() -> None:
-    """Everything that coding agents leave on this disk, in one SQLite file, searchable.
+    """Index everything that coding agents leave on disk in one searchable SQLite file.
 
     \b
-    Begin with:
+    Getting started:
       assoc-ingest sync
       assoc-ingest search deadlock pool
     """

@@ -1,9 +1,9 @@
-"""What can go wrong in a way the user can act on, one class each.
+"""Errors the user can act on, one class each.
 
 An exception is raised with the sentence that the user reads; it says what is wrong and what
 to do next. `exit_code` is the status of the process:
 
-1 the answer is no · 2 usage · 3 busy · 4 not a database of ours · 5 database I/O failed
+1 the answer is no · 2 usage · 3 busy · 4 not a usable database · 5 database I/O failed
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnreadableError(UsageError):
     def __init__(self, path: Path, place: Path, reason: str) -> None:
         where = "" if place == path else f" ({place})"
         super().__init__(
-            f"{path} cannot be read: {reason}{where}. Make it readable, or name another directory."
+            f"{path} cannot be read: {reason}{where}. Make it readable, or give another directory."
         )
         self.place = place
         self.reason = reason
@@ -48,13 +48,13 @@ class BusyError(AssocIngestError):
 
 
 class DatabaseError(AssocIngestError):
-    """The database is missing, not ours, newer than this program, or damaged."""
+    """The database is missing, of another program, newer than this program, or damaged."""
 
     exit_code = 4
 
 
 class DamagedError(DatabaseError):
-    """The database is ours, and SQLite cannot open it any more."""
+    """It is an assoc-ingest database, but SQLite can no longer open it."""
 
 
 class ArchiveError(DatabaseError):

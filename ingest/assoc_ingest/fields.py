@@ -1,4 +1,4 @@
-"""Values of any type, as the columns want them.
+"""Converts values of any type to what the columns need.
 
 Agents, gateways and forks of them write any type into any field. Here a value is taken for what
 it is meant to be, or it is None; nothing raises.

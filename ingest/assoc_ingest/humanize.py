@@ -1,4 +1,4 @@
-"""Times, sizes, counts and durations as a person reads them. Times are those of this machine."""
+"""Formats times, sizes, counts and durations for people. Times are local times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is at a path, asked so that no answer is an error.
+"""Checks what is at a path, without raising errors.
 
 A path may come from a transcript, from an environment variable or from a database: it may lead
 through a directory that must not be entered, to a disk that is not there, in a circle, or be no
@@ -73,7 +73,7 @@ def here() -> Path | None:
 
 
 def hindrance(path: str | Path) -> str | None:
-    """Return why nobody can tell what is at a path, None if that is known: also that it is nothing.
+    """Return why it is unknown what is at a path; None if it is known, even if nothing is there.
 
     A directory that is there may still be one that cannot be listed, see `unlisted`.
     """
@@ -86,7 +86,7 @@ def unlisted(path: str | Path) -> str | None:
 
 
 def obstacle(path: Path) -> tuple[Path, str] | None:
-    """Return the place because of which nobody can tell what is at a path, and why, if so.
+    """Return the place that prevents looking at a path, and why, if there is one.
 
     That is a directory that may not be entered, or a disk that does not answer.
     """

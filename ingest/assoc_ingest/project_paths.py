@@ -1,4 +1,4 @@
-"""Directories of projects, as agents state them and name their own after them.
+"""Project directories, as agents state them and as they encode them in directory names.
 
 Two directories that differ in case are two on most systems and one on Windows. Homes of several
 systems may be in one database, so the disk of this machine cannot say which: the path does. One
@@ -25,7 +25,7 @@ def slashed(path: str) -> str:
 
 
 def is_windows(path: str) -> bool:
-    """Does a path come from a system on which case tells no directories apart?"""
+    """Does a path come from a system where the case of names does not matter?"""
     return _windows_path(path) is not None
 
 

@@ -1,4 +1,4 @@
-"""Records: what lines mean. A record is one row to be.
+"""Records: what lines mean. Each record becomes one row.
 
 Its fields are the columns of its table (schema/), without the surrogate ids that only the store
 knows. Records are named tuples: a gigabyte of transcripts becomes a million of them, and a tuple is
@@ -188,7 +188,7 @@ class Transcript(NamedTuple):
 class WorkingDirectory(NamedTuple):
     """A directory in which a transcript's session worked, where it is first stated.
 
-    `encoded` is the name that the project directory of this path has, which tells whether it is
+    `encoded` is the name that the project directory of this path has, which shows whether it is
     the project's own.
     """
 

@@ -1,4 +1,4 @@
-"""What a source is, and what passes between it and the rest: claims, lines, checkpoints.
+"""The Source protocol and the types it exchanges with the rest: claims, lines, checkpoints.
 
 No I/O, no SQL, no clock here. Positions are bytes from the start of the file.
 """
@@ -46,7 +46,7 @@ FOREIGN_DOCUMENT = "foreign_document"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the path alone tells about a file that a source reads."""
+    """What the path alone says about a file that a source reads."""
 
     source: str
     kind: FileKind
@@ -63,7 +63,7 @@ class Claim:
     elsewhere: frozenset[str] = frozenset()
     """Agents that have files of their own: lines that repeat theirs are not read again."""
     is_doubtful: bool = False
-    """The name alone does not prove that this is ours: `Source.judge` looks at its lines."""
+    """The name alone is not enough to claim it: `Source.judge` looks at its lines."""
 
     def as_foreign(self, kind: str = FOREIGN) -> Claim:
         """Return the claim of a file whose lines show that its name proves nothing."""
@@ -182,7 +182,7 @@ class Source(Protocol):
         ...
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """May nobody open this file or directory, because it holds secrets and nothing of ours?
+        """May nobody open this file or directory, because it holds secrets and nothing to read?
 
         In a home of this source it is then opened for no other source either. While it is not
         known whose home a directory is, what any source withholds stays closed.
@@ -190,11 +190,11 @@ class Source(Protocol):
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Can a file of ours lie below the directory `parts` (relative to the root)?"""
+        """Can a file of this source be below the directory `parts` (relative to the root)?"""
         ...
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Say what the file `parts` (relative to the root) is, or None if it is not ours."""
+        """Return what the file `parts` (relative to the root) is, None if not of this source."""
         ...
 
     def shape(self, claim: Claim) -> str:

@@ -1,4 +1,4 @@
-"""The SQL that lies in files: migrations in `schema/`, queries in `queries/`.
+"""The SQL in files: migrations in `schema/`, queries in `queries/`.
 
 `data()` finds a shipped file, in a wheel and in a checkout alike. A query file starts with a
 comment: its first line is the title, the next comment lines the description, and the line

@@ -1,6 +1,4 @@
-"""What asks a long-running command to finish what it is doing, and to stop: signals, or the end of
-the process that started it.
-"""
+"""Asks a long-running command to finish its work and stop: by signals, or when its parent ends."""
 
 from __future__ import annotations
 
@@ -84,9 +82,9 @@ class Keeping:
 def kept_at_the_end() -> Iterator[Keeping]:
     """Let the first signal interrupt as ever, and what then has to be done be finished.
 
-    The next one is told to wait: whoever presses Ctrl-C twice means to be heard, not to lose what
+    The next one is asked to wait: whoever presses Ctrl-C twice wants a reaction, not to lose what
     took an hour. One more Ctrl-C gives it up. A signal that comes first when all is done (`end`)
-    is told to wait, too, and is answered behind it.
+    is asked to wait, too, and is handled afterwards.
     """
     keeping = Keeping()
     if current_thread() is not main_thread():  # somebody else answers signals

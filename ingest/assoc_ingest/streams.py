@@ -1,10 +1,10 @@
-"""The standard streams: always there, and never in the way of what a command does.
+"""The standard streams: always available, and never a reason for a command to fail.
 
 - One that was closed when the program started leads to the null device. Else the next file that is
   opened would get its number: what is printed would be written into the database.
 - What a stream does not take is lost, and nothing raises in the midst of the work: a reader has
   seen enough and closed its pipe, the disk under a log is full, the terminal went away. Who prints
-  can ask for the error (`lost`), to stop printing, and the entry point tells it at the end.
+  can ask for the error (`lost`), to stop printing, and the entry point reports it at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stored text on a terminal: made harmless, measured in columns, wrapped, cut, set in tables.
+"""Stored text on a terminal: sanitised, measured in columns, wrapped, cut, set in tables.
 
 Transcripts hold what an agent fetched from anywhere, so every stored string, path and message
 goes through `safe` before it is printed. A control sequence in it would move the cursor, set the

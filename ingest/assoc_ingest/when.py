@@ -1,4 +1,4 @@
-"""Every date format that agents write, as one UTC text: `YYYY-MM-DDTHH:MM:SS.mmmZ`.
+"""Converts every date format that agents write to one UTC text: `YYYY-MM-DDTHH:MM:SS.mmmZ`.
 
 Agents write ISO 8601 with `Z`, with an offset or with none, with and without fractions, and
 integers in seconds or milliseconds. Whatever does not name an instant between the years 2000

@@ -537,15 +537,15 @@ def test_a_gap_in_the_archive_is_said_wherever_it_matters(
     assert str(told["kept_aside"]) in err
     sync(database, [case.home])
     (finding,) = verify(database).findings
-    assert finding.problem.startswith(f"{end - start:,} of its ")
+    assert finding.problem.startswith(f"{end - start:,} of ")
     assert (finding.path, finding.byte_offset) == (transcript(LARGE), start)
-    assert "Nothing brings these bytes back" in finding.remedy
+    assert "These bytes cannot be recovered" in finding.remedy
     main(["status", "-d", str(database)])
     assert lost.BYTES_LOST in capsys.readouterr().out
     to = place / "to"
     assert main(["restore", "-d", str(database), key(LARGE), "--to", str(to)]) == 1
     out, err = capsys.readouterr()
-    assert f"with spaces for {end - start} bytes that are lost" in out
+    assert f"with spaces in place of {end - start} lost bytes" in out
     whole = b"".join(data for path, _, _, data in sorted(before) if path == transcript(LARGE))
     blank = b" " * (end - start - 1) + b"\n"
     assert (to / transcript(LARGE)).read_bytes() == whole[:start] + blank + whole[end:]
@@ -629,7 +629,7 @@ def test_a_list_of_the_forgotten_that_is_lost_is_said(
     capsys.readouterr()
     overwrite(database, pages_of(database, *with_indexes(database, "forgotten")))
     assert main(["rebuild", "-d", str(database)]) == 1
-    assert "may read again what you had forgotten" in capsys.readouterr().err
+    assert "list of forgotten conversations may be incomplete" in capsys.readouterr().err
     (warning,) = [w for w in verify(database).warnings if w.check == "forgotten"]
     assert "1 file" in warning.problem
 
@@ -740,7 +740,7 @@ def test_without_room_to_keep_it_nothing_is_changed(
         assert main(["rebuild", "-d", str(database)]) == 5
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2
-    assert all("Nothing was changed. Make room" in error for error in errors)
+    assert all("Nothing was changed. Free some space" in error for error in errors)
     assert database.read_bytes() == before
     assert sorted(path.name for path in database.parent.iterdir()) == ["index.db", "index.db.lock"]
     assert main(["rebuild", "-d", str(database)]) == 1

@@ -255,7 +255,7 @@ def test_a_full_disk_ends_a_sync_and_can_be_read(
     code, words = sync_as_a_user(home.root, database)
     assert code == 5, words
     assert words.count("\n") == 1, words
-    assert "has room" in words, words
+    assert "has free space" in words, words
     assert shutil.disk_usage(disk).free < 32768  # not even room for what readers share
     assert_readable(database)
     ballast.unlink()

@@ -33,7 +33,7 @@ from tests.pieces import every_new_database_is_built, read_in_pieces
 from assoc_ingest.store.batch import Batch, Written
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.sync_runs import CUT_OFF
-from assoc_ingest.sync.notifier import DeafError, Watcher
+from assoc_ingest.sync.notifier import Watcher, WatchError
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchOptions, watch
 from assoc_ingest.upkeep.status import look
@@ -181,4 +181,4 @@ def test_a_watch_that_was_killed_in_a_later_pass_is_told_as_such(fresh: Fresh, p
 
 
 def deaf(*_: object) -> Watcher:
-    raise DeafError("nothing is told")
+    raise WatchError("nothing is told")

@@ -96,7 +96,7 @@ def test_lines_that_two_processes_read_are_counted_once(
 
     with no_lock(), patch("assoc_ingest.sync.run.make_plan", plan_and_wait):
         child = Child(lambda: sync(database, [place / "home"]).files_read).result()
-    assert "Another process wrote" in child
+    assert "Another process has written" in child
     assert_ends_as_from_scratch(database, place / "home", fresh)
 
 

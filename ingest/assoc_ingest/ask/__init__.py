@@ -1,1 +1,1 @@
-"""From a question to its answer: search, conversations, lists and reports, as text or JSON."""
+"""Reading: search, conversations, lists and queries, as text or JSON."""

@@ -1,4 +1,4 @@
-"""How many hits of a search have which kind, project, source, model, role, branch and month.
+"""Counts the hits of a search by kind, project, source, model, role, branch and month.
 
 Messages are counted by one query over the full-text index, the newest ones first where there are
 very many. The smaller stores are small: their hits are counted one by one.

@@ -1,4 +1,4 @@
-"""What a search leaves out: by kind, project, session, system, time, model, role and branch."""
+"""Filters of a search: kind, project, session, source, time, model, role and branch."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ def source_names() -> tuple[str, ...]:
 def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
         listing = ", ".join(dict.fromkeys(known))
-        raise UsageError(f"There is no {name} {value!r}. There are: {listing}.")
+        raise UsageError(f"Unknown {name} {value!r}. Choose one of: {listing}.")

@@ -1,4 +1,4 @@
-"""Hits on a terminal: where each was found, and the piece of text with its matches marked."""
+"""Prints hits: where each was found, and the text around the marked matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user names in short: a session by the beginning of its key."""
+"""Finds sessions by a prefix of their key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
     rows = sessions_beginning_with(connection, wanted)
     if not rows:
         raise NotFoundError(
-            f"No session begins with {prefix!r}. To see them: assoc-ingest list sessions"
+            f"No session matches {prefix!r}. To see them: assoc-ingest list sessions"
         )
     keys = dict.fromkeys(str(row["session_key"]) for row in rows)
     exact = next((key for key in keys if key in (wanted, wanted.lower())), None)
@@ -46,7 +46,7 @@ def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list
 
 
 def _ambiguous(prefix: str, rows: list[sqlite3.Row]) -> str:
-    lines = [f"{len(rows)} sessions begin with {prefix!r}; give more of it:"]
+    lines = [f"{len(rows)} sessions begin with {prefix!r}; give a longer prefix:"]
     for row in rows[:_LISTED]:
         title = cut(one_line(row["title"] or ""), 60)
         lines.append(f"  {row['session_key']}  {(row['ended_at'] or '')[:10]:10}  {title}".rstrip())

@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a text, to show and to mark them.
+"""Finds the words of a query in a text, to show and mark them.
 
 The indexes say which texts hold the words, not where. A text with invisible letters is looked at
 in both ways in which it is indexed: as it is, and without them.

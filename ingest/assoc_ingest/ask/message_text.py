@@ -1,4 +1,4 @@
-"""What a stored text says to a reader, without the tags in which the agent wrapped it."""
+"""Stored text for a reader, without the tags in which the agent wrapped it."""
 
 from __future__ import annotations
 

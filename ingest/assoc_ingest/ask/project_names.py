@@ -3,7 +3,7 @@
 1. An absolute path means what lies exactly there, and so do `.`, `~` and what begins with them.
 2. A number is an id, as `list projects --json` has it.
 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
-4. What reads may also be told in other case, or by a part of a name or path that only one has.
+4. Reading commands also accept other case, or a part of a name or path that only one has.
    There a name means the worktrees of that repository, too: what was said in them is about it.
 
 What removes takes the first three only, and nothing that could mean two projects.
@@ -71,7 +71,9 @@ def _as_path(project: str) -> str | None:
     if text.split("/")[0] in (".", ".."):
         directory = here()
         if directory is None:
-            raise UsageError("The current directory was removed. Name a project: --project NAME")
+            raise UsageError(
+                "The current directory no longer exists. Give a project: --project NAME"
+            )
         text = (directory / text).as_posix()
     elif text.startswith("~"):
         text = _expanded(text)
@@ -147,8 +149,7 @@ def _only(project: str, rows: list[sqlite3.Row]) -> list[sqlite3.Row]:
     """Return the rows of one directory; raise if they are of several."""
     if len({_place(row) for row in rows}) > 1:
         raise UsageError(
-            f"{project!r} can mean {len(rows)} projects; give the path or the id of one:"
-            f"{_listed(rows)}"
+            f"{project!r} matches {len(rows)} projects; give the path or id of one:{_listed(rows)}"
         )
     return rows
 
@@ -161,7 +162,7 @@ def _listed(rows: list[sqlite3.Row]) -> str:
 def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
     if found := _loosely(project, known):
         raise UsageError(
-            f"No project is called exactly {project!r}; give the name, the path or the id of one:"
+            f"No project is named exactly {project!r}; give the name, path or id of one:"
             f"{_listed(found)}"
         )
     _missing(project, known)
@@ -170,15 +171,15 @@ def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
 def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
     names = {row["name"].casefold(): row["name"] for row in known if row["name"]}
     nearest = get_close_matches(project.casefold(), names, 1)
-    hint = f"; the nearest is {names[nearest[0]]!r}" if nearest else ""
-    raise NotFoundError(f"No project is called {project!r}{hint}. {_SEE_THEM}")
+    hint = f"; did you mean {names[nearest[0]]!r}?" if nearest else ""
+    raise NotFoundError(f"No project is named {project!r}{hint or '.'} {_SEE_THEM}")
 
 
 def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
     parts = {row["path"]: comparable(row["path"]).split("/") for row in known if row["path"]}
     nearest = _nearest(comparable(path).split("/"), parts)
-    hint = f"; the nearest is {nearest!r}" if nearest else ""
-    raise NotFoundError(f"No project lies at {path!r}{hint}. {_SEE_THEM}")
+    hint = f"; did you mean {nearest!r}?" if nearest else ""
+    raise NotFoundError(f"No project has the path {path!r}{hint or '.'} {_SEE_THEM}")
 
 
 def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:

@@ -1,4 +1,4 @@
-"""Running the queries of `queries/`: reports and lists by name, with parameters, and printed."""
+"""Runs the queries in queries/ by name, with parameters, and prints the rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from .. import humanize
 from ..errors import UsageError
 from ..sql import Query
 from .output import Format, Row, say, write_rows
@@ -35,9 +36,11 @@ def write_list(
     """
     query = find_list(what)
     if cwd is not None and "cwd" not in query.parameters:
-        raise UsageError(f"--cwd is for teams; list {what} has --project.")
+        raise UsageError(f"--cwd works only with teams; for {what}, use --project.")
     if gone and "gone" not in query.parameters:
-        raise UsageError(f"list {what} never leaves out what is gone: ask it without --gone.")
+        raise UsageError(
+            f"--gone does not apply to {what}, which never hides gone entries. Leave it out."
+        )
     given: dict[str, object] = {
         "cwd": cwd,
         "project": project_ids(connection, project) if project else None,
@@ -55,12 +58,10 @@ def write_list(
     if not rows:
         say("Nothing to list.")
     elif cursor.fetchone() is not None:
-        say(f"These are the first {limit}; --limit 0 lists all.")
+        say(f"Only the first {limit} are shown; --limit 0 shows all.")
     for option, hidden in _hidden(connection, query, parameters).items():
         if hidden and option == "gone":
-            say(
-                f"{hidden:,} {'is' if hidden == 1 else 'are'} gone: --gone lists what is gone, too."
-            )
+            say(f"{humanize.many(hidden, 'entry', 'entries')} no longer present; show with --gone.")
         elif hidden:
             say(f"{hidden:,} more with --all.")
 
@@ -135,7 +136,7 @@ def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str
 def _parameters_of(query: Query) -> str:
     if not query.parameters:
         return "It has no parameters."
-    return f"It has: {', '.join(query.parameters)}."
+    return f"Parameters: {', '.join(query.parameters)}."
 
 
 def _names(cursor: sqlite3.Cursor) -> list[str]:

@@ -1,4 +1,4 @@
-"""A query as people type it: plain words, "phrases", word*; never a syntax error.
+"""Parses a query as people type it: plain words, "phrases", word*; never a syntax error.
 
 Three indexes answer, and a query may need all of them:
 
@@ -79,10 +79,7 @@ class Terms:
         """Say what of the query is not searched for, if anything."""
         if self.count <= MOST_WORDS:
             return None
-        return (
-            f"A search takes {MOST_WORDS} words: of the {self.count:,} in this query, only the "
-            f"first {MOST_WORDS} were searched for."
-        )
+        return f"The query has {self.count:,} words; only the first {MOST_WORDS} were used."
 
     @property
     def has_cjk(self) -> bool:
@@ -152,8 +149,7 @@ def parse_raw(expression: str) -> Terms:
     words = (word for word in TOKEN.findall(expression) if word not in _RAW_WORDS)
     if (count := sum(1 for _ in words)) > MOST_WORDS:
         raise UsageError(
-            f"--raw takes an expression of at most {MOST_WORDS} words, and this one has "
-            f"{count:,}. Leave some out."
+            f"--raw: the expression has {count:,} words; at most {MOST_WORDS} are allowed."
         )
     found = parse(expression.translate(_raw_syntax))
     others = {*_RAW_WORDS, *_columns_in(expression)}

@@ -1,4 +1,4 @@
-"""A query string -> hits.
+"""From a query string to hits.
 
 What people and agents said stands above what tools gave: results are most of the text and would
 drown it. So a search asks in this order, and stops as soon as it has enough:
@@ -252,8 +252,8 @@ class _Raw:
             if not _is_syntax(error):
                 raise
             raise UsageError(
-                f"--raw takes an FTS5 expression, and this is none ({_detail(error)}). "
-                "Words with punctuation need double quotes; without --raw they need nothing."
+                f"--raw: not a valid FTS5 expression ({_detail(error)}). "
+                "Quote words with punctuation in double quotes, or leave out --raw."
             ) from error
 
     def _store(self, name: str, scope: str) -> Iterator[Hit]:

@@ -1,4 +1,4 @@
-"""One conversation, readable in 100 columns.
+"""Prints one conversation, at most 100 columns wide.
 
 What a person typed stands behind a bar; what the agent answered is plain text; everything else is
 cut to what one wants to see at a glance: thinking to a few lines, a tool call to one line with a
@@ -38,7 +38,7 @@ class Look:
 
 
 def lines(conversation: Conversation, look: Look) -> Iterator[str]:
-    """Yield the lines of a conversation: header, messages, subagents that no call here spawned."""
+    """Yield the lines of a conversation: header, messages, subagents without a call here."""
     yield from _header(conversation, look)
     page = _Page(conversation, look, _Progress.of(conversation.subagents))
     written = 0
@@ -129,7 +129,7 @@ class _Page:
         rest = [s for s in self._progress.rest() if s.kind != "warmup"]
         stubs = [s for s in self._progress.rest() if s.kind == "warmup"]
         if rest and self._look.tools:
-            yield from self.rule("subagents that no call here spawned")
+            yield from self.rule("subagents without a call here")
         hidden = 0
         for subagent in rest:
             if not self._look.tools:
@@ -247,7 +247,7 @@ def facts_of(subagent: Subagent) -> str:
 
 
 def _note_of(file: File) -> str:
-    return f"{file.path} (no longer there)" if file.gone_at else file.path
+    return f"{file.path} (deleted)" if file.gone_at else file.path
 
 
 def _header(conversation: Conversation, look: Look) -> Iterator[str]:
@@ -298,7 +298,7 @@ def tokens_of(number: dict[str, int]) -> str:
 
 def _origin(text: dict[str, str]) -> str:
     if "forked_from" in text:
-        return f"begins as a copy of {text['forked_from']}"
+        return f"fork of {text['forked_from']}"
     if "linked_session" in text:
-        return f"stands for {text['linked_session']}"
+        return f"linked to {text['linked_session']}"
     return ""

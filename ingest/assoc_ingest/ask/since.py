@@ -1,4 +1,4 @@
-"""A point in the past, as people say it: `7d`, `12h`, `2w`, or a date."""
+"""Parses a point in the past: `7d`, `12h`, `2w`, or a date."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def since(text: str, now: datetime | None = None) -> str:
     stored = utc(moment.isoformat()) if moment else None
     if stored is None:
         raise UsageError(
-            f"Cannot read the time {text!r}. Give 30m, 12h, 7d or 2w, or a date such as 2026-01-31."
+            f"Invalid time {text!r}. Use 30m, 12h, 7d, 2w or a date such as 2026-01-31."
         )
     return stored

@@ -1,4 +1,4 @@
-"""A piece of stored text in which the matches are marked.
+"""A piece of stored text with its matches marked.
 
 The characters 2 and 3 stand around a match. Stored text may hold these two itself: there they are
 dropped. The terminal and the web split a snippet at the marks, make each piece harmless, and only

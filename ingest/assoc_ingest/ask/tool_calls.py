@@ -1,4 +1,4 @@
-"""A tool call on a few lines: what was called, how it went, and the start of what it gave."""
+"""Prints a tool call on a few lines: its input, its status, and the start of its output."""
 
 from __future__ import annotations
 

@@ -10,14 +10,15 @@ from .options import database_option
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, in bytes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with sizes in bytes.")
 @database_option
 def compact(database: Path, as_json: bool) -> None:
-    """Write the database anew: smaller, and without traces of what was removed.
+    """Shrink the database and erase traces of removed data.
 
-    Needs about twice the size of the database on its disk, half of it elsewhere if SQLITE_TMPDIR
-    names a directory. Ids of rows stay. While another program reads, old pages may have to stay:
-    then it says so, and exits with 3.
+    Rewrites the whole file. Needs free space of about twice the size of the database; half of that
+    can be on another disk if SQLITE_TMPDIR names a directory there. Row ids do not change. If
+    another program is reading, old pages may have to stay; compact then reports it and exits with
+    3.
 
     \b
     Example:

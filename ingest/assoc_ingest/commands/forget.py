@@ -11,13 +11,13 @@ from .options import database_option, project_option
 
 @click.command()
 @click.argument("name", required=False, metavar="[SESSION|FILE]")
-@project_option("All that is known of this project now")
-@click.option("--root", help="Only in this root, where several have it.")
-@click.option("--copies", is_flag=True, help="Also the conversations that repeat it.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--list", "is_list", is_flag=True, help="List what is forgotten.")
-@click.option("--remember", is_flag=True, help="Let the next sync read it again.")
-@click.option("--json", "as_json", is_flag=True, help="JSON.")
+@project_option("Everything stored so far for this project")
+@click.option("--root", help="Only in this root, if several contain it.")
+@click.option("--copies", is_flag=True, help="Also forget conversations that repeat it.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--list", "is_list", is_flag=True, help="List what has been forgotten.")
+@click.option("--remember", is_flag=True, help="Undo: let the next sync read it again.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @database_option
 def forget(
     database: Path,
@@ -30,11 +30,11 @@ def forget(
     remember: bool,
     as_json: bool,
 ) -> None:
-    """Remove a conversation or a file for good, and keep every sync from reading it again.
+    """Remove a conversation or a file for good.
 
-    All that belongs to the conversation goes, in every store: rows, full text, archive. Then the
-    database is written anew, so that no trace of it stays in the file. The agent's own files are
-    never touched. SESSION is the beginning of a key, FILE a path or a file's name.
+    Removes everything that belongs to it (rows, full-text index and archive), rewrites the database
+    so that no trace remains, and excludes it from all later syncs. The agent's own files are not
+    touched. SESSION is a prefix of a session's key, FILE a path or a file name.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def forget(
         return
     if (name is None) == (project is None) or (remember and name is None):
         raise UsageError(
-            "Name one session or file, or a --project. To see it first: "
+            "Give one session or file, or use --project. To preview: "
             "assoc-ingest forget SESSION --dry-run"
         )
     if remember:

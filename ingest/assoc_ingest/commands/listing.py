@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("what")
 @project_option("Only this project")
-@click.option("--cwd", help="Teams with a member in this directory; all, if there is none.")
-@click.option("--all", "everything", is_flag=True, help="Also what is usually left out.")
-@click.option("--gone", is_flag=True, help="Also what lists no longer name; --all has it, too.")
+@click.option("--cwd", help="Only teams with a member in this directory; all teams if none has.")
+@click.option("--all", "everything", is_flag=True, help="Include rows that are hidden by default.")
+@click.option(
+    "--gone", is_flag=True, help="Include entries that no longer exist; --all includes them too."
+)
 @click.option(
     "-n",
     "--limit",
     type=click.IntRange(min=0),
     default=30,
     show_default=True,
-    help="Most rows; 0 for all.",
+    help="Maximum number of rows; 0 for no limit.",
 )
 @format_options
 @database_option
@@ -39,10 +41,10 @@ def listing(
     limit: int,
     form: Format,
 ) -> None:
-    """List sessions, projects, tasks and all the rest.
+    """List sessions, projects, tasks and more.
 
-    WHAT is sessions, projects, agents, tasks, inbox, todos, plans, teams, prompts, links,
-    subagents, files or issues.
+    WHAT is one of: sessions, projects, agents, tasks, inbox, todos, plans, teams, prompts, links,
+    subagents, files, issues.
 
     \b
     Examples:

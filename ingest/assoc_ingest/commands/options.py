@@ -32,7 +32,7 @@ def default_database() -> Path:
         directory = None
     if directory is None or not directory.is_absolute():  # relative to wherever one happens to be
         raise UsageError(
-            "Your data directory is not known: set HOME, or say where the database lies: --db FILE"
+            "Cannot determine your data directory: set HOME, or give the database file: --db FILE"
         )
     return directory / "assoc.db"
 
@@ -53,9 +53,11 @@ class _DatabaseFile(click.Path):
             path.absolute().stat()
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-                self.fail(f"{os.strerror(error.errno)}. Name another: --db FILE", param, ctx)
+                self.fail(f"{os.strerror(error.errno)}. Give another file: --db FILE", param, ctx)
             if error.filename is None:  # the current directory was removed
-                self.fail(f"There is no directory for {path}. Name another: --db FILE", param, ctx)
+                self.fail(
+                    f"No directory exists for {path}. Give another file: --db FILE", param, ctx
+                )
         return path
 
 
@@ -80,7 +82,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
         callback=_follow_links,
         show_default="assoc.db in your data directory",
         show_envvar=True,
-        help="The database.",
+        help="Database file.",
     )
     return database(verbose_option(command))
 
@@ -94,7 +96,7 @@ def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path
 
 def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--project`; `what` says for what the project is given."""
-    text = f"{what}: its name, path or id; . is the current directory."
+    text = f"{what}, given by name, path or id; . is the current directory."
     return click.option("--project", help=text)
 
 
@@ -122,7 +124,7 @@ def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
         is_flag=True,
         expose_value=False,
         callback=_remember_verbose,
-        help="Print a traceback if the program itself fails.",
+        help="Print a traceback for internal errors.",
     )(command)
 
 
@@ -148,11 +150,15 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
         return command(form=form, **others)
 
     for flags, name, text in (
-        (("--csv-safe",), "csv_safe", "As --csv, with a ' before what looks like a formula."),
-        (("-t", "--table"), "whole", "A table with every column and whole cells."),
-        (("--csv",), "as_csv", "CSV with a header."),
-        (("--nl",), "as_lines", "JSON, one object on each line."),
-        (("--json",), "as_json", "A JSON array of objects."),
+        (
+            ("--csv-safe",),
+            "csv_safe",
+            "Like --csv, but put a ' before cells that look like formulas.",
+        ),
+        (("-t", "--table"), "whole", "Print a table with all columns and uncut cells."),
+        (("--csv",), "as_csv", "Print CSV with a header."),
+        (("--nl",), "as_lines", "Print JSON, one object per line."),
+        (("--json",), "as_json", "Print a JSON array of objects."),
     ):
         with_format = click.option(*flags, name, is_flag=True, help=text)(with_format)
     return with_format

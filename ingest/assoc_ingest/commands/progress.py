@@ -1,4 +1,4 @@
-"""How far a long command is, on a terminal."""
+"""A progress bar for long commands."""
 
 from __future__ import annotations
 

@@ -10,19 +10,20 @@ from .options import database_option
 
 
 @click.command()
-@click.option("--gone", is_flag=True, help="What agents deleted. Must be given.")
-@click.option("--before", help="Only what is gone for longer: 90d, 12w, or a date.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--gone", is_flag=True, help="Remove data of files the agent has deleted (required).")
+@click.option("--before", help="Only data gone for longer than this: 90d, 12w or a date.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json: bool) -> None:
-    """Remove what agents deleted from their homes, rows and archive.
+    """Remove data of files that agents have deleted.
 
-    A sync keeps all of it; this is the only way in which it goes. It cannot be undone. The file
-    gets no smaller: `compact` does that.
+    A sync keeps this data; only prune removes it, from tables and archive. This cannot be undone.
+    The database file does not shrink until you run `compact`.
 
-    An age counts along the syncs, of which one step is at most half of it. What only a clock that
-    was wrong, or one long pause, makes old enough is kept and named; a date removes it.
+    An age is measured along the recorded syncs, where the time between two syncs counts for at most
+    half of it. Data that is old enough only because of a wrong clock or one long pause is kept and
+    listed; give a date to remove it.
 
     \b
     Examples:
@@ -35,8 +36,8 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
 
     if not gone:
         raise UsageError(
-            "Say what is to be removed: --gone, for what agents deleted. "
-            "To see it first: assoc-ingest prune --gone --dry-run"
+            "Add --gone to remove data of deleted files. "
+            "To preview: assoc-ingest prune --gone --dry-run"
         )
     removal = prune_gone(database, before, dry_run=dry_run)
     write_pruned(removal, as_json=as_json, dry_run=dry_run)

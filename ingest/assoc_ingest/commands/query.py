@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     type=(str, str),
     multiple=True,
     metavar="NAME VALUE",
-    help="A parameter of the query; without it the parameter is NULL.",
+    help="Set a parameter of the query; parameters not given are NULL.",
 )
 @format_options
 @database_option
@@ -31,7 +31,7 @@ def query(
 ) -> None:
     """Run a built-in query.
 
-    Without NAME, list the queries by subject, a line each.
+    Without NAME, list the queries by subject, one line each.
 
     \b
     Examples:

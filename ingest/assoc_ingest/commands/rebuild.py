@@ -11,17 +11,17 @@ from .progress import progress_in_bytes
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def rebuild(database: Path, as_json: bool) -> None:
-    """Derive every table again from the archived bytes.
+    """Rebuild all tables from the archived files.
 
-    Mends what `verify` finds: wrong rows, wrong indexes, and pages that cannot be read. Rows of
-    files that the agent deleted come back like all others. Readers are not disturbed. A sync does
-    the same by itself when a new version understands more of the bytes.
+    Repairs what `verify` finds: wrong rows, wrong indexes and unreadable pages. Rows of files that
+    the agent has deleted are rebuilt too. Other programs can read the database meanwhile. After an
+    update with better parsers, the next sync does the same automatically.
 
-    A database with damaged pages is kept as it was, beside the new one, until you remove it. Exits
-    with 1 if something is lost for good, and says what.
+    A damaged database is kept next to the new one until you remove it. If data is lost for good,
+    rebuild lists it and exits with 1.
 
     \b
     Example:
@@ -30,7 +30,7 @@ def rebuild(database: Path, as_json: bool) -> None:
     from ..upkeep.rebuild import rebuild as run
     from .summary import write_rebuilt
 
-    with progress_in_bytes("Deriving") as progress:
+    with progress_in_bytes("Rebuilding") as progress:
         rebuilt = run(database, progress)
     write_rebuilt(rebuilt, as_json=as_json)
     if not rebuilt.is_whole:

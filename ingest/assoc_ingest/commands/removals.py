@@ -1,4 +1,4 @@
-"""What `prune`, `forget` and `compact` did: lists on standard output, words on standard error."""
+"""What `prune`, `forget` and `compact` did: lists on standard output, totals on standard error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..upkeep.tombstones import Tombstone
 
 _TITLE = 50  # columns
-_TRACES = "Traces of it may still be in the file. To remove them: assoc-ingest compact"
+_TRACES = "Traces may remain in the database file. To remove them: assoc-ingest compact"
 _NAMED = 10  # files that are named one by one
 _WHY = {
-    "lines": "with lines of it",
-    "program": "the same in another program",
-    "title": "with a title of it",
+    "lines": "shares lines with it",
+    "program": "same conversation in another program",
+    "title": "shares a title with it",
 }
 
 
@@ -36,32 +36,30 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
     before = f" since before {humanize.moment(removal.before)}" if removal.before else ""
     _write_kept(removal)
     if removal.is_nothing:
-        say(f"Nothing is {'surely ' * _is_unsure(removal)}gone{before}; nothing to remove.")
+        say(f"Nothing is {'certainly ' * _is_unsure(removal)}gone{before}; nothing to remove.")
         return
     parts = [
         humanize.many(removal.files, "file"),
         humanize.size(removal.bytes),
-        humanize.many(removal.messages, "row of messages", "rows of messages"),
+        humanize.many(removal.messages, "message"),
     ]
     parts += [humanize.many(removal.tasks, "task")] if removal.tasks else []
     parts += [humanize.many(removal.inbox_items, "team message")] if removal.inbox_items else []
-    parts += [humanize.many(removal.entries, "entry of lists", "entries of lists")] * (
-        removal.entries > 0
-    )
+    parts += [humanize.many(removal.entries, "list entry", "list entries")] * (removal.entries > 0)
     gone = f", gone{before}" if before else ""
     say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(parts)}{gone}.")
     say(
-        "To do it, the same without --dry-run."
+        "To remove it, run the same command without --dry-run."
         if dry_run
-        else "To give the space back to the disk: assoc-ingest compact"
+        else "To return the space to the disk: assoc-ingest compact"
     )
 
 
 def _session(session: LostSession) -> str:
     title = pad(cut(one_line(session.title or ""), _TITLE), _TITLE)
     files, size = humanize.many(session.files, "file"), humanize.size(session.bytes)
-    messages = humanize.many(session.messages, "message row")
-    part = "" if session.is_whole else ", in part"
+    messages = humanize.many(session.messages, "message")
+    part = "" if session.is_whole else ", partly"
     gone = f", gone since {humanize.moment(session.gone_at)}" if session.gone_at else ""
     return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}{gone}\n"
 
@@ -74,25 +72,25 @@ def _write_kept(removal: Removal) -> None:
     """Name what stays because its date may be that of a clock that was wrong."""
     for file in removal.kept[:_NAMED]:
         since = f"since {humanize.moment(file.gone_at)}" if file.gone_at else "without a date"
-        why = "no sync bears it out" if file.is_date_possible else "which cannot be right"
+        why = "not confirmed by any sync" if file.is_date_possible else "which cannot be right"
         say(f"Kept: {file.path} is gone {since}, {why}.")
     if len(removal.kept) > _NAMED:
-        say(f"Kept: {humanize.many(len(removal.kept) - _NAMED, 'more file')} of which this is so.")
+        say(f"Kept: {humanize.many(len(removal.kept) - _NAMED, 'more file')} for the same reason.")
     if removal.kept_entries:
         say(
             f"Kept: {humanize.many(removal.kept_entries, 'task or message', 'tasks and messages')}."
         )
     if any(file.is_date_possible for file in removal.kept):
-        say("A clock may have been wrong, or no sync ran for long. If not: --before with a date.")
+        say("The clock may have been wrong, or no sync ran for long. To remove it: --before DATE")
     elif _is_unsure(removal):
-        say("A clock was wrong. To remove it too: --gone without --before, all that is gone.")
+        say("The clock was wrong. To remove everything that is gone: --gone without --before")
 
 
 def write_compacted(done: Compaction, *, as_json: bool) -> None:
     """Print what `compact` gained."""
     if as_json:
         write([safe_json(asdict(done)) + "\n"])
-    say(f"Was {humanize.size(done.before)}, is {humanize.size(done.after)}.")
+    say(f"Size before: {humanize.size(done.before)}, after: {humanize.size(done.after)}.")
 
 
 def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
@@ -101,35 +99,35 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
         write([safe_json(asdict(done)) + "\n"])
     else:
         for conversation in done.conversations:
-            rows = humanize.many(conversation.messages, "message row")
+            rows = humanize.many(conversation.messages, "message")
             write([f"{_named(conversation.session_key, conversation.title)}  {rows}\n"])
         write(f"{safe(path)}\n" for path in done.files)
-        write(f"{safe(path)}  (only what names it)\n" for path in done.shared)
+        write(f"{safe(path)}  (only its own entries)\n" for path in done.shared)
     verb = "Would forget" if dry_run else "Forgot"
     parts = [
         humanize.many(len(done.conversations), "conversation"),
         humanize.many(len(done.files), "file"),
         humanize.size(done.bytes),
-        humanize.many(done.messages, "row of messages", "rows of messages"),
+        humanize.many(done.messages, "message"),
     ]
     say(f"{verb} {', '.join(parts)}.")
     for copy in done.copies:
-        say(f"Stays, {_WHY[copy.why]}: {_named(copy.session_key, copy.title).rstrip()}")
+        say(f"Kept, {_WHY[copy.why]}: {_named(copy.session_key, copy.title).rstrip()}")
     if done.copies:
-        say("To forget these too: the same with --copies, or one by one.")
+        say("To forget these too: add --copies, or forget them one by one.")
     if done.unnamed_prompts:
         prompts = humanize.many(done.unnamed_prompts, "prompt")
         say(
-            f"{prompts} of the history that name no conversation have the same words, and stay. "
+            f"Kept {prompts} of the history with the same text: they name no conversation. "
             "To forget the whole history: assoc-ingest forget history.jsonl"
         )
     if done.is_pending:
         say(_TRACES)
     for path in done.put_aside:
-        say(f"A damaged database was put aside, and may hold it still. Remove it: {path}")
-    say("The agent's own files are untouched; the next sync leaves them out.")
+        say(f"A damaged copy of the database may still contain it; delete that file: {path}")
+    say("The agent's own files are untouched; later syncs skip them.")
     if dry_run:
-        say("To do it, the same without --dry-run.")
+        say("To forget it, run the same command without --dry-run.")
 
 
 def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
@@ -150,7 +148,7 @@ def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:
         write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
-    say("To read again what is still there: assoc-ingest sync")
+    say("To read what still exists: assoc-ingest sync")
 
 
 def _without_parts(stones: list[Tombstone]) -> Iterator[Tombstone]:

@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False, metavar="[SESSION|FILE]")
-@click.option("--all", "everything", is_flag=True, help="Every file of every root.")
+@click.option("--all", "everything", is_flag=True, help="Restore every file of every root.")
 @click.option(
     "--to",
     "directory",
     required=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to; made if it is missing.",
+    help="Target directory; created if missing.",
 )
-@click.option("--generation", type=int, help="Of a path that came back as another file: which.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be written.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option(
+    "--generation",
+    type=int,
+    help="Which file to restore if several have had this path, counted from 0.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def restore(
     name: str | None,
@@ -38,13 +42,13 @@ def restore(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Write original files back, bit for bit.
+    """Write the original files back, byte for byte.
 
-    SESSION is the beginning of a session's key: its transcript, with the files of its subagents,
-    tool results, tasks and todos, its plan, pasted texts and team. FILE is a path as `list files`
-    prints it, or a file's name with or without extension. A file comes to lie in DIR as it lay
-    below its root; if two roots have the same path, each root gets a directory of its own. What is
-    there is never overwritten.
+    SESSION is a prefix of a session's key and restores its transcript, the files of its subagents,
+    its tool results, tasks, todos, plan, pasted texts and team. FILE is a path as printed by `list
+    files`, or a file name with or without extension. Files keep their path relative to the root; if
+    two roots contain the same path, each root gets its own directory. Existing files are never
+    overwritten.
 
     \b
     Examples:
@@ -56,7 +60,7 @@ def restore(
     from .restore_report import write_report
 
     if (name is None) != everything:
-        raise click.UsageError("Name a session or a file, or give --all.")
+        raise click.UsageError("Give a session or a file, or use --all.")
     connection = reading(database)
     selected = (
         select_all(connection, generation) if name is None else select(connection, name, generation)

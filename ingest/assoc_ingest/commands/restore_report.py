@@ -1,4 +1,4 @@
-"""What a restore did: a line for each file, or one JSON object, and the sum."""
+"""What a restore did: a line for each file, or one JSON object, and the totals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_report(
     say(_sum(counts, written, dry_run=dry_run))
     if lost := sum(file.bytes_lost for file in done):
         incomplete = humanize.many(sum(file.bytes_lost > 0 for file in done), "file")
-        say(f"{lost:,} bytes of {incomplete} are lost: spaces stand in their place.")
+        say(f"{lost:,} bytes of {incomplete} are lost and were replaced by spaces.")
     is_whole = not any(file.bytes_lost for file in done)
     return is_whole and not counts[REFUSED] and counts[WRITTEN] + counts[IDENTICAL] > 0
 

@@ -13,18 +13,25 @@ _LONGEST_ECHO = 200  # letters of a query that a message repeats
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--kind", help="Only this kind: prompt, text, thinking, tool_use, plan, task ...")
-@project_option("Only this project")
-@click.option("--session", help="Only this session: the beginning of its key.")
-@source_option("Only this system")
-@click.option("--branch", help="Only what was said on this git branch.")
-@click.option("--since", help="Only what is newer: 12h, 7d, 2w, or a date.")
-@click.option("--tools", is_flag=True, help="Only what tools were given and gave.")
-@click.option("--raw", is_flag=True, help="Take QUERY as an FTS5 expression.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most hits."
+    "--kind", help="Only hits of this kind: prompt, text, thinking, tool_use, plan, task ..."
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON array of hits.")
+@project_option("Only this project")
+@click.option("--session", help="Only this session, given by a prefix of its key.")
+@source_option("Only this source")
+@click.option("--branch", help="Only messages written on this git branch.")
+@click.option("--since", help="Only hits newer than this: 12h, 7d, 2w or a date.")
+@click.option("--tools", is_flag=True, help="Search only tool input and output.")
+@click.option("--raw", is_flag=True, help="Interpret QUERY as an FTS5 expression.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Maximum number of hits.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of hits.")
 @database_option
 def search(
     query: tuple[str, ...],
@@ -35,10 +42,10 @@ def search(
     as_json: bool,
     **filters: str | None,
 ) -> None:
-    """Search everything that was said, then what tools gave.
+    """Search conversations first, then tool output.
 
-    QUERY is plain words, all of which a hit must hold; "several words" in quotes are a phrase, and
-    word* stands for all words that begin so.
+    QUERY is plain words, all of which must match. "Several words" in quotes match as a phrase;
+    word* matches every word with that prefix.
 
     \b
     Examples:

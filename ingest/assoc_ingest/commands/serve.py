@@ -11,23 +11,24 @@ from .options import database_option
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("others", nargs=-1, type=click.UNPROCESSED, metavar="[DATASETTE OPTIONS]...")
-@click.option("--watch", "watched", is_flag=True, help="Keep the database up to date meanwhile.")
+@click.option(
+    "--watch", "watched", is_flag=True, help="Keep the database up to date while serving."
+)
 @click.option(
     "-p",
     "--port",
     type=click.IntRange(0, 65535),
     default=8001,
     show_default=True,
-    help="Where to listen on 127.0.0.1; 0 for any free port.",
+    help="Port on 127.0.0.1; 0 picks a free one.",
 )
 @click.option("-o", "--open", "opened", is_flag=True, help="Open the search page in a browser.")
 @database_option
 def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, opened: bool) -> None:
-    """Read and search in a browser, with Datasette.
+    """Browse and search the database with Datasette.
 
-    It answers this machine only, and pages of other sites cannot read it. What is not known here
-    goes to Datasette: `datasette serve --help` lists its options. SIGTERM ends it with 0, Ctrl-C
-    with 130.
+    Listens on 127.0.0.1 only and rejects requests from other sites. Other options are passed on to
+    Datasette: `datasette serve --help` lists them. Exits with 0 on SIGTERM and with 130 on Ctrl-C.
 
     \b
     Examples:

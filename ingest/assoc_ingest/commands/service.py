@@ -19,7 +19,7 @@ def _kind_option(command: _Command) -> _Command:
         "--kind",
         type=click.Choice(["systemd", "launchd"]),
         callback=_chosen,
-        help="Whose service; default: that of this system.",
+        help="Service manager; default: the one of this system.",
     )(command)
 
 
@@ -31,10 +31,10 @@ def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> st
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def service() -> None:
-    """Let `watch` run with your session, as a service of your own.
+    """Install `watch` as a user service (systemd, launchd).
 
-    print shows the unit of systemd or the agent of launchd, install writes and starts it,
-    uninstall stops and removes it.
+    print shows the systemd unit or launchd agent, install writes and starts it, uninstall stops and
+    removes it.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def service() -> None:
 @_kind_option
 @database_option
 def print_unit(kind: str, database: Path) -> None:
-    """Print what install would write.
+    """Print what `install` would write.
 
     \b
     Example:
@@ -61,11 +61,11 @@ def print_unit(kind: str, database: Path) -> None:
 
 
 @service.command()
-@click.option("--force", is_flag=True, help="Overwrite a unit that is another one.")
+@click.option("--force", is_flag=True, help="Overwrite an existing unit that differs.")
 @_kind_option
 @database_option
 def install(kind: str, database: Path, force: bool) -> None:
-    """Write the unit, and start the service.
+    """Write the unit and start the service.
 
     \b
     Example:
@@ -81,7 +81,7 @@ def install(kind: str, database: Path, force: bool) -> None:
 @service.command()
 @_kind_option
 def uninstall(kind: str) -> None:
-    """Stop the service, and remove the unit. The database stays.
+    """Stop the service and remove the unit. The database is kept.
 
     \b
     Example:

@@ -11,14 +11,14 @@ from .options import database_option, reading
 
 @click.command()
 @click.argument("session")
-@click.option("--no-tools", is_flag=True, help="Only what was said: no calls, results, hooks.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, texts whole.")
+@click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the full texts.")
 @database_option
 def show(session: str, database: Path, no_tools: bool, as_json: bool) -> None:
     """Print one conversation.
 
-    Subagents stand under the calls that spawned them. SESSION is the beginning of its key, as
-    `search` and `list sessions` print it.
+    Subagents appear below the calls that spawned them. SESSION is a prefix of the session's key, as
+    printed by `search` and `list sessions`.
 
     \b
     Example:

@@ -23,15 +23,21 @@ _QUERIES = {
 
 
 @click.command()
-@click.option("--by", type=click.Choice(list(_QUERIES)), default="day", show_default=True)
-@click.option("--since", help="Only what is newer: 7d, 12h, 2w, or a date.")
+@click.option(
+    "--by",
+    type=click.Choice(list(_QUERIES)),
+    default="day",
+    show_default=True,
+    help="What to group by.",
+)
+@click.option("--since", help="Only usage newer than this: 12h, 7d, 2w or a date.")
 @format_options
 @database_option
 def stats(by: str, database: Path, since: str | None, form: Format) -> None:
-    """Count tokens and cost, each response once.
+    """Show token counts and costs.
 
-    Costs are computed from the table of prices; what a model without price costs is unknown, and
-    left out. `query usage_reconciliation` explains why other tools count more or less.
+    Each API response is counted once. Costs are computed from the table of prices; models without
+    a price are left out. `query usage_reconciliation` explains why other tools count more or less.
 
     \b
     Examples:

@@ -10,10 +10,10 @@ from .options import database_option, reading
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def status(database: Path, as_json: bool) -> None:
-    """Print what is indexed, how far, and what is wrong.
+    """Show what is indexed, how current it is, and any problems.
 
     \b
     Example:

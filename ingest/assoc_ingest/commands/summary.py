@@ -1,4 +1,4 @@
-"""What a sync did, in words on standard error and as an object on standard output."""
+"""What a sync did: a summary on standard error, and a JSON object on standard output."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
         write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
     if report.files_rebuilt:
         files = humanize.many(report.files_rebuilt, "file")
-        say(f"This version understands more: what was read of {files} was derived again.")
+        say(f"The parser was updated: {files} re-parsed from the archive.")
     if report.clock_behind:
         say(of_clock_behind(report.clock_behind))
     say(_summary(report, dry_run))
     for root in report.missing_roots:
-        say(f"Not there; what was read of it stays: {root}")
+        say(f"Root is missing; its rows are kept: {root}")
     for path, reason in report.unreadable[:_NAMED]:
         say(f"Could not read {path}: {reason}")
     if len(report.unreadable) > _NAMED:
         say(f"Could not read {len(report.unreadable) - _NAMED:,} more files.")
     if report.quarantined:
-        pieces = humanize.many(report.quarantined, "piece")
-        say(f"{pieces} could not be understood. To see them: assoc-ingest list issues")
+        records = humanize.many(report.quarantined, "record")
+        say(f"{records} could not be parsed. To list them: assoc-ingest list issues")
 
 
 def write_news(news: Report | str, *, as_json: bool) -> None:
-    """Print what a watch tells, at once: words, or with `as_json` one JSON object on a line.
+    """Print what a watch reports, at once: text, or with `as_json` one JSON object per line.
 
     A sentence becomes `{"event": "notice", "text": ...}`, a report `{"event": "pass", ...}` with
     the columns of `sync_runs` and some more.
@@ -66,17 +66,19 @@ def _news(news: Report | str) -> dict[str, object]:
 
 
 def _summary(report: Report, dry_run: bool) -> str:
-    gone = f"; {report.files_gone:,} gone, their rows stay" if report.files_gone else ""
+    gone = ""
+    if report.files_gone:
+        gone = f"; {humanize.many(report.files_gone, 'file')} deleted, rows kept"
     if not report.files_read:
         return f"Nothing new in {humanize.many(report.files_seen, 'file')}{gone}."
     read = humanize.many(report.files_read, "file")
     if report.files_seen:
-        read = f"{read} of {report.files_seen:,}"
+        read = f"{report.files_read:,} of {humanize.many(report.files_seen, 'file')}"
     size = humanize.size(report.bytes_read)
     if dry_run:
-        return f"Would read {read}, {size}{gone}."
-    rows = humanize.many(report.rows, "row of messages", "rows of messages")
-    return f"Read {read}, {size} in {report.seconds:.1f} s: {rows}{gone}."
+        return f"Would read {read} ({size}){gone}."
+    messages = humanize.many(report.rows, "message")
+    return f"Read {read} ({size}) in {report.seconds:.1f} s: {messages} added{gone}."
 
 
 def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
@@ -84,19 +86,19 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
     if as_json:
         write([safe_json(asdict(rebuilt)) + "\n"])
     if rebuilt.kept_aside is not None:
-        say(f"The database was damaged. As it was, it is kept: {safe(rebuilt.kept_aside)}")
+        say(f"The database was damaged. The damaged file is kept as {safe(rebuilt.kept_aside)}")
     for table, places in rebuilt.rows_lost.items():
-        say(f"Rows of {table} could not be read in {humanize.many(places, 'place')}.")
+        say(f"Rows of table {table} were unreadable in {humanize.many(places, 'place')}.")
     lost = {file.path for file in rebuilt.lost}
     for path in [path for path in rebuilt.files_damaged if path not in lost][:_NAMED]:
-        say(f"Its archived bytes are damaged, its rows stay as they are: {safe(path)}")
+        say(f"Archived data is damaged, rows are kept: {safe(path)}")
     for path in rebuilt.files_unnamed[:_NAMED]:
-        say(f"Its path is not known, and a sync looks for it: {safe(path)}")
+        say(f"Path is lost; the next sync looks for the file: {safe(path)}")
     files, size = humanize.many(rebuilt.files, "file"), humanize.size(rebuilt.bytes_read)
-    rows = humanize.many(rebuilt.rows, "row of messages", "rows of messages")
-    say(f"Derived {rows} again from {files}, {size} in {rebuilt.seconds:.1f} s.")
+    messages = humanize.many(rebuilt.rows, "message")
+    say(f"Rebuilt {messages} from {files} ({size}) in {rebuilt.seconds:.1f} s.")
     if rebuilt.rows_lost or rebuilt.files_damaged:
-        say("To read again what is still on the disk: assoc-ingest sync --full")
+        say("To re-read files that are still on disk: assoc-ingest sync --full")
     _write_losses(rebuilt)
 
 
@@ -106,16 +108,16 @@ def _write_losses(rebuilt: Rebuilt) -> None:
     if rebuilt.lost:
         files = humanize.many(len(rebuilt.lost), "file")
         say(
-            f"{rebuilt.bytes_lost:,} archived bytes of {files} are lost, and are not on the disk "
-            "either. What rows say of them stays."
+            f"{rebuilt.bytes_lost:,} archived bytes of {files} are lost and no longer on disk. "
+            "Rows made from them are kept."
         )
     for table in rebuilt.only_here:
         if table == "forgotten":
             say(
-                "The list of what is forgotten may have lost rows: the next sync may read again "
-                "what you had forgotten. See what is left of it: assoc-ingest forget --list"
+                "The list of forgotten conversations may be incomplete, so the next sync may read "
+                "some of them again. To see what is left: assoc-ingest forget --list"
             )
         else:
-            say(f"Rows of {table} may be lost that no file gives back.")
+            say(f"Rows of table {table} may be lost for good: no file contains them.")
     if not rebuilt.is_whole and rebuilt.kept_aside is not None:
-        say("Remove the damaged copy only when nothing in it is worth another attempt.")
+        say("Keep the damaged copy if you want to try to recover more from it.")

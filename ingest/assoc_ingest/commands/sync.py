@@ -14,12 +14,12 @@ from .progress import progress_in_bytes
 @click.argument(
     "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
 )
-@source_option("Only roots of this kind")
-@click.option("--full", is_flag=True, help="Compare every byte that was read before.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be read.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if something could not be read.")
-@click.option("--git", is_flag=True, help="Also ask git about the projects on this disk.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object, the row of sync_runs.")
+@source_option("Only read roots of this source")
+@click.option("--full", is_flag=True, help="Compare whole files, not only their ends.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if anything could not be read.")
+@click.option("--git", is_flag=True, help="Also query git for projects on this disk.")
+@click.option("--json", "as_json", is_flag=True, help="Print the row of sync_runs as JSON.")
 @database_option
 def sync(
     paths: tuple[Path, ...],
@@ -31,9 +31,10 @@ def sync(
     git: bool,
     as_json: bool,
 ) -> None:
-    """Bring the database up to date with what agents left on this disk.
+    """Read new and changed agent files into the database.
 
-    Without PATH, the homes of all agents on this machine and every PATH given before.
+    Without PATH, this reads the home directories of all agents found on this machine and every
+    PATH given before.
 
     \b
     Examples:

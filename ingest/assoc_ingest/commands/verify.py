@@ -10,15 +10,15 @@ from .options import database_option
 from .progress import progress_in_bytes
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.command(short_help="Check the database against the source files and itself.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def verify(database: Path, as_json: bool) -> None:
-    """Prove the database against its files and itself.
+    """Check the database against the source files and for internal consistency.
 
-    Every archived byte is decompressed and parsed again, and compared with the tables; every
-    checksum with the files that are still there. Each problem comes with the command that mends
-    it. Exits with 1 if there is one; warnings are none.
+    All archived files are decompressed, parsed again and compared with the tables; checksums are
+    compared with the files that still exist. Each problem is printed with the command that repairs
+    it. Exits with 1 if a problem was found; warnings do not count.
 
     \b
     Example:

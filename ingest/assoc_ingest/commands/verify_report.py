@@ -26,8 +26,8 @@ def write_verdict(verdict: Verdict, *, as_json: bool) -> None:
         for finding in listed[:_LISTED]:
             write([f"{paint(title, colour)}: {_sentence(finding)}\n", f"  {_mending(finding)}\n"])
         if len(listed) > _LISTED:
-            more = humanize.many(len(listed) - _LISTED, title.lower())
-            write([f"and {more} more: assoc-ingest verify --json\n"])
+            more = humanize.many(len(listed) - _LISTED, f"more {title.lower()}")
+            write([f"{more} not shown. To see all: assoc-ingest verify --json\n"])
     write([f"{_summary(verdict)}\n"])
 
 
@@ -56,6 +56,7 @@ def _summary(verdict: Verdict) -> str:
         for name, word in (("files", "file"), ("messages", "message"))
         if name in counts
     )
-    size = f", {humanize.size(counts['archived_bytes'])}" if "archived_bytes" in counts else ""
-    found = humanize.many(len(verdict.findings), "problem") if verdict.findings else "no problem"
-    return f"Checked {checked or 'the pages of the database'}{size}: {found}."
+    size = f" ({humanize.size(counts['archived_bytes'])})" if "archived_bytes" in counts else ""
+    count = len(verdict.findings)
+    found = f"{humanize.many(count, 'problem')} found" if count else "no problems found"
+    return f"Checked {checked or 'the database pages'}{size}: {found}."

@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 @click.argument(
     "paths", nargs=-1, type=click.Path(path_type=Path, readable=False), metavar="[PATH]..."
 )
-@source_option("Only roots of this kind")
+@source_option("Only read roots of this source")
 @click.option(
     "--rescan",
     type=click.FloatRange(min=0.1),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="Look at everything this often, whatever the system tells of changes.",
+    help="Rescan everything at this interval, even without change notifications.",
 )
 @click.option(
-    "--until-eof", is_flag=True, help="Stop, too, when standard input ends: with what started it."
+    "--until-eof",
+    is_flag=True,
+    help="Also stop when standard input is closed, as when the parent process ends.",
 )
-@click.option("--log-json", is_flag=True, help="What happens, as JSON lines on standard output.")
+@click.option("--log-json", is_flag=True, help="Log events as JSON lines on standard output.")
 @database_option
 def watch(
     paths: tuple[Path, ...],
@@ -41,10 +43,10 @@ def watch(
     until_eof: bool,
     log_json: bool,
 ) -> None:
-    """Sync, then keep the database up to date until it is stopped.
+    """Sync, then keep the database up to date until stopped.
 
-    What an agent writes can be found a moment later. SIGTERM ends it with 0, Ctrl-C with 130, the
-    batch finished. `service install` starts it with your session.
+    What an agent writes is searchable moments later. SIGTERM (exit code 0) and Ctrl-C (130) let
+    the current batch finish. To start it at login, use `service install`.
 
     \b
     Examples:

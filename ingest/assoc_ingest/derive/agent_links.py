@@ -74,7 +74,7 @@ def link(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -
 
 
 # A copied call has a row in each file. The link goes to the one that is no copy, which may stand
-# in another session; where the session has the call itself, its place there tells the parent.
+# in another session; where the session has the call itself, its place there shows the parent.
 _CALL = """
     coalesce((
         select o.id from messages c join tool_calls o on o.call_id = c.copy_of
@@ -136,7 +136,7 @@ def _link_by_prompt(
     """Link an agent whose first text is the prompt of exactly one call.
 
     A call in `taken` has an agent by better evidence. Several agents with the prompt of one call
-    are all linked to it: it was tried again, and nothing tells which of them was the last.
+    are all linked to it: it was tried again, and nothing shows which of them was the last.
     """
     calls: dict[str, list[tuple[int, int | None]]] = {}
     for prompt, call, parent in connection.execute(
@@ -188,7 +188,7 @@ def _cut_cycles(agents: list[Agent]) -> None:
 
 
 def _name_by_call(connection: sqlite3.Connection, session_id: int) -> None:
-    """Take type and description from the call where the agent has no sidecar that tells them."""
+    """Take type and description from the call where the agent has no sidecar that states them."""
     rows = connection.execute(
         "select a.id, json_extract(m.tool_text, '$.subagent_type'),"
         " json_extract(m.tool_text, '$.description')"

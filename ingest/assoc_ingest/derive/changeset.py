@@ -58,7 +58,7 @@ class Touched:
     first_message_id: int = 0
 
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
-        """Remember what depends on the rows of a file that is about to be read anew."""
+        """Remember what depends on the rows of a file that is about to be read again."""
         self.responses.update(
             key
             for (key,) in connection.execute(

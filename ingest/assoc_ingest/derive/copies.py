@@ -1,4 +1,4 @@
-"""Lines that stand in several places: each block has one canonical occurrence.
+"""Lines that occur in several places: each block has one canonical occurrence.
 
 Forks and resumed sessions repeat the lines of another file, and a compaction appends lines of its
 own file again. `copy_of` points to the occurrence that views and searches show. Which one that is

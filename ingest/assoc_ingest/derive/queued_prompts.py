@@ -92,7 +92,7 @@ def _write(connection: sqlite3.Connection, targets: Targets) -> None:
 def _targets(
     connection: sqlite3.Connection, file_id: int, first_id: int, *, gives_back: bool
 ) -> Targets:
-    """Match the entries of a file with its rows from `first_id` on; 0 means all of them anew."""
+    """Match the entries of a file with its rows from `first_id` on; 0 means all of them again."""
     rows = connection.execute(
         "select id, byte_offset, kind, text, copy_of from messages"
         " where file_id = ? and id >= ? and role in ('user', 'system') and text <> ''"

@@ -1,7 +1,7 @@
-"""What follows from rows, refreshed for what a batch touched, in the batch's transaction.
+"""Refreshes what follows from rows for everything a batch changed, in the batch's transaction.
 
 Nothing here depends on the order in which files were read. A fact is computed again from all rows
-that bear on it, so each step first finds what a change can reach, and then derives it anew:
+that bear on it, so each step first finds what a change can reach, and then derives it again:
 
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
@@ -9,7 +9,7 @@ that bear on it, so each step first finds what a change can reach, and then deri
 4. tool results that do not say which call they answer find it (`unnamed_results`);
 5. subagents: their kind, times and counts (`subagents`), the call that spawned them
    (`agent_links`);
-6. tasks, todos and plans that only transcripts tell of (`statements`);
+6. tasks, todos and plans that only transcripts state (`statements`);
 7. responses: one row per API response, from the best of its lines in all files;
 8. references between stores: text keys become ids (`references`);
 9. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.

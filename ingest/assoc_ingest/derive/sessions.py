@@ -10,7 +10,7 @@ from .titles import refresh_titles
 _PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
-"""Which transcript of a session tells a fact that changes: of several, the one that goes on."""
+"""Which transcript of a session states a fact that changes: of several, the one that goes on."""
 
 
 def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:

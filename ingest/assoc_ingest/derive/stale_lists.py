@@ -1,4 +1,4 @@
-"""Which of a program's own lists counts, where it keeps a copy of the one before.
+"""Which of a program's lists counts, where it keeps a copy of the previous one.
 
 CC-Insights copies its list of projects and chats and then rewrites it in place. Whoever comes in
 between finds the list broken and the copy whole. So the copy counts while the list is broken or

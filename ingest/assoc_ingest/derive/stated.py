@@ -1,4 +1,4 @@
-"""Tasks, todos and plans of which no file is there, as transcripts state them.
+"""Tasks, todos and plans without a file, as transcripts state them.
 
 What a line states is a row of `statements`. Those of one list of tasks, of one session's todos or
 of one plan are a group, from which rows of the channel `transcript` follow:

@@ -1,8 +1,8 @@
 """Rows of `statements`, and what follows from them: which groups a batch can have changed.
 
-What a group makes of tasks, todos and plans is told in `stated`. A group is derived anew as a whole
-when one of its statements or of its files changed, so nothing depends on which of them was read
-first. What does not change keeps its row, and its id.
+What a group makes of tasks, todos and plans is described in `stated`. A group is derived again as a
+whole when one of its statements or of its files changed, so nothing depends on which of them was
+read first. What does not change keeps its row, and its id.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The edges between tasks: two files state each, one row stands for it.
+"""The edges between tasks: two files state each, and one row records it.
 
 Tasks that have no file any more wait for what calls in transcripts state (`statements`).
 """

@@ -1,8 +1,8 @@
-"""Worktrees: of which repository a project is one, and how it is called after it.
+"""Worktrees: which repository a project is a worktree of, and how it is named after it.
 
 A worktree is a directory of its own, and often a mere number. So it is called after its repository
 and its branch, `cli · feature-x`, and refers to the repository's own project, where there is one.
-What tells the repository, the surest first:
+What identifies the repository, the most reliable first:
 
 1. the list of an application names it;
 2. git did, when it was asked last;

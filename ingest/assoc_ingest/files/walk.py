@@ -216,10 +216,12 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     if (found := obstacle(path)) is not None:
         raise UnreadableError(path, *found)
     if not is_there(path):
-        raise UsageError(f"{path} does not exist. Name the home directory of a coding agent.")
+        raise UsageError(
+            f"{path} does not exist. Give the home directory of a coding agent, such as ~/.claude."
+        )
     if not is_directory(path):
         raise UsageError(
-            f"{path} is a file. Name the home directory it belongs to{_such_as(sources)}."
+            f"{path} is a file. Give the home directory it belongs to{_such_as(sources)}."
         )
     top = real_path(path)
     seen = Walk()
@@ -235,8 +237,8 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     if not known:
         kinds = only or ", ".join(sources)
         raise UsageError(
-            f"{path} does not look like a home of a known agent ({kinds}): "
-            f"name the directory that holds projects/{_such_as(sources)}."
+            f"{path} is not the home directory of a known agent ({kinds}). "
+            f"Give the directory that contains projects/{_such_as(sources)}."
         )
     return known
 

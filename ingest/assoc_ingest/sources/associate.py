@@ -1,4 +1,4 @@
-"""TheAssociate: what a desktop application notes beside the sessions of Claude Code.
+"""TheAssociate: hook events, notes, summaries and task snapshots around Claude Code sessions.
 
 ```
 theassociate/hook-events.jsonl                               hook events, in the order of the file

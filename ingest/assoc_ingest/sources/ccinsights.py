@@ -1,4 +1,4 @@
-"""CC-Insights V2: chats with several agents, kept by a desktop application.
+"""CC-Insights V2: chats with several agents in this desktop application.
 
 ```
 .ccinsights/projects.json, projects.json.bak               projects, their worktrees and chats

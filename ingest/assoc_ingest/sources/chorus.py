@@ -1,4 +1,4 @@
-"""Chorus: conversations with agents of Claude Code, kept by a desktop application.
+"""Chorus: conversations with Claude Code agents in this desktop application.
 
 ```
 .chorus/config.json                                                workspaces and settings

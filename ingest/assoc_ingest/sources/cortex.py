@@ -1,4 +1,4 @@
-"""Cortex: a memory of what agents were told, one file per agent, in the directory they work in.
+"""Cortex: one file per agent with its memory, in the directory where the agent works.
 
 ```
 .cortex/transcripts/<agent>/transcript.jsonl     <agent> may be several directories deep

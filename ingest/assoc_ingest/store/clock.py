@@ -62,8 +62,8 @@ def said(moment: str) -> str:
 def of_clock_behind(newest: str) -> str:
     """Return what to tell about a clock that is behind."""
     return (
-        f"The clock of this machine is behind the last sync, which was at {said(newest)}. "
-        "Until it is right, that is the time that syncs record."
+        f"The system clock is behind the time of the last sync ({said(newest)}). "
+        "Syncs record that time until the clock has caught up."
     )
 
 

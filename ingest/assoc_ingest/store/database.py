@@ -63,7 +63,9 @@ def open_reader(path: Path) -> sqlite3.Connection:
     path = resolved(path)
     if not path.exists():
         if unfinished(path).is_dir():
-            raise DatabaseError(f"The first sync into {path} has not ended. Wait, or run it again.")
+            raise DatabaseError(
+                f"The first sync into {path} has not finished. Wait, or run it again."
+            )
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
     try:
         return _open_current(path, "mode=ro", ())
@@ -81,12 +83,14 @@ def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
     if kind_of(error) is not Failure.DENIED:
         return
     if not os.access(path, os.R_OK):
-        raise DatabaseIOError(f"{path} may not be read by this user. Name another: --db FILE")
+        raise DatabaseIOError(
+            f"You have no permission to read {path}. Give another file: --db FILE"
+        )
     if not os.access(path.parent, os.W_OK):
         raise DatabaseIOError(
-            f"{path} cannot be read where it lies: SQLite needs files of its own beside it, and "
-            f"this user may not write to {path.parent}. Copy it, with {path.name}-wal if there is "
-            "one, and name the copy: --db FILE"
+            f"{path} cannot be read here: SQLite needs to create files next to it, but you "
+            f"have no permission to write to {path.parent}. Copy it, together with "
+            f"{path.name}-wal if that exists, and give the copy: --db FILE"
         )
 
 
@@ -99,7 +103,7 @@ def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Con
             connection.execute(f"pragma {setting}").fetchall()
         if _pending(connection, path):
             raise DatabaseError(
-                f"{path} was made by an older version - run: assoc-ingest sync, which updates it"
+                f"{path} was created by an older version. To update it, run: assoc-ingest sync"
             )
     except BaseException:
         connection.close()
@@ -119,8 +123,8 @@ def checking(path: Path) -> Iterator[sqlite3.Connection]:
     path = resolved(path)
     if not os.access(path, os.W_OK):
         raise DatabaseIOError(
-            f"{path} may only be read by this user, and SQLite checks full-text indexes only where "
-            "it may write. Run this as the user who owns it, or name a copy: --db FILE"
+            f"You have no permission to write to {path}, which SQLite needs to check full-text "
+            "indexes. Run this as the owner of the file, or give a copy: --db FILE"
         )
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None
@@ -167,7 +171,7 @@ def kept_private(path: Path) -> Iterator[Path]:
 def _check_before_creating(path: Path) -> None:
     """Refuse what is not a database of ours before a lock or anything else stands beside it."""
     if path.is_dir():
-        raise DatabaseError(f"{path} is a directory. Name a database file: --db FILE")
+        raise DatabaseError(f"{path} is a directory. Give a database file: --db FILE")
     if path.exists() and path.stat().st_size:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
         try:
@@ -231,7 +235,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     if found is None:
         return True
     if found.application_id != APPLICATION_ID or found.migrations is None:
-        raise DatabaseError(f"{path} is not an assoc-ingest database. Name another: --db FILE")
+        raise DatabaseError(f"{path} is not an assoc-ingest database. Give another: --db FILE")
     known = set(sql.migration_names())
     # Rows that this program would add to those of a newer one would be read otherwise.
     if found.migrations - known or found.derived_by > DERIVATION:
@@ -270,13 +274,13 @@ def _found(connection: sqlite3.Connection) -> _Found | None:
 
 def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged list quotes it
-        return "its list of tables cannot be read"
+        return "its table list cannot be read"
     return str(error)
 
 
 def _newer(path: Path) -> DatabaseError:
     return DatabaseError(
-        f"{path} was made by a newer version of assoc-ingest. Update this one: "
+        f"{path} was created by a newer version of assoc-ingest. Update this one: "
         "pip install --upgrade assoc-ingest"
     )
 
@@ -287,7 +291,7 @@ def _unreadable(path: Path, error: str) -> DatabaseError:
         header = file.read(72)
     if not header.startswith(b"SQLite format 3\0") or _number(header[68:]) != APPLICATION_ID:
         return DatabaseError(
-            f"{path} is not an assoc-ingest database ({error}). Name another: --db FILE"
+            f"{path} is not an assoc-ingest database ({error}). Give another: --db FILE"
         )
     if _number(header[60:64]) > DERIVATION:
         return _newer(path)

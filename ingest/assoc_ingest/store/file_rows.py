@@ -15,7 +15,7 @@ from ..source import Claim
 from ..when import from_milliseconds
 from .inserts import COUNTS, FORGIVE_ODD_TIME, NOTE_ODD_TIME, WRITE_CHECKPOINT
 
-_OTHER_WRITER = "Another process wrote to the database meanwhile. Sync again."
+_OTHER_WRITER = "Another process has written to the database in the meantime. Run sync again."
 
 
 @dataclass(slots=True)

@@ -43,11 +43,11 @@ def resolved(path: Path) -> Path:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             why = error.strerror or str(error)
             raise DatabaseIOError(
-                f"{path} cannot be used: {why}. Name another: --db FILE"
+                f"{path} cannot be used: {why}. Give another file: --db FILE"
             ) from error
         is_link = False
     if is_link:
-        raise DatabaseError(f"{path} is a link that leads in a circle. Name another: --db FILE")
+        raise DatabaseError(f"{path} is a circular symbolic link. Give another file: --db FILE")
     return path if real == path.absolute() else real
 
 
@@ -95,7 +95,7 @@ def _check_is_file(lock_path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         raise DatabaseError(
-            f"{lock_path} should be a file that says who writes, and is something else. "
+            f"{lock_path} should be a lock file, but is not a regular file. "
             "Remove it and try again."
         )
 
@@ -118,7 +118,7 @@ def _remove_what_is_left(path: Path) -> None:
     if os.path.lexists(copies):
         if copies.is_symlink() or not copies.is_dir():
             raise DatabaseError(
-                f"{copies} is in the way of temporary copies. Move it away and try again."
+                f"{copies} is in the way of temporary copies: move it away and try again."
             )
         shutil.rmtree(copies)
     if not (path.exists() and path.stat().st_size):
@@ -129,8 +129,8 @@ def _remove_what_is_left(path: Path) -> None:
 def _check_has_one_name(path: Path) -> None:
     if has_second_name(path):
         raise DatabaseError(
-            f"{path} has a second name (a hard link), through which another process could write to "
-            f"it unseen. Remove one of them; this finds both: find / -xdev -samefile '{path}'"
+            f"{path} has a second hard link, through which another process could write to it "
+            f"unnoticed. Remove one of the links; to find both: find / -xdev -samefile '{path}'"
         )
 
 

@@ -25,7 +25,7 @@ from .transaction import roll_back
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
 _STEPS = 10_000  # instructions of SQLite between two looks at signals
-_MEANWHILE = "Another process made {} meanwhile. Sync again."
+_MEANWHILE = "Another process has created {} in the meantime. Run sync again."
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Files and roots whose paths were lost with a damaged page, found again on the disk.
 
 Such a file keeps its rows and its archive under a path that stands in for its own (`lost`). A new
-file that has its bytes is that file: it takes over the row, and is read anew, so that the tables
+file that has its bytes is that file: it takes over the row, and is read again, so that the tables
 end as if nothing had been lost. A root is found by one of its files.
 """
 
@@ -62,7 +62,7 @@ def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
 
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
-    """Return the lost files that a new one can be, as far as its path and its size tell."""
+    """Return the lost files that a new one can be, as far as its path and its size show."""
     size, claim = work.found.size, work.claim
     is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
     return [
@@ -84,7 +84,7 @@ def _first_that_stands_in(
             fits = (file for file in candidates if stands_in(connection, file, descriptor))
             return next(fits, None)
     except OSError:
-        return None  # reading it will tell
+        return None  # reading it will show
 
 
 def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
@@ -113,7 +113,7 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
     for file in known:
         if file is None:
             continue
-        with suppress(OSError):  # then another of them may tell
+        with suppress(OSError):  # then another of them may be readable
             location = directory.joinpath(*original_parts(file.path))
             with opened(str(location)) as descriptor:
                 if stands_in(connection, file, descriptor):

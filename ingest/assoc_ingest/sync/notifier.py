@@ -1,14 +1,14 @@
-"""What the operating system tells of changes: a reason to look, never a reason not to.
+"""Change notifications of the operating system: a reason to look, never a reason not to.
 
-Linux is asked about exactly the directories that a sync walks, each by itself: watching a root with
-all below it would follow links out of it, and take in caches and whole repositories. Elsewhere the
+On Linux exactly the directories that a sync walks are watched, one by one: watching a root
+recursively would follow links out of it and include caches and whole repositories. Elsewhere the
 system watches a root as a whole and follows nothing. A new directory means a new watcher, which
-costs 30 microseconds for each directory; what happened meanwhile is found by looking at what is
-newly heard of.
+costs 30 microseconds for each directory; what happened meanwhile is found by looking at the
+directories that are newly watched.
 
-Watching can fail at any time: a directory that vanished, a file name that is not UTF-8. It is then
-tried again, later and later, and until then nothing wakes anybody. Where there are more directories
-than may be watched, those are that changed last: that is where agents work.
+Watching can fail at any time: a directory vanished, a file name is not UTF-8. It is then retried
+with growing delays, and until then there are no notifications. If there are more directories than
+may be watched, those that changed last are watched: that is where agents work.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MORE = 600.0  # seconds after which more directories are tried than were allowe
 _IS_RECURSIVE = sys.platform != "linux"
 
 
-class DeafError(Exception):
-    """The system cannot tell of changes.
+class WatchError(Exception):
+    """The system cannot report changes.
 
     `is_passing`: because a directory has just vanished. `is_limit`: because of their number.
     """
@@ -43,12 +43,12 @@ class DeafError(Exception):
 
 
 class Watcher(Protocol):
-    """Hears of changes in the directories that it was opened for."""
+    """Reports changes in the directories that it was opened for."""
 
     def wait(self, seconds: float) -> set[str]:
         """Return the paths that changed, as soon as some did; none after `seconds` or a stop.
 
-        Raises DeafError if it will hear nothing any more.
+        Raises WatchError if it can report nothing any more.
         """
         ...
 
@@ -58,7 +58,7 @@ class Watcher(Protocol):
 
 
 OpenWatcher = Callable[[Collection[str], Event], Watcher]
-"""Opens a watcher of directories, which returns when the event is set. Raises DeafError."""
+"""Opens a watcher of directories, which returns when the event is set. Raises WatchError."""
 
 
 class SystemWatcher:
@@ -82,9 +82,9 @@ class SystemWatcher:
                 _IS_RECURSIVE,  # ignore what may not be read
             )
         except FileNotFoundError as error:
-            raise DeafError(str(error), is_passing=True) from error
+            raise WatchError(str(error), is_passing=True) from error
         except (WatchfilesRustInternalError, OSError) as error:
-            raise DeafError(_reason(error), is_limit=_LIMIT in str(error)) from error
+            raise WatchError(_reason(error), is_limit=_LIMIT in str(error)) from error
 
     def wait(self, seconds: float) -> set[str]:
         """Return the paths that changed."""
@@ -94,7 +94,7 @@ class SystemWatcher:
         try:
             changes = self._notify.watch(_GROUP, step, milliseconds, self._stop)
         except (self._failure, OSError) as error:
-            raise DeafError(_reason(error)) from error
+            raise WatchError(_reason(error)) from error
         if changes == "signal":
             raise KeyboardInterrupt
         if isinstance(changes, str):  # the time is over, or the event is set
@@ -108,7 +108,7 @@ class SystemWatcher:
 
 
 def _is_text(path: str) -> bool:
-    """Can the path be told to the system? One that is not UTF-8 is only looked at in time."""
+    """Can the path be given to the system? One that is not UTF-8 is found by the next rescan."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
 
 
 def _can_open() -> bool:
-    """May this process open another file? The same error tells that it may not."""
+    """May this process open another file? The same error is raised if it may not."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:
@@ -137,7 +137,7 @@ def _can_open() -> bool:
 
 
 def _last_change(directory: str) -> float:
-    """Return when something in a directory changed last, 0 if it cannot be told."""
+    """Return when something in a directory changed last, 0 if that is unknown."""
     try:
         newest = Path(directory).stat().st_mtime
         with os.scandir(directory) as entries:
@@ -149,7 +149,7 @@ def _last_change(directory: str) -> float:
 
 
 class Wakeups:
-    """Hears of changes as well as the system allows, and of none when it does not."""
+    """Reports changes as far as the system allows, and none where it does not."""
 
     def __init__(
         self, stop: Event, longest_retry: float, tell: Callable[[str], None], opened: OpenWatcher
@@ -167,7 +167,7 @@ class Wakeups:
         self._opened_at = self._retry_at = 0.0
 
     def listen(self, roots: Collection[Path], directories: dict[str, int]) -> set[str]:
-        """Listen to all these directories; return those that were not heard of before.
+        """Watch all these directories; return those that were not watched before.
 
         `directories` are those of a walk below `roots`, with their inodes.
         """
@@ -183,7 +183,7 @@ class Wakeups:
         self.close()  # first: the number of watches is limited
         try:
             self._watcher = self._open(list(chosen), self._stop)
-        except DeafError as error:
+        except WatchError as error:
             if error.is_limit and len(chosen) > 1:
                 self._most, self._more_at = len(chosen) // 2, time.monotonic() + _MORE
                 self._retry_at = time.monotonic() + _FIRST_RETRY  # until the others are free
@@ -195,8 +195,8 @@ class Wakeups:
         self._passed_over = {path: wanted[path] for path in wanted.keys() - chosen.keys()}
         if self._passed_over:
             self._tell(
-                "The system tells of changes in those directories only that changed last (there "
-                "are too many directories for fs.inotify.max_user_watches); others are found "
+                "Only the most recently changed directories are watched (there are more than "
+                "fs.inotify.max_user_watches allows); changes in others are found "
                 f"within {self._longest_retry:g} s."
             )
         return new
@@ -218,7 +218,7 @@ class Wakeups:
             return set()
         try:
             changed = self._watcher.wait(seconds)
-        except DeafError as error:
+        except WatchError as error:
             if time.monotonic() - self._opened_at > self._longest_retry:
                 self._failures = 0
             self.forget()
@@ -229,7 +229,7 @@ class Wakeups:
         return changed
 
     def forget(self) -> None:
-        """Take it that nothing is heard: the next `listen` begins anew."""
+        """Assume that nothing is watched: the next `listen` starts over."""
         self.close()
         self._heard, self._passed_over = {}, {}
 
@@ -239,13 +239,13 @@ class Wakeups:
             self._watcher.close()
             self._watcher = None
 
-    def _fail(self, error: DeafError) -> None:
+    def _fail(self, error: WatchError) -> None:
         self._heard = {}
         wait = min(self._longest_retry, _FIRST_RETRY * 2**self._failures)
         self._retry_at = time.monotonic() + wait
         self._failures = min(self._failures + 1, 30)
         if not error.is_passing:
             self._tell(
-                f"The system does not tell of all changes ({error}); "
-                f"they are found within {self._longest_retry:g} s."
+                f"Change notifications are not available ({error}); "
+                f"changes are found within {self._longest_retry:g} s."
             )

@@ -46,7 +46,7 @@ class Plan:
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""
     is_doubtful: bool = False
-    """The places to which it is limited do not tell what has to be done."""
+    """The places to which it is limited do not show what has to be done."""
 
     @property
     def bytes(self) -> int:
@@ -172,7 +172,7 @@ def _is_empty(root: Root) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        return False  # that it cannot be read is told otherwise
+        return False  # that it cannot be read is reported elsewhere
 
 
 def _unread(work: Work) -> int:
@@ -222,5 +222,5 @@ def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
                 if resume(descriptor, size, file.checkpoint, thorough=True):
                     return file
     except OSError:
-        pass  # reading it will tell
+        pass  # reading it will show
     return None

@@ -1,7 +1,7 @@
 """Which roots there are: those that the user names, or the defaults and all ever named.
 
-Roots fail one by one. One that is not there is told, and so is one of which nobody can tell whether
-it is; what was read of them stays as it is, and the others are read.
+Roots fail one by one. One that is missing is reported, and so is one that cannot be checked; their
+rows are kept as they are, and the other roots are read.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
     places = ", ".join(str(path) for path in looked if path.name not in inner)
     because = "".join(f" Could not read {path}: {why}." for path, why in dict.fromkeys(unread))
     return (
-        f"No home of a coding agent found (looked at {places}).{because} "
-        "Name one: assoc-ingest sync PATH"
+        f"No home directory of a coding agent found (looked at {places}).{because} "
+        "Give one: assoc-ingest sync PATH"
     )
 
 
 def _is_here(path: Path, report: Report) -> bool:
-    """Is the directory of a root there? If not, the report gets to say so, or why nobody knows."""
+    """Is the directory of a root there? If not, the report says so, or why that is unknown."""
     if is_directory(path):
         return True
     why = hindrance(path)
@@ -148,7 +148,7 @@ def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]])
         except UnreadableError as error:
             unread.append((real_path(error.place), error.reason))
         except UsageError:
-            pass  # it is there but holds nothing of ours
+            pass  # it exists, but contains nothing to read
 
 
 def _remembered(

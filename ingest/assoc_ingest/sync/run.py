@@ -48,14 +48,14 @@ AT_RISK = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """What a sync is asked to do beside the usual."""
+    """Options of a sync."""
 
     source: str | None = None
     """Only roots of this kind."""
     full: bool = False
     """Compare every byte of what was read, whatever the files' stat says."""
     dry_run: bool = False
-    """Only say what would be read."""
+    """Only report what would be read."""
     git: bool = False
     """Ask git about the projects that are on this disk."""
     only_news: bool = False
@@ -71,13 +71,13 @@ def sync(
     """Bring the database up to date with the roots `paths`, or with all known ones.
 
     Raises UsageError for a path that is no root, or if there is no git to ask, NotFoundError if no
-    home is found, BusyError if another process writes, DatabaseError if the database is not ours,
-    and sqlite3.Error if it cannot be read or written; whatever was committed before stays.
+    home is found, BusyError if another process writes, DatabaseError if the database is of another
+    program, and sqlite3.Error if it cannot be read or written; whatever was committed before stays.
     """
     started = time.monotonic()
     options = options or SyncOptions()
     if options.git and not git.is_installed():
-        raise UsageError("There is no git on this machine to ask. Install it, or leave out --git.")
+        raise UsageError("git was not found on this machine. Install it, or leave out --git.")
     report = Report(started_at=now())
     given = given_roots(paths, options.source)
     if options.dry_run:

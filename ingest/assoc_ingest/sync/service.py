@@ -1,11 +1,11 @@
-"""A service of the user's own that runs `watch`: a unit of systemd, or an agent of launchd.
+"""A user service that runs `watch`: a systemd unit or a launchd agent.
 
 The unit says which database, and repeats `CLAUDE_CONFIG_DIR` where it is set, because a service
 sees nothing of the user's shell. It runs with low priority, writes with mode 0600, and under
 systemd can write in the directory of the database only.
 
-Nothing of another hand is overwritten, and a system whose service manager cannot be reached (over
-ssh without a session, in a container) gets the commands to be run by hand.
+A unit that was changed is not overwritten, and a system whose service manager cannot be reached
+(over ssh without a session, in a container) prints the commands to run by hand.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _TIMEOUT = 60  # seconds that a service manager may take
 _SYSTEMD_UNIT = """\
 # Written by: assoc-ingest service install
 [Unit]
-Description=Keeps the index of coding agents' conversations up to date
+Description=Keep the index of coding agents' conversations up to date
 
 [Service]
 ExecStart={command}
 {environment}Restart=on-failure
 RestartSec=10
-# No new attempt mends a wrong option, or a database that is not ours or damaged.
+# Restarting does not help against a wrong option or an unusable database.
 RestartPreventExitStatus=2 4
 Nice=10
 UMask=0077
@@ -53,13 +53,13 @@ WantedBy=default.target
 
 
 def kind_here() -> str:
-    """Return the kind of service that this system runs. Raises UsageError if we know of none."""
+    """Return the kind of service that this system runs. Raises UsageError if none is supported."""
     if sys.platform == "darwin":
         return LAUNCHD
     if sys.platform == "linux":
         return SYSTEMD
     raise UsageError(
-        "No service can be installed on this system. Start it yourself: assoc-ingest watch"
+        "Services are not supported on this system. Start it yourself: assoc-ingest watch"
     )
 
 
@@ -99,23 +99,23 @@ def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
         return Path(configured) / "systemd" / "user" / _UNIT
     above = home()
     if above is None:
-        raise UsageError("No home directory is known, where a service would lie: set HOME.")
+        raise UsageError("Cannot determine your home directory for the service file: set HOME.")
     if kind == LAUNCHD:
         return above / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
     return above / ".config" / "systemd" / "user" / _UNIT
 
 
 def install(kind: str, database: Path, environment: Mapping[str, str], *, force: bool) -> list[str]:
-    """Write the unit and start the service; return what to tell the user.
+    """Write the unit and start the service; return the messages for the user.
 
-    Raises UsageError if another unit is there, unless `force` says that it may be overwritten.
+    Raises UsageError if a different unit exists, unless `force` says that it may be overwritten.
     """
     path = unit_path(kind, environment)
     text = unit(kind, database, environment)
     if path.exists() and path.read_text("utf-8", "replace") != text and not force:
         raise UsageError(
-            f"{path} is there, and is another one. Compare it with `assoc-ingest service print`, "
-            "or overwrite it with --force."
+            f"{path} already exists and differs from what would be installed. Compare it with "
+            "`assoc-ingest service print`, or overwrite it with --force."
         )
     was_there = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,11 +128,11 @@ def install(kind: str, database: Path, environment: Mapping[str, str], *, force:
         if was_there:  # launchd loads no second one; that there is none to unload is no problem
             _problem(["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"])
         commands = [["launchctl", "bootstrap", f"gui/{_user()}", str(path)]]
-    return [f"Wrote {path}.", *_run(commands, "The service runs, now and with every session.")]
+    return [f"Wrote {path}.", *_run(commands, "The service is running and starts at every login.")]
 
 
 def uninstall(kind: str, environment: Mapping[str, str]) -> list[str]:
-    """Stop the service and remove its unit; return what to tell the user. The database stays.
+    """Stop the service and remove its unit; return the messages for the user. Keeps the database.
 
     Raises NotFoundError if there is none.
     """
@@ -146,7 +146,7 @@ def uninstall(kind: str, environment: Mapping[str, str]) -> list[str]:
         stopped = _run([command], "The service was stopped.")
     path.unlink()
     reloaded = _run([_systemctl("daemon-reload")], "") if kind == SYSTEMD else []
-    return [*stopped, f"Removed {path}. The database stays.", *filter(None, reloaded)]
+    return [*stopped, f"Removed {path}. The database is kept.", *filter(None, reloaded)]
 
 
 def _systemctl(*arguments: str) -> list[str]:
@@ -162,7 +162,10 @@ def _run(commands: Sequence[list[str]], success: str) -> list[str]:
     for done, command in enumerate(commands):
         if problem := _problem(command):
             left = [f"  {shlex.join(each)}" for each in commands[done:]]
-            return [f"The service manager could not be asked ({problem}). Run by hand:", *left]
+            return [
+                f"The service manager failed ({problem}). Run these commands yourself:",
+                *left,
+            ]
     return [success]
 
 
@@ -170,7 +173,7 @@ def _problem(command: list[str]) -> str | None:
     """Run a command; return what went wrong, None if nothing did."""
     program = shutil.which(command[0])
     if program is None:
-        return f"{command[0]} is not there"
+        return f"{command[0]} not found"
     try:
         done = subprocess.run(  # noqa: S603
             [program, *command[1:]],
@@ -184,7 +187,7 @@ def _problem(command: list[str]) -> str | None:
         return str(error)
     if done.returncode == 0:
         return None
-    return done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
+    return done.stderr.strip() or f"{command[0]} exited with {done.returncode}"
 
 
 def _quoted(text: str) -> str:

@@ -1,18 +1,18 @@
 """Sync, then keep the database up to date: wake up, look, sleep.
 
 1. The first pass is a sync of everything. Its walk says which directories there are.
-2. The system is asked to tell of changes in them (`notifier`). Whatever it tells is only a reason
+2. The system is asked to report changes in them (`notifier`). Whatever it reports is only a reason
    to look at the directories where something changed (`changed_places`); a pass over them is a sync
-   that is limited to those places. If they do not tell enough (a file is missing, which may have
-   moved), the pass is one over everything.
-3. Every `rescan` seconds is a pass over everything, whatever was told. If it finds something that
-   nobody had told, listening begins anew: somewhere it had become deaf.
+   that is limited to those places. If that is not enough (a file is missing, which may have
+   moved), the pass covers everything.
+3. Every `rescan` seconds there is a pass over everything, whatever was reported. If it finds a
+   change that was not reported, watching starts over: notifications had stopped somewhere.
 4. Every second the roots are compared with what they were: one that was made, removed, replaced,
    mounted or unmounted is a reason to look at everything, too.
 
 The writer's lock is held all the time. Every second the database and its lock are compared with
-what they were, too: should somebody have removed or replaced one, it is let go, and taken again
-under its name. When the disk is full or fails, the database is closed and opened again after
+what they were, too: if one was removed or replaced, it is released, and taken again under its
+name. When the disk is full or fails, the database is closed and opened again after
 `rescan` seconds, for as long as it takes. A pass that read nothing writes nothing.
 """
 
@@ -50,12 +50,12 @@ _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that m
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What a watch is asked to do beside the usual."""
+    """Options of a watch."""
 
     source: str | None = None
     """Only roots of this kind."""
     rescan: float = 30.0
-    """Seconds after which everything is looked at, whatever the system told."""
+    """Seconds after which everything is checked, whatever the system reported."""
 
 
 class _Held(NamedTuple):
@@ -81,10 +81,10 @@ def watch(
 ) -> None:
     """Keep the database up to date with `paths`, or with all known roots, until `stop` is set.
 
-    Of the pass that runs when it is set, the batch is finished. `progress` is told of the first
-    pass. Raises UsageError for a path that is no root, BusyError if another process writes, and
-    DatabaseError or sqlite3.Error if the database is not ours, damaged, or cannot be used from the
-    beginning; later, what may pass is told and tried again.
+    The current batch is finished first. `progress` is called during the first pass. Raises
+    UsageError for a path that is no root, BusyError if another process writes, and DatabaseError or
+    sqlite3.Error if the database is of another program, damaged, or unusable from the beginning;
+    later, errors that may pass are reported and retried.
     """
     given = given_roots(paths, options.source)
     _Watch(resolved(database), given, options, stop, tell, progress, opened).run()
@@ -122,7 +122,7 @@ class _Watch:
         self._run_ends = 0.0
 
     def run(self) -> None:
-        """Hold the database until it is time to stop; hold it anew when it failed."""
+        """Hold the database until it is time to stop; open it again when it failed."""
         try:
             while True:  # once at least, or a database that can't be used would be no error
                 try:
@@ -131,7 +131,7 @@ class _Watch:
                 except (sqlite3.Error, OSError, BusyError) as error:
                     if self._is_first or not _may_pass(error):
                         raise
-                    self._say_once(f"{error}. The next attempt is in {self._rescan:g} s.")
+                    self._say_once(f"{error}. Retrying in {self._rescan:g} s.")
                     self._wakeups.forget()
                     self._stop.wait(self._rescan)
                 if self._stop.is_set():
@@ -145,7 +145,7 @@ class _Watch:
         self._pass_over_all(connection)
         while not self._stop.is_set():
             new = self._wakeups.listen([root.path for root in self._roots], self._directories)
-            if new:  # what happened before it was listened to, nobody told
+            if new:  # what happened before it was watched was not reported
                 self._pass_over(connection, places_of(new, self._roots))
                 continue
             changed = self._wakeups.wait(min(_TICK, self._until_rescan()))
@@ -182,7 +182,7 @@ class _Watch:
         return plan
 
     def _pass_over(self, connection: sqlite3.Connection, places: Places) -> None:
-        """Look at some places, and at everything if they do not tell enough."""
+        """Look at some places, and at everything if that is not enough."""
         if not places:
             return
         plan = self._sync(connection, places)
@@ -201,12 +201,12 @@ class _Watch:
                 places=places, is_stopped=self._stop.is_set,
             )  # fmt: skip
         except NotFoundError as error:  # an agent may be installed some day
-            self._say_once(f"{error} Waiting for one to appear.")
+            self._say_once(f"{error} Waiting until one appears.")
             plan, self._is_first = Plan(), False
         self._continue(report)
         report.seconds = time.monotonic() - started
         if places is not None:
-            report.files_seen = 0  # how many there are, a look at some places does not tell
+            report.files_seen = 0  # unknown after a look at some places
         if not plan.is_doubtful:
             self._report(report)
         self._rest(report.seconds)
@@ -225,8 +225,8 @@ class _Watch:
             self._run_id, self._run_ends = report.id, time.monotonic() + _RUN
 
     def _report(self, report: Report) -> None:
-        """Tell of what was read; of what could not be, once."""
-        if report.clock_behind and not self._is_first:  # the report of the first pass tells
+        """Report what was read, and once each what could not be read."""
+        if report.clock_behind and not self._is_first:  # the report of the first pass says so
             self._say_once(of_clock_behind(report.clock_behind))
         back = set(report.roots) - set(report.missing_roots)
         self._said.difference_update(map(_missing, back))
@@ -247,7 +247,7 @@ class _Watch:
             self._tell(sentence)
 
     def _is_new(self, sentence: str) -> bool:
-        """Is it the first time that this is said?"""
+        """Is this sentence printed for the first time?"""
         is_new = sentence not in self._said
         self._said.add(sentence)
         return is_new
@@ -286,10 +286,10 @@ class _Watch:
 
 def _lost(before: _Held, now: _Held) -> str:
     if now.database is None:
-        return "The database was removed. A new one is made."
+        return "The database was removed. Creating a new one."
     if now.database != before.database:
-        return "The database was replaced. The watch goes on with the new one."
-    return "The lock of the database was removed. It is taken again."
+        return "The database was replaced. Continuing with the new one."
+    return "The lock file was removed. Creating it again."
 
 
 def _unread(path: str, reason: str) -> str:
@@ -297,7 +297,7 @@ def _unread(path: str, reason: str) -> str:
 
 
 def _missing(root: str) -> str:
-    return f"Not there; what was read of it stays: {root}"
+    return f"Root is missing; its rows are kept: {root}"
 
 
 def _may_pass(error: Exception) -> bool:

@@ -62,7 +62,7 @@ def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> b
 
 
 def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
-    """Has a file on the disk what is left of this one, at the same places? Raises OSError."""
+    """Does a file on disk contain what is left of this one, at the same places? Raises OSError."""
     found = False
     for start, data in archive.sound_pieces(connection, known.id):
         for low in (0, *range(_HEAD, len(data), CHUNK)):  # most differ soon
@@ -90,7 +90,7 @@ def note_gaps(
 ) -> LostBytes | None:
     """Note which bytes of a file are not in its archive; return what is lost of it for good.
 
-    What is on the disk is none of that: the next sync reads all of it again, and is told to.
+    A file that is still on disk is not lost: it is marked, and the next sync reads all of it again.
     """
     issues = [Issue(lost.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
     note_losses(connection, known.id, issues)

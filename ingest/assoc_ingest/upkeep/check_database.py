@@ -1,4 +1,4 @@
-"""What must hold of any database of ours, as SQLite itself can prove it.
+"""What must hold for any assoc-ingest database, as far as SQLite itself can check it.
 
 Each check yields findings; every query here is one statement, so a sync that runs meanwhile is
 seen before or after a batch, never in between.
@@ -55,11 +55,13 @@ def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> 
         yield Finding("schema", f"The {' '.join(key)} is missing.", REBUILD)
     for key in sorted(expected.keys() & ours.keys()):
         if expected[key] != ours[key]:
-            yield Finding("schema", f"The {' '.join(key)} is not as this version made it.", REBUILD)
+            yield Finding(
+                "schema", f"The {' '.join(key)} differs from the schema of this version.", REBUILD
+            )
     for type_, name in sorted(ours.keys() - expected.keys()):
         if type_ == "trigger":  # it writes where nobody expects it
-            remedy = "Drop it in the shell of SQLite, if you do not know what it is for."
-            yield Finding("schema", f"The trigger {name} is not ours.", remedy)
+            remedy = "Drop it in the SQLite shell unless you added it on purpose."
+            yield Finding("schema", f"The trigger {name} was not created by assoc-ingest.", remedy)
 
 
 def foreign_objects(connection: sqlite3.Connection, schema: sqlite3.Connection) -> list[str]:
@@ -89,7 +91,7 @@ def check_references(connection: sqlite3.Connection) -> Iterator[Finding]:
     )
     for table, parent, count in rows.fetchall():
         yield Finding(
-            "references", f"{count} rows of {table} refer to no row of {parent}.", REBUILD
+            "references", f"{count} rows of {table} refer to missing rows of {parent}.", REBUILD
         )
 
 
@@ -114,7 +116,7 @@ def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
     if differing:
         yield Finding(
             "statements",
-            f"The tasks, todos or plans of {differing} lists are not what transcripts state.",
+            f"Tasks, todos or plans of {differing} lists differ from the transcripts.",
             REBUILD,
         )
 
@@ -122,7 +124,7 @@ def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
 _DERIVED = (
     (
         "copies",
-        "{count} messages are copies of what is no original, or of another line"
+        "{count} messages are marked as copies of a message that is not their original"
         " (the first is message {example}).",
         """
         select m.id as example from messages m join messages o on o.id = m.copy_of
@@ -142,7 +144,7 @@ _DERIVED = (
     ),
     (
         "rows",
-        "{count} messages belong to another session than their file (the first is message"
+        "{count} messages belong to a different session than their file (the first is message"
         " {example}).",
         """
         select m.id as example from messages m join files f on f.id = m.file_id
@@ -151,7 +153,7 @@ _DERIVED = (
     ),
     (
         "responses",
-        "{count} responses are of lines that state none (the first is response {example}).",
+        "{count} responses refer to lines without usage data (the first is response {example}).",
         """
         select r.id as example from responses r
             where (r.file_id, r.byte_offset) not in (select file_id, byte_offset from usage)
@@ -159,7 +161,8 @@ _DERIVED = (
     ),
     (
         "sessions",
-        "{count} sessions count other messages than their transcripts have (one is {example}).",
+        "{count} sessions have a message count that differs from their transcripts (one is"
+        " {example}).",
         """
         select s.session_key as example from sessions s join (
             select f.session_id, sum(x.message_count - x.repeated_count) as own,
@@ -172,7 +175,7 @@ _DERIVED = (
     ),
     (
         "sessions",
-        "{count} sessions count other prompts than they have (one is {example}).",
+        "{count} sessions have a wrong prompt count (one is {example}).",
         """
         select s.session_key as example from sessions s where s.prompt_count <> (
             select count(*) from (
@@ -183,7 +186,7 @@ _DERIVED = (
     ),
     (
         "sessions",
-        "{count} sessions count other tool calls than they have (one is {example}).",
+        "{count} sessions have a wrong tool call count (one is {example}).",
         """
         select s.session_key as example from sessions s where s.tool_call_count <> (
             select count(*) from tool_calls c left join messages m on m.id = c.call_id
@@ -192,7 +195,7 @@ _DERIVED = (
     ),
     (
         "sessions",
-        "{count} sessions add up other tokens than their responses have (one is {example}).",
+        "{count} sessions have token sums that differ from their responses (one is {example}).",
         """
         select s.session_key as example from sessions s join (
             select session_id, sum(input_tokens) as input, sum(output_tokens) as output,
@@ -205,4 +208,4 @@ _DERIVED = (
         """,
     ),
 )
-"""(check, what is wrong, the rows that show it): of each, the count and one example are told."""
+"""(check, what is wrong, the rows that show it): the count and one example of each are reported."""

@@ -1,7 +1,7 @@
-"""Where the database lies, and with what: things that are not wrong yet.
+"""Warnings about the location of the database and the version of SQLite: risks, not errors yet.
 
 Who else may read it, what might copy it elsewhere, and which file systems and versions of SQLite
-have lost databases like it.
+are known to damage databases.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ def look_around(database: Path) -> Iterator[Finding]:
     if has_second_name(path):
         yield Finding(
             "names",
-            f"{path} has a second name (a hard link). Nothing writes to it as long as it has.",
-            f"Remove one of them; this finds both: find / -xdev -samefile '{path}'",
+            f"{path} has a second hard link. No command writes to it until one is removed.",
+            f"Remove one of the links; to find both: find / -xdev -samefile '{path}'",
         )
     if unfinished(path).exists():
         yield Finding(
             "copies",
-            f"{unfinished(path)} may hold a copy of the database. The command that made it is at "
-            "work, or was killed.",
-            "The next command that writes removes what a killed one left: assoc-ingest sync",
+            f"{unfinished(path)} may hold a copy of the database: the command that made it is "
+            "still running or was killed.",
+            "If it was killed, the next sync removes the copy: assoc-ingest sync",
         )
     yield from _in_places_that_spread(path)
     kind = file_system(path)
     if kind is not None and (kind in _NETWORK or kind.startswith("fuse.")):
         yield Finding(
             "file system",
-            f"The database lies on a file system of type {kind}, on which its log is not safe.",
-            "Move it to a local disk, with nothing running: --db FILE says where it is.",
+            f"The database is on a {kind} file system, where SQLite's write-ahead log is not safe.",
+            "Stop all commands, move it to a local disk and give its new path: --db FILE",
         )
     if is_wal_reset_version(sqlite3.sqlite_version_info):
         yield Finding(
             "sqlite",
-            f"SQLite {sqlite3.sqlite_version} can damage a database in the rare case that two"
-            " processes write to it at the same instant.",
-            "Use a Python with SQLite 3.51.3 or newer; until then only one sync or watch at a"
-            " time, which the lock sees to.",
+            f"SQLite {sqlite3.sqlite_version} can, in rare cases, damage a database that two"
+            " processes write to at the same time.",
+            "Use a Python with SQLite 3.51.3 or newer. Until then, the lock ensures that only one"
+            " assoc-ingest command writes at a time.",
         )
 
 
@@ -84,7 +84,7 @@ def _modes(database: Path) -> Iterator[Finding]:
         if found & 0o077:
             yield Finding(
                 "mode",
-                f"{path} has mode {found:04o}: other users may get at what is private.",
+                f"{path} has mode {found:04o}: other users may be able to read private data.",
                 f"chmod {mode:o} '{path}'",
             )
 
@@ -94,15 +94,15 @@ def _in_places_that_spread(database: Path) -> Iterator[Finding]:
         if is_there(place / ".git"):
             yield Finding(
                 "git",
-                f"The database lies in the work tree of {place}: a commit could publish it.",
-                "Move it elsewhere (--db FILE), or name it in .gitignore.",
+                f"The database is in the git work tree {place}: a commit could publish it.",
+                "Move it elsewhere (--db FILE) or add it to .gitignore.",
             )
         if _SYNCED.match(place.name) or any(is_there(place / name) for name in _SYNC_MARKERS):
             yield Finding(
                 "synced folder",
-                f"The database lies in {place}, which looks like a synced folder: a copy that is"
-                " taken while a sync runs is damaged, and it is private.",
-                "Move it elsewhere: --db FILE says where it is.",
+                f"The database is in {place}, which looks like a synced folder: it would be"
+                " uploaded, and copies taken during a sync are corrupt.",
+                "Move it elsewhere and give its new path: --db FILE",
             )
             return
 

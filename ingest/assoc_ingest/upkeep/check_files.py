@@ -1,7 +1,7 @@
-"""What was read, held against the files that still lie on the disk.
+"""Compares what was read with the files that are still on disk.
 
-A file that has changed since the last sync is no damage: the next sync reads it. One that no sync
-would read again, though bytes of it that were read are others now, is a problem.
+A file that has changed since the last sync is not damaged: the next sync reads it. It is a problem
+if bytes that were read have changed, and no sync would read the file again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Advance = Callable[[int], None]
 
 @dataclass(slots=True)
 class OnDisk:
-    """What the disk shows: problems, and what the next sync will see to."""
+    """What the disk shows: problems, and what the next sync will take care of."""
 
     findings: list[Finding] = field(default_factory=list)
     missing_roots: list[str] = field(default_factory=list)
@@ -45,13 +45,13 @@ class OnDisk:
     compared: int = 0
 
     def warnings(self) -> Iterator[Finding]:
-        """Yield one warning for each kind of thing that a sync will see to."""
-        readable = "Make it readable, and verify again."
+        """Yield one warning for each kind of thing that a sync will take care of."""
+        readable = "Make it readable and run verify again."
         for paths, noun, what, remedy in (
-            (self.missing_roots, "root", "missing (rows stay)", SYNC),
+            (self.missing_roots, "root", "missing (rows are kept)", SYNC),
             (self.changed, "file", "new or changed since the last sync", SYNC),
-            (self.vanished, "file", "gone since the last sync (rows stay)", SYNC),
-            (self.unreadable, "place", "not readable, and not compared", readable),
+            (self.vanished, "file", "gone since the last sync (rows are kept)", SYNC),
+            (self.unreadable, "place", "not readable and therefore not compared", readable),
         ):
             if paths:
                 problem = f"{humanize.many(len(paths), noun)} {what}, such as {paths[0]}."
@@ -164,7 +164,7 @@ def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> 
         odd = is_odd(known, found)
         if resume(descriptor, size, known.checkpoint, thorough=odd) is None:
             return None
-    return "Bytes that were read have changed in a way that a sync does not look for."
+    return "Bytes read earlier have changed in a way that a normal sync does not detect."
 
 
 def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: bool) -> str | None:
@@ -180,4 +180,4 @@ def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: 
         prefix = replace(prefix, offset=0, head=b"")
     if prefix.checkpoint() == known.checkpoint:
         return None
-    return "The document has changed, but not the time that its directory shows."
+    return "The document has changed, but its modification time has not."

@@ -1,4 +1,4 @@
-"""The rows of a file, held against the records that its archived bytes make.
+"""Compares the rows of a file with the records that its archived bytes make.
 
 Messages are compared stretch by stretch, every column that comes from a line. The rows of all
 other tables are merged from several lines, so the records are inserted into tables of a scratch
@@ -33,7 +33,7 @@ _BLOCK = Message._fields.index("block")
 _PLACE_BITS = 20  # a place in a file as one number: its offset, then its block
 
 _NOT_COMPARED = {
-    # The time and size of the file; the words of a JSON library; what other files tell.
+    # The time and size of the file; the wording of a JSON library; what other files state.
     "plans": {"modified_at"},
     "documents": {"modified_at"},
     "tool_result_files": {"size", "tool_use_id"},
@@ -89,7 +89,7 @@ class Comparison:
         self._hidden = _TIMES if source.reads_local_times else set()
         self._filled: set[type] = set()
         self._difference: Difference | None = None
-        self._unspoken: int | None = None
+        self._unaccounted: int | None = None
         self.message_count = 0
 
     def take(self, stretch: Replayed) -> None:
@@ -101,8 +101,8 @@ class Comparison:
         self.message_count += len(messages)
         if self._difference is None:
             self._compare_messages(stretch, messages)
-        if self._is_log and self._unspoken is None and _pieces(by_type) < stretch.line_count:
-            self._unspoken = stretch.start
+        if self._is_log and self._unaccounted is None and _pieces(by_type) < stretch.line_count:
+            self._unaccounted = stretch.start
         places = {
             (message.byte_offset, message.block)
             for message in messages
@@ -131,9 +131,9 @@ class Comparison:
         return found
 
     @property
-    def unspoken(self) -> int | None:
-        """Where lines begin of which no row, no count and no issue speaks; None if all do."""
-        return self._unspoken
+    def unaccounted(self) -> int | None:
+        """Where lines begin that are in no row, count or issue; None if all are accounted for."""
+        return self._unaccounted
 
     # -- messages --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Writing the database anew, without free pages and without traces of what was removed.
+"""Rewriting the database, without free pages and without traces of removed data.
 
 The steps, in this order:
 
@@ -70,9 +70,9 @@ def check_room(database: Path) -> None:
         free = shutil.disk_usage(where).free
         if free < needed:
             raise DatabaseIOError(
-                f"Writing the database anew takes {shown(needed)} in {where}, and {shown(free)} "
-                "are free. Nothing was changed. Make room, or name a directory on another disk "
-                "with the variable SQLITE_TMPDIR: half of it then goes there."
+                f"Rewriting the database needs {shown(needed)} in {where}, but only {shown(free)} "
+                "are free. Nothing was changed. Free some space, or set SQLITE_TMPDIR to a "
+                "directory on another disk: half of the space is then needed there."
             )
 
 
@@ -89,7 +89,9 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
             connection.execute("vacuum")
         for name in indexes:
             if not fts.fits(connection, name):
-                raise DatabaseError(f"The full-text index {name} does not fit its table.")
+                raise DatabaseError(
+                    f"The full-text index {name} differs from its table - run: assoc-ingest rebuild"
+                )
         (is_busy, _, _) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
         if is_busy:
             _end_if_another_writes(connection)
@@ -162,8 +164,8 @@ def _busy_means_a_writer() -> Iterator[None]:
         if kind_of(error) is not Failure.BUSY:
             raise
         raise BusyError(
-            "Another program is writing to the database: a verify, or one that is not ours. What "
-            "was removed may still be on the disk. When it has ended, run: assoc-ingest compact"
+            "Another program, such as verify, is writing to the database. Removed data may still "
+            "be on the disk. When that program has ended, run: assoc-ingest compact"
         ) from error
 
 
@@ -178,7 +180,7 @@ def _kept(database: Path) -> str:
     log = log_of(resolved(database))
     size = log.stat().st_size if log.exists() else 0
     return (
-        f"Another program reads the database and keeps its old pages: {shown(size)} may still be "
-        f"in {log.name}, and what was removed may still be on the disk. "
-        "Close readers (Datasette ...) and run: assoc-ingest compact"
+        f"Another program is reading the database and keeps old pages in use ({shown(size)} in "
+        f"{log.name}). Removed data may still be on the disk. "
+        "Close other readers, such as Datasette, and run: assoc-ingest compact"
     )

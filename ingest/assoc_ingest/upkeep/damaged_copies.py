@@ -48,14 +48,14 @@ def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def check_room(path: Path) -> None:
-    """Raise DatabaseIOError unless a database can be kept as it is while it is mended."""
+    """Raise DatabaseIOError if there is no room to repair a database and keep the damaged copy."""
     needed = _COPIES * sum(file.stat().st_size for file, _ in _files_of(path))
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise DatabaseIOError(
-            f"{path} is damaged. Mending it, and keeping it as it is, takes {_megabytes(needed)}"
-            f" in {path.parent}, and {_megabytes(free)} are free. Nothing was changed. Make room,"
-            " then run: assoc-ingest rebuild"
+            f"{path} is damaged. Repairing it while keeping the damaged copy needs"
+            f" {_megabytes(needed)} in {path.parent}, but only {_megabytes(free)} are free. Nothing"
+            " was changed. Free some space, then run: assoc-ingest rebuild"
         )
 
 
@@ -76,8 +76,8 @@ def copy_files(path: Path, copy: Path) -> None:
         if error.errno not in _NO_ROOM:
             raise
         raise DatabaseIOError(
-            f"{path} is damaged, and {path.parent} has no room to keep it as it is while it is "
-            "mended. Nothing was changed. Make room, then run: assoc-ingest rebuild"
+            f"{path} is damaged, and {path.parent} has no room for the copy that a repair needs. "
+            "Nothing was changed. Free some space, then run: assoc-ingest rebuild"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Rows of files that cannot be derived anew as a whole: what is missing is added, nothing goes.
+"""Rows of files that cannot be derived again as a whole: missing ones are added, none removed.
 
 That is a log whose archive has gaps, since its rows may be all that is left of the lines there; and
 a document that is gone, of which some rows are older than its last version.

@@ -1,4 +1,4 @@
-"""What `verify` found: problems with the command that mends each, warnings, and counts."""
+"""What `verify` found: problems with the command that repairs each, warnings, and counts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SYNC_FULL = "assoc-ingest sync --full"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, or may become so: where, and what mends it."""
+    """Something that is wrong, or may become so: where, and what repairs it."""
 
     check: str
     """Which check says so: pages, schema, index, references, archive, rows, counts, file, ..."""
     problem: str
     remedy: str
-    """A command, or a sentence where no command mends it."""
+    """A command, or a sentence where no command repairs it."""
     root: str | None = None
     path: str | None = None
     """The file it is about, relative to `root`, as `files.path` has it."""

@@ -5,7 +5,7 @@
    `forgotten`, which keep every sync from reading it again; its own files go; lines of shared logs
    become spaces in the archive, and the log's rows are derived again from that; entries of shared
    documents go, with those documents' bytes.
-3. The database is written anew (`compact`): until then words of it stand in the full-text indexes,
+3. The database is rewritten (`compact`): until then words of it remain in the full-text indexes,
    in free pages and in the log. A kill before the end leaves `is_pending`, and `compact` ends it.
 
 The agent's own files are never touched.
@@ -75,7 +75,7 @@ class Forgetting:
     put_aside: list[str]
     """Files beside the database that may hold it still: databases that were damaged."""
     is_pending: bool = False
-    """Traces of it may still be in the file, for something kept it from being written anew."""
+    """Traces may remain in the file, because something kept it from being rewritten."""
 
 
 def forget(
@@ -106,7 +106,9 @@ def forget(
                 check_room(database)
                 found, about = _settled(connection, target, with_copies)
                 _remove(connection, found)
-                forgetting = replace(about, is_pending=True)  # it has happened, and is to be told
+                forgetting = replace(
+                    about, is_pending=True
+                )  # it has happened, and is to be reported
                 rewrite(connection, database)
                 forgetting = about
     finally:
@@ -165,7 +167,7 @@ def _described(connection: sqlite3.Connection, found: Belongings, others: list[C
 
 
 def _put_aside(connection: sqlite3.Connection) -> list[str]:
-    """Return the damaged databases that lie beside this one, as they were before it was mended."""
+    """Return the damaged copies of the database that a repair has kept next to it."""
     (name,) = connection.execute(
         "select file from pragma_database_list where name = 'main'"
     ).fetchone()

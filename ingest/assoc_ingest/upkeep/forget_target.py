@@ -58,7 +58,7 @@ def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
     roots = [str(row[0]) for row in rows]
     if len(roots) != 1:
         places = "".join(f"\n  --root {place}" for place in roots)
-        raise UsageError(f"{len(roots)} roots have a session {key!r}; say which:{places}")
+        raise UsageError(f"{len(roots)} roots have a session {key!r}; choose one:{places}")
     return roots[0], key
 
 
@@ -72,12 +72,12 @@ def _file(
     ]
     if not found:
         raise NotFoundError(
-            f"No session and no file is called {name!r}. To see them: assoc-ingest list sessions, "
+            f"No session or file matches {name!r}. To see them: assoc-ingest list sessions, "
             "assoc-ingest list files"
         )
     if len({(file.root, file.path) for file in found}) > 1:
         places = "".join(f"\n  {file.root}/{file.path}" for file in found[:_LISTED])
-        raise UsageError(f"{len(found)} files are called {name!r}; give the path of one:{places}")
+        raise UsageError(f"{len(found)} files are named {name!r}; give the path of one:{places}")
     file = found[0]
     if file.kind == "transcript" and file.session_key is not None:
         return {_key(connection, file.session_key, root or file.root)}, []

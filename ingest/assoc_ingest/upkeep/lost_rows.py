@@ -1,9 +1,9 @@
 """Rows of a damaged database that SQLite does not reach, and what is left of those that are gone.
 
 Where rows of a table could not be read there is a hole: ids between which something was. Rows in a
-hole may lie on a page that is sound, with nothing that leads to it; they are told by their values,
-which fit the columns of one table only. Of a row whose page is lost, the indexes of the table still
-hold the columns that they are over: of a file its path, of a root its directory.
+hole may lie on a page that is sound, with nothing that leads to it; they are recognised by their
+values, which fit the columns of one table only. Of a row whose page is lost, the indexes of the
+table still hold the columns that they are over: of a file its path, of a root its directory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FOR_NULL = {"''": "", "x''": b"", "-1": -1}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of ours."""
+    """A column of one of the own tables."""
 
     name: str
     type: str
@@ -103,7 +103,7 @@ def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
 def found(pages: Pages, tables: list[Table], told: dict[str, Told]) -> Iterator[tuple[Table, Row]]:
     """Yield the rows in holes of these tables that lie on pages which SQLite does not reach.
 
-    They may lack values at the end. Of a row that could be of two tables nobody can tell; there are
+    They may lack values at the end. A row that fits two tables cannot be assigned; there are
     no such tables but among those that are derived.
     """
     owners = _owners(pages)
@@ -147,7 +147,7 @@ def _agrees(table: Table, row: Row, told: Told) -> bool:
 
 
 def is_healed(sound: sqlite3.Connection, table: Table, told: Told) -> bool:
-    """Are all rows that were in the holes of a table there? What is told of them is forgotten."""
+    """Are all rows that were in the holes of a table there? What was known of them is dropped."""
     for id_ in list(told.rows):
         if sound.execute(f"select 1 from {table.name} where id = ?", (id_,)).fetchone():
             del told.rows[id_]

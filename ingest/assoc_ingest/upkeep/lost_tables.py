@@ -1,8 +1,9 @@
 """Which of the rows that a damaged database lost no file gives back.
 
-Most rows follow from archived bytes, and are there again when all is derived anew. Some only this
-database had: what was forgotten, what a list held before it was rewritten, a price that somebody
-set. What the indexes say of lost rows (`lost_rows`) tells whether any of them was of that kind.
+Most rows follow from archived bytes, and are there again when everything is derived again. Some
+only this database had: what was forgotten, what a list held before it was rewritten, a price that
+somebody set. What the indexes say of lost rows (`lost_rows`) shows whether any of them was of that
+kind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MESSAGE_KEY = ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "o
 def only_here(connection: sqlite3.Connection, salvaged: Salvaged) -> list[str]:
     """Return the tables that lost rows which no file gives back, now that all was derived again.
 
-    Where no index tells which rows there were, such rows are taken to be lost.
+    Where no index shows which rows there were, such rows are taken to be lost.
     """
     return [
         table
@@ -77,4 +78,4 @@ _NOT_DERIVED = {
     "inbox_items": _lacks_a_message,
     "prices": _lacks_a_row,
 }
-"""Tables with rows of which no file tells, each with how it shows that one is lost."""
+"""Tables with rows that no file contains, each with how it shows that one is lost."""

@@ -106,7 +106,7 @@ class Originals:
             with opened(work.found.location) as descriptor:
                 return first_of(originals, _pieces(descriptor))
         except OSError:
-            return None  # reading it will tell
+            return None  # reading it will show
 
 
 def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone | None:
@@ -187,9 +187,9 @@ def sort_out(
 
 
 def _learned(item: Work, original: Stone) -> Iterator[Stone]:
-    """Yield what a copy tells of its root.
+    """Yield what a copy shows about its root.
 
-    A document at another path is looked at anew whenever it changes: it may become another one.
+    A document at another path is checked again whenever it changes: it may become another one.
     """
     root = item.root.name
     if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:

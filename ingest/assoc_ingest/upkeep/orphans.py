@@ -4,7 +4,7 @@
    directory, of a file its path, of a session its key. What follows from other rows is derived
    again later, and a file is looked at by the next sync.
 2. A file of which no index speaks either is made from its archive and from the rows that name it.
-   Where they do not tell its path, another stands in for it (`lost`), until a sync finds a file
+   Where they do not state its path, a placeholder is used (`lost`), until a sync finds a file
    with the same bytes (`adopt`).
 3. A root of which no index speaks gets a path that stands in for its own, likewise.
 4. A reference to a row that is still missing becomes null. Where it may not, the row goes. That is
@@ -31,7 +31,7 @@ _KEYED = ("sources", "projects", "sessions", "subagents", "teams", "tasks", "for
 def keep(
     connection: sqlite3.Connection, told: dict[str, dict[int, dict[str, Any]]], holes: list[Table]
 ) -> None:
-    """Make again what rows refer to, as far as anything tells. Runs inside a transaction.
+    """Make again what rows refer to, as far as it is known. Runs inside a transaction.
 
     `told` has by table and id what indexes say of lost rows, `holes` the tables that lost some.
     """
@@ -64,7 +64,9 @@ def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
         "sources": {"first_synced_at": moment, "last_synced_at": moment},
         "subagents": {"kind": "task"},
         "teams": {"name": row.get("key")},
-        "tasks": {"gone_at": moment},  # unless its document still holds it: then that tells all
+        "tasks": {
+            "gone_at": moment
+        },  # unless its document still contains it, which then states everything
         "forgotten": {"forgotten_at": moment, "is_pending": 1},
     }
     return stand_ins.get(table, {})

@@ -5,7 +5,7 @@ Its own are the files that carry its key in their claim, their path or their lin
 is named after it, the pasted texts that only its prompts use, and the team that it leads with that
 team's tasks. Shared are logs and lists with lines of many conversations.
 
-A copy of one of its own files is its own, too, where nothing in its path tells whose it is.
+A copy of one of its own files is its own, too, where nothing in its path says whose it is.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Belongings:
     keys: set[Key]
     own: dict[int, StoredFile] = field(default_factory=dict)
     stones: set[Stone] = field(default_factory=set)
-    """What a sync is to leave alone of it that no uuid in its path tells to be its own."""
+    """What a sync is to leave alone of it that no uuid in its path shows to be its own."""
     shared: list[StoredFile] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
-    """Documents of which nobody can tell what they are about while they cannot be read."""
+    """Documents whose subject is unknown while they cannot be read."""
 
 
 def stored_files(
@@ -165,7 +165,7 @@ def _belongings(
             else:
                 _take(found, file, file.claim.session_key)
         elif file.session_key in mine and file.claim.session_key is None:
-            _take(found, file, file.session_key)  # only its lines tell
+            _take(found, file, file.session_key)  # only its lines say so
     _take_named(connection, found, {file.id: file for file in files}, keys)
     for file in named:
         _take(found, file, None)
@@ -199,7 +199,7 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
         if file.id in found.own or file.claim.session_key is not None:
             continue
         if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
-            if lost.is_unnamed(file.path):  # nobody can tell which part of it to leave
+            if lost.is_unnamed(file.path):  # which part of it to keep is unknown
                 found.own[file.id] = file
                 continue
             found.shared.append(file)

@@ -1,4 +1,4 @@
-"""Removing what an agent deleted, when its user says so: `prune --gone`.
+"""Removing the data of files that an agent deleted, when the user asks for it: `prune --gone`.
 
 A sync never removes anything because a file did. This does: the rows and the archive of files that
 are gone, and the tasks, messages and entries of lists that vanished from documents which are still
@@ -68,7 +68,7 @@ def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
     """Remove files and rows that are gone, since before `before` if it is given: `90d`, or a date.
 
     With `dry_run` nothing is changed, and no lock taken. Returns what went, or would go. Raises
-    UsageError for a time that cannot be read, DatabaseError if there is no database of ours,
+    UsageError for an invalid time, DatabaseError if there is no assoc-ingest database,
     BusyError if another process writes, and sqlite3.Error; then nothing is removed.
     """
     reader = open_reader(database)  # says so if there is none: writing would make one

@@ -2,7 +2,7 @@
 
 When a parser has learned something, or when rows are damaged, the original bytes are still here:
 
-1. A full-text index that does not fit its table is made anew: rows could not be removed else.
+1. A full-text index that differs from its table is rebuilt: otherwise rows could not be removed.
 2. File by file, the archived bytes are parsed again and the rows replaced, in transactions of about
    16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
 3. All that follows from rows is derived again, for everything at once.
@@ -67,7 +67,7 @@ class Rebuilt:
     rows_lost: dict[str, int] = field(default_factory=dict)
     """By table, in how many places rows could not be read."""
     only_here: list[str] = field(default_factory=list)
-    """Tables that lost rows of which no file tells."""
+    """Tables that lost rows which no file contains."""
     kept_aside: str | None = None
     """Where the damaged database was put."""
     bytes_read: int = 0
@@ -89,7 +89,7 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    salvaged = _mend(path)
+    salvaged = _repair(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress)
         if salvaged is not None:
@@ -99,7 +99,7 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
         return rebuilt
 
 
-def _mend(path: Path) -> recover.Salvaged | None:
+def _repair(path: Path) -> recover.Salvaged | None:
     """Replace the database by a sound copy if it is damaged."""
     try:
         with database.writing(path) as connection:
@@ -124,7 +124,7 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     """Do it all on the writer's connection. Raises sqlite3.Error."""
     started = time.monotonic()
     rebuilt = Rebuilt()
-    _mend_indexes(connection)
+    _repair_indexes(connection)
     clock = Clock(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
@@ -160,13 +160,13 @@ def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> Non
 
 
 def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
-    """Derive some files again in a batch that does something else, too."""
+    """Derive some files again as part of a larger batch."""
     agents, rebuilt = AgentFiles(batch.connection), Rebuilt()
     for source, source_id, known in _files(batch.connection, f"f.id in ({id_list(file_ids)})"):
         _derive(batch, source, source_id, known, rebuilt, agents)
 
 
-def _mend_indexes(connection: sqlite3.Connection) -> None:
+def _repair_indexes(connection: sqlite3.Connection) -> None:
     for name in fts.indexes(connection):
         if not fts.fits(connection, name):
             fts.make_anew(connection, name)
@@ -247,7 +247,7 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
-    """Can the rows of the file be told from the archive alone?"""
+    """Can the rows of the file be made from the archive alone?"""
     shape = source.shape(claim)
     if shape == LOG:
         return True

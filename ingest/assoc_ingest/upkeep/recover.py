@@ -67,7 +67,7 @@ def is_sound(connection: sqlite3.Connection) -> bool:
 
 
 def replace_by_sound_copy(path: Path) -> Salvaged:
-    """Replace a damaged database of ours, whose writer's lock is held, by a sound copy.
+    """Replace a damaged database, whose writer's lock is held, by a sound copy.
 
     Raises DamagedError if not even its tables can be named, DatabaseIOError and sqlite3.Error if
     the disk has no room; the database is then as it was.
@@ -111,8 +111,8 @@ def _held(path: Path) -> Iterator[None]:
     with _opened(path, "ro" if has_log else "rw") as damaged:
         if not lost_rows.columns(damaged, "files"):
             raise DamagedError(
-                f"{path} is damaged where its tables are listed, so nothing in it can be found. "
-                "Move it away, with -wal and -shm, and run: assoc-ingest sync"
+                f"{path} cannot be recovered: its table list is damaged. "
+                "Move it away, with its -wal and -shm files, and run: assoc-ingest sync"
             )
         with snapshot(damaged):
             with suppress(sqlite3.DatabaseError):  # what is read does not matter
@@ -173,7 +173,7 @@ def _lists_all(damaged: sqlite3.Connection) -> bool:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables with rows of ours: none of SQLite's, none of a full-text index."""
+    """Return the tables with own rows: not those of SQLite or of a full-text index."""
     rows = connection.execute(
         "select name from pragma_table_list where schema = 'main' and type = 'table'"
         " and name not like 'sqlite\\_%' escape '\\' and name not like '\\_sqlite%' escape '\\'"

@@ -95,7 +95,7 @@ def restore(
             parts = _harmless((*prefix, *original_parts(file.known.path)))
             target = place.joinpath(*parts)
             if any(target.is_relative_to(root) for root in roots):
-                raise _RefusedError("an agent writes to that directory")
+                raise _RefusedError("that directory belongs to an agent")
             gaps = archive.gaps(connection, file.known.id, file.known.checkpoint.offset)
             original = partial(_original, connection, file, gaps)
             status = _restore_file(file, original, place, parts, dry_run=dry_run)
@@ -123,15 +123,15 @@ def _checked(directory: Path, roots: Iterable[Path]) -> Path:
     """Return the directory, links real_path. Raises UsageError if nothing may be written there."""
     place = real_path(directory)
     if is_there(place) and not is_directory(place):
-        raise UsageError(f"{directory} is a file. Name a directory: --to DIR")
+        raise UsageError(f"{directory} is a file. Give a directory: --to DIR")
     above = {identity(path) for path in (place, *place.parents)}
     for root in roots:
         # By identity too: the same directory can have two names where case does not count.
         known = identity(root)
         if place.is_relative_to(root) or (known is not None and known in above):
             raise UsageError(
-                f"{directory} lies in {root}, which an agent writes to, and where assoc-ingest"
-                " never writes. Name another directory: --to DIR"
+                f"{directory} is inside {root}, a directory of an agent, where assoc-ingest never"
+                " writes. Give another directory: --to DIR"
             )
     return place
 
@@ -143,7 +143,7 @@ def _make(place: Path) -> None:
         if error.errno in _OF_THE_DISK:
             raise
         raise UsageError(
-            f"{place} cannot be made: {error.strerror}. Name another directory: --to DIR"
+            f"Cannot create {place}: {error.strerror}. Give another directory: --to DIR"
         ) from error
 
 
@@ -183,14 +183,14 @@ def _shape(file: Selected) -> str | None:
 def _why_not_archived(file: Selected, shape: str | None) -> str | None:
     """Return why the archive has nothing of a file, None if it has it."""
     if shape == UNREAD:
-        return "its kind of file is never opened"
+        return "files of this kind are never opened"
     if shape == PRIVATE:
-        return "its kind of file holds secrets"
+        return "files of this kind hold secrets"
     if file.known.checkpoint.offset or not file.known.size:
         return None
     if file.is_left_out:
-        return "something in it is forgotten"
-    return "no complete line was read" if shape == LOG else "it is binary, or was never readable"
+        return "part of it is forgotten"
+    return "no complete line was read" if shape == LOG else "it is binary or was never readable"
 
 
 def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int]]) -> str | None:
@@ -199,13 +199,13 @@ def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int
         count = sum(end - start for start, end in gaps)
         places = ", ".join(f"{start} to {end}" for start, end in gaps[:3])
         more = ", ..." if len(gaps) > 3 else ""
-        return f"with spaces for {count} bytes that are lost (from byte {places}{more})"
+        return f"with spaces in place of {count} lost bytes (from byte {places}{more})"
     if file.is_left_out:
-        return "with spaces where something is forgotten"
+        return "with spaces in place of forgotten parts"
     if shape != LOG:
-        return "the last version that could be read" if file.has_unread else None
+        return "the last readable version" if file.has_unread else None
     behind = file.known.size - file.known.checkpoint.offset
-    return f"without the {behind} bytes behind its last complete line" if behind > 0 else None
+    return f"without the {behind} bytes after its last complete line" if behind > 0 else None
 
 
 def _restore_file(
@@ -243,7 +243,7 @@ def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
                 parent.mkdir(mode=0o700)
         with suppress(FileNotFoundError):  # of a dry run
             if not stat.S_ISDIR(parent.lstat().st_mode):
-                raise _RefusedError(f"{parent} is no directory")
+                raise _RefusedError(f"{parent} is not a directory")
     return parent
 
 
@@ -261,7 +261,7 @@ def _original(
         yield data
     is_whole = known.checkpoint.offset == 0 or crc == known.checkpoint.prefix_crc
     if not is_whole and not file.is_left_out:
-        raise ArchiveError("Its archived bytes have not the checksum of what was read.", 0)
+        raise ArchiveError("The archived bytes do not match the checksum of the file.", 0)
 
 
 def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bool:

@@ -76,7 +76,7 @@ def _ids(connection: sqlite3.Connection, name: str) -> list[int]:
         key = find_session(connection, name)
     except NotFoundError:
         raise NotFoundError(
-            f"No session begins with {name!r}, and no file is called so."
+            f"No session or file matches {name!r}."
             " To see them: assoc-ingest list sessions, assoc-ingest list files"
         ) from None
     return [file.id for file in own_files(connection, {(None, key)}) if not file.is_unread]
@@ -85,7 +85,7 @@ def _ids(connection: sqlite3.Connection, name: str) -> list[int]:
 def _only(name: str, paths: list[str]) -> str:
     if len(paths) == 1:
         return paths[0]
-    lines = [f"{len(paths)} files are called {name!r}; give the path:"]
+    lines = [f"{len(paths)} files are named {name!r}; give the path of one:"]
     lines += [f"  {path}" for path in sorted(paths)[:_LISTED]]
     if len(paths) > _LISTED:
         lines.append(f"  and {len(paths) - _LISTED} more")

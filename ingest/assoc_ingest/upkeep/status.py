@@ -118,29 +118,29 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write(["\n"])
         _table(connection, status.sources)
     for run in status.failed_runs[:_LISTED]:
-        how = f"ended early: {safe(str(run['error']))}" if run["error"] else "was cut off"
+        how = f"failed: {safe(str(run['error']))}" if run["error"] else "was interrupted"
         started = humanize.moment(str(run["started_at"]))
         write([paint(f"\nThe sync of {started} {how}\n", "red")])
     if status.clock_behind:
         write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
     if status.clock_ahead:
         ahead = said(status.clock_ahead)
-        write([paint(f"\nThe clock was ahead when a sync ran at {ahead}.\n", "red")])
+        write([paint(f"\nA sync was recorded at {ahead}: the clock was ahead.\n", "red")])
     for row in status.unreadable:
         write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
     if status.pending:
-        remedy = "Traces of what was forgotten may still be in the file: assoc-ingest compact"
+        remedy = "Traces of forgotten data may remain in the file. Run: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])
     if status.issues:
         write(["\n"])
         _table(connection, status.issues[:_LISTED])
-        write(["\nEach of them: assoc-ingest list issues\n"])
+        write(["\nTo list them: assoc-ingest list issues\n"])
 
 
 def _of_run(run: _Row, *, is_running: bool) -> str:
     text = f"Last sync {humanize.moment(str(run['started_at']))}"
     if run["finished_at"] is None:
-        return f"{text}, {'still running' if is_running else 'cut off'}"
+        return f"{text}, {'still running' if is_running else 'interrupted'}"
     counts = [
         humanize.many(int(str(run[name])), word)
         for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))

@@ -49,7 +49,7 @@ def remember(database: Path, name: str) -> list[Tombstone]:
     ]
     if not back:
         raise NotFoundError(
-            f"Nothing that is called {name!r} is forgotten. To see what is: "
+            f"No forgotten session or file matches {name!r}. To see them: "
             "assoc-ingest forget --list"
         )
     with writing(database) as connection, transaction(connection):

@@ -22,14 +22,14 @@ _ENDS = (
     "select max(byte_offset + byte_length) from prompts where file_id = ?",
     "select max(byte_offset + byte_length) from hook_events where file_id = ?",
 )
-"""What tells how far a log was read, if its row is lost."""
+"""What shows how far a log was read, if its row is lost."""
 _LOOKED_AT = 64 * 1024  # bytes at either end of a file in which its lines say where it lay
 
 
 def as_read(
     connection: sqlite3.Connection, file_id: int, moment: str, least: int
 ) -> dict[str, Any]:
-    """Return how far a file was read, as its archive tells; `least` bytes, as others do.
+    """Return how far a file was read, as its archive shows; `least` bytes, as other tables show.
 
     Zero is the time of no file: the next sync finds it changed, and looks.
     """
@@ -45,7 +45,7 @@ def as_read(
         "last_synced_at": moment, "inode": 0, "device": 0, "mtime_ns": 0, "ctime_ns": 0,
         "head_hash": mark.head_hash, "tail_hash": mark.tail_hash, "prefix_crc": mark.prefix_crc,
     }  # fmt: skip
-    if prefix.offset < end:  # no file begins with bytes that nobody knows: it is read anew
+    if prefix.offset < end:  # its beginning is unknown: it is read again
         row |= {"head_hash": b"", "tail_hash": b"", "prefix_crc": 0}
     elif not end:  # perhaps it is never archived
         row |= {"head_hash": None, "tail_hash": None}
@@ -64,7 +64,7 @@ def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 class _Owner(NamedTuple):
-    """Whose file it is, as its rows or its lines tell."""
+    """Whose file it is, as its rows or its lines state."""
 
     kind: str = lost.UNNAMED
     source_id: int | None = None
@@ -101,7 +101,7 @@ def make_unnamed_file(
 
 
 def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
-    """Return whose file it is, as its messages tell; None if it has none."""
+    """Return whose file it is, as its messages state; None if it has none."""
     row = connection.execute(
         "select m.session_id, s.source_id, s.session_key, s.project_id, a.id, a.agent_key"
         " from messages m left join sessions s on s.id = m.session_id"
@@ -125,7 +125,7 @@ def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner |
 
 
 def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
-    """Return whose sidecar a file is, as the call tells that it names; None if it is none."""
+    """Return whose sidecar a file is, by the call that it names; None if it is not one."""
     row = connection.execute(
         "select s.source_id, s.id, a.id, s.project_id, s.session_key, a.agent_key"
         " from agent_metas m join agent_links l on l.file_id = m.file_id"
@@ -137,7 +137,7 @@ def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | No
 
 
 def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
-    """Return whose file it is, as its lines tell, if they are those of a conversation."""
+    """Return whose file it is, as its lines state, if they are those of a conversation."""
     head = tail = b""
     for _, data in archive.sound_pieces(connection, file_id):
         head, tail = head or data[:_LOOKED_AT], data[-_LOOKED_AT:]
@@ -157,7 +157,7 @@ def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
 
 
 def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
-    """Return the root that a file is kept under whose messages do not tell it."""
+    """Return the root for a file whose messages do not state one."""
     return int(
         one(
             connection,
@@ -174,7 +174,7 @@ def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
 
 
 def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
-    """Return where the transcript of a conversation lay, if that can be told."""
+    """Return where the transcript of a conversation was, if that is known."""
     source = SOURCES.get(
         one(connection, "select kind from sources where id = ?", owner.source_id) or ""
     )

@@ -1,17 +1,17 @@
-"""Prove the database against its files and its own invariants.
+"""Check the database against its source files and its own invariants.
 
-1. Pages: what SQLite cannot read is told, and nothing else is looked at then.
+1. Pages: what SQLite cannot read is reported, and nothing else is checked then.
 2. Schema, full-text indexes, references, and what was derived from rows (`check_database`).
 3. Each file: its archive covers exactly the bytes that were read and has their checksum; parsed
-   again (`replay`) it gives the rows that are there (`check_rows`), and every line is spoken of;
-   its counts agree. The first of these that fails is told, for the others fail with it. Of a file
-   whose archive has gaps, the bytes that are missing are counted.
+   again (`replay`) it gives the rows that are there (`check_rows`), every line is accounted for,
+   and its counts agree. Only the first of these that fails is reported, because the others fail
+   with it. For a file whose archive has gaps, the missing bytes are counted.
 4. The files that are still on the disk have the checksums of what was read (`check_files`).
-5. Warnings about what is known only in part after damage was mended, where the database lies, and
-   with which SQLite (`check_environment`).
+5. Warnings about what is known only in part after a repair, about the location of the database,
+   and about the version of SQLite (`check_environment`).
 
-Each file is looked at in a read transaction of its own: a sync may run meanwhile. Nothing is
-mended here; every finding names the command that does.
+Each file is checked in its own read transaction, so a sync may run meanwhile. Nothing is repaired
+here; every finding names the command that does.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from .check_files import compare_with_disk
 from .check_rows import Comparison, scratch
 from .findings import REBUILD, SYNC, Finding, Verdict
 
-_LOST = "Nothing brings these bytes back, for the file is gone. Its rows are still here."
+_LOST = "These bytes cannot be recovered, because the file is gone. Its rows are kept."
 
-_OTHER_BYTES = "Its archived bytes have not the checksum of what was read."
-_FOUND_AGAIN = "A sync gives it back its own path if a file on the disk has the same bytes."
+_OTHER_BYTES = "The archived bytes do not match the checksum of the file."
+_FOUND_AGAIN = "A sync restores the path if a file with the same content is still on disk."
 
 _PLACED = (
     "messages", "tool_calls", "usage", "prompts", "hook_events", "links", "file_snapshots",
@@ -56,7 +56,7 @@ _PLACED = (
 def verify(database: Path, progress: Progress | None = None) -> Verdict:
     """Check everything, and return what was found.
 
-    Raises DatabaseError if the database is missing, not ours or of another version, and
+    Raises DatabaseError if the database is missing, of another program or of another version, and
     sqlite3.Error if it cannot be read or is kept busy by another process.
     """
     verdict = Verdict()
@@ -76,9 +76,9 @@ def _kept_aside(database: Path) -> Iterator[Finding]:
         size = humanize.size(path.stat().st_size)
         yield Finding(
             "kept aside",
-            f"A damaged copy of the database is kept: {path}, {size}. What is forgotten stays in"
-            " it.",
-            "Remove it when you have what you need of it.",
+            f"A damaged copy of the database is kept: {path} ({size}). It may still contain"
+            " forgotten conversations.",
+            "Delete it when you no longer need it.",
         )
 
 
@@ -102,8 +102,10 @@ def _check_readable(
     """Run the checks of a database whose pages SQLite can read."""
     verdict.findings += check_database.check_schema(connection, schema)
     for name in check_database.foreign_objects(connection, schema):
-        remedy = "Keep it elsewhere if you need it: a rebuilt database is without it."
-        verdict.warnings.append(Finding("schema", f"The {name} is not ours.", remedy))
+        remedy = "Store it in another database if you need it: rebuild may drop it."
+        verdict.warnings.append(
+            Finding("schema", f"The {name} was not created by assoc-ingest.", remedy)
+        )
     if not verdict.ok:
         return  # what is missing would be missed again by every check below
     for check in (
@@ -129,9 +131,9 @@ def _check_readable(
     verdict.warnings += _known_in_part(connection)
     seen = compare_with_disk(connection, advance)
     verdict.counts["files_on_disk"] = seen.compared
-    told = {(finding.root, finding.path) for finding in verdict.findings}
+    reported = {(finding.root, finding.path) for finding in verdict.findings}
     verdict.findings += [
-        finding for finding in seen.findings if (finding.root, finding.path) not in told
+        finding for finding in seen.findings if (finding.root, finding.path) not in reported
     ]
     verdict.warnings += seen.warnings()
 
@@ -149,8 +151,8 @@ def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
         for _, root in lost.unnamed_roots(connection, kind):
             yield Finding(
                 "path",
-                f"Where this root lies is not known: its row was lost with a damaged page: {root}.",
-                "Name its directory, and it is found again: assoc-ingest sync PATH",
+                f"The directory of this root was lost with a damaged page: {root}.",
+                "Give its directory to find it again: assoc-ingest sync PATH",
             )
     (count,) = connection.execute(
         "select count(distinct f.id) from issues i join files f on f.id = i.file_id"
@@ -161,8 +163,8 @@ def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
     if count:
         yield Finding(
             "forgotten",
-            f"Something is left out of {humanize.many(count, 'file')} for a forgotten conversation,"
-            " and the list of what is forgotten is empty: syncs read it again.",
+            f"Parts of {humanize.many(count, 'file')} were excluded as forgotten, but the list of"
+            " forgotten conversations is empty: the next sync reads them again.",
             "Forget it again, or run: assoc-ingest sync",
         )
 
@@ -210,22 +212,20 @@ class _FileCheck:
             claim = self._agents.tell(source, source_id, claim)
         try:
             if lost.is_unnamed(known.path) and claim is None:
-                return self._wrong_bytes(known, found)  # what they mean, nobody can tell
+                return self._wrong_bytes(known, found)  # their meaning is unknown
             if source is None or claim is None or claim.kind != known.kind:
-                return [found("rows", "This version reads such a file otherwise, or not at all.")]
+                return [found("rows", "This version reads such files differently, or not at all.")]
             is_log = source.shape(claim) == LOG
             if is_log and (place := self._beyond(known)) is not None:
-                problem = (
-                    f"A row of {place[0]} lies beyond the {known.checkpoint.offset} bytes read."
-                )
+                problem = f"A row of {place[0]} is beyond the {known.checkpoint.offset} bytes read."
                 return [found("offset", problem, place[1])]
             return self._read_again(known, source, claim, found) or self._wrong_counts(known, found)
         except ArchiveError as error:
             gaps = archive.gaps(self.connection, known.id, known.checkpoint.offset)
             missing = sum(end - start for start, end in gaps)
-            problem = "Its archived bytes are damaged."
+            problem = "The archived bytes are damaged."
             if missing:
-                problem = f"{missing:,} of its {known.checkpoint.offset:,} archived bytes are lost."
+                problem = f"{missing:,} of {known.checkpoint.offset:,} archived bytes are lost."
             return [found("archive", problem, error.byte_offset)]
 
     def _wrong_bytes(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
@@ -243,7 +243,7 @@ class _FileCheck:
         shape = source.shape(claim)
         pieces = _Checked(self.connection, known)
         if shape in (PRIVATE, UNREAD) or (known.checkpoint.offset == 0 and shape != LOG):
-            return [found("archive", "It should have no archive.") for _ in pieces][:1]
+            return [found("archive", "This file should not be in the archive.") for _ in pieces][:1]
         comparison = Comparison(self.connection, self._tables, known, source, shape)
         try:
             for stretch in replay(source, claim, pieces):
@@ -254,11 +254,11 @@ class _FileCheck:
         self._counts["messages"] += comparison.message_count
         if not pieces.are_as_stored:
             return [found("archive", _OTHER_BYTES)]
-        if comparison.unspoken is not None:
-            problem = "Lines behind this byte are neither rows nor counted nor issues."
-            return [found("lines", problem, comparison.unspoken)]
+        if comparison.unaccounted is not None:
+            problem = "Lines after this byte are neither stored, counted nor reported as issues."
+            return [found("lines", problem, comparison.unaccounted)]
         return [
-            found("rows", f"Its rows of {table} are not what its bytes say.", offset)
+            found("rows", f"The rows in {table} differ from the archived file.", offset)
             for table, offset in differences
         ]
 
@@ -284,7 +284,7 @@ class _FileCheck:
         return [
             found(
                 "counts",
-                f"It counts {row[0]} pieces and {row[1]} issues, and has {row[2]} and {row[3]}.",
+                f"Recorded: {row[0]} records, {row[1]} issues; found: {row[2]} and {row[3]}.",
             )
         ]
 

@@ -75,7 +75,7 @@ def render_cell(
 
 @hookimpl
 def menu_links(datasette: Any, actor: Any) -> Later:
-    """Put our pages into the menu, if a database of ours may be seen."""
+    """Add the pages to the menu, if an assoc-ingest database may be seen."""
 
     async def links() -> list[Link]:
         for database in await our_databases(datasette):
@@ -88,7 +88,7 @@ def menu_links(datasette: Any, actor: Any) -> Later:
 
 @hookimpl
 def database_actions(datasette: Any, database: str) -> Later:
-    """Put our pages into the menu of a database of ours."""
+    """Add the pages to the menu of an assoc-ingest database."""
 
     async def links() -> list[Link]:
         return _links(datasette) if await is_ours(datasette, database) else []

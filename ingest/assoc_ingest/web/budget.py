@@ -1,4 +1,4 @@
-"""How much one page shows: conversations are longer than any page, and any part may be hostile.
+"""Limits how much one page shows: conversations can be huge, and any part may be hostile.
 
 A page has as many letters, as much Markdown and as many comparisons of lines as a browser and a
 reader can bear. Each text on it takes its share; what finds nothing left is shown shorter or

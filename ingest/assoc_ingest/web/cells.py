@@ -1,4 +1,4 @@
-"""Cells of Datasette's tables as a person reads them: times, links to conversations, addresses.
+"""Readable cells in Datasette's tables: times, links to conversations, addresses.
 
 Only what is known to be harmless becomes HTML, and all text in it is escaped.
 """

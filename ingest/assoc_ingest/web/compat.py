@@ -1,4 +1,4 @@
-"""What differs between the lines of Datasette, 0.65 and 1.0, in one place.
+"""The differences between Datasette 0.65 and 1.0, in one place.
 
 Pages and hooks ask here, and need not know which of them they run in.
 """

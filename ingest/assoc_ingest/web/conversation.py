@@ -233,8 +233,8 @@ class _Reader:
         if row is None or row["session_id"] != self._id:
             raise PageError(
                 404,
-                f"There is no message {message} in this conversation. Its file may have been "
-                "read anew since this link was made: leave out what follows the question mark.",
+                f"There is no message {message} in this conversation. Message ids change when a "
+                "file is rewritten: remove the part of the address after the question mark.",
             )
         return row
 
@@ -311,5 +311,5 @@ def _number(text: str | None) -> int | None:
     if text is None or text == "":
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise PageError(400, f"{text!r} is not the number of a message.")
+        raise PageError(400, f"{text!r} is not a message id.")
     return int(text)

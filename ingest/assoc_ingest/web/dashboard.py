@@ -1,4 +1,4 @@
-"""The dashboard of one database: what it cost, which tools failed, who worked when, what will go.
+"""The dashboard of one database: costs, failing tools, hours of work, files about to be deleted.
 
 It shows the last days before the newest activity, not before today: the record of a machine that
 nobody uses any more is as readable as ever. Days are UTC, as in `assoc-ingest stats`.
@@ -113,14 +113,16 @@ class _Calls:
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
-    """Return the dashboard of the database `?db=`, else of the first that is ours."""
+    """Return the dashboard of the database `?db=`, else of the first assoc-ingest database."""
     names = await pages.databases(datasette, request, TABLES)
     if not names:
-        raise PageError(404, "No database of assoc-ingest is open here, or you may not see it.")
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
     database = request.args.get("db") or names[0]
     period = request.args.get("days") or _DEFAULT
     if period not in PERIODS:
-        raise PageError(400, f"{period!r} is no period. There are: {', '.join(PERIODS)}.")
+        raise PageError(400, f"Unknown period {period!r}. Choose one of: {', '.join(PERIODS)}.")
     context = await pages.read(
         datasette, request, database, TABLES, lambda connection: _read(connection, period)
     )

@@ -1,4 +1,4 @@
-"""Which of Datasette's databases are ours: by what stands in them, never by their name."""
+"""Recognises assoc-ingest databases among Datasette's: by their content, never by their name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def is_ours(datasette: Any, database: str) -> bool:
 
 
 async def our_databases(datasette: Any) -> list[str]:
-    """Return the names of the databases that are ours."""
+    """Return the names of the assoc-ingest databases."""
     return [name for name in datasette.databases if await is_ours(datasette, name)]
 
 

@@ -1,4 +1,4 @@
-"""Messages as they stand on a page: who says it, what is folded, and what lies inside a call.
+"""Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
 
 An entry knows the id of its message, which is its anchor. What the program injects is gathered in
 one folded entry until a message follows that somebody reads. A subagent stands inside the call
@@ -225,7 +225,7 @@ class Entries:
 _UNFOLDED = {"agent_prompt", "agent_message", "error", "interrupt", "system"}
 
 _WHO = {
-    "agent_prompt": "Task", "compact_summary": "Summary of what was said before",
+    "agent_prompt": "Task", "compact_summary": "Summary of the conversation so far",
     "tool_result": "Result", "task_notification": "Background task",
     "agent_message": "Message from an agent", "bash_output": "Output",
     "command_output": "Output", "system": "Notice", "interrupt": "Interrupted",

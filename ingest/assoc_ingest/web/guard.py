@@ -1,9 +1,9 @@
-"""The guard: only pages of this machine's own read the index through a browser.
+"""The guard: only pages of this server can read the index through a browser.
 
 Datasette answers whoever asks, and any page in a browser can ask: by a name that its owner lets
 point to 127.0.0.1, by an address that is redirected to another site, or with an image whose
-address is a slow query. So `serve` lets every request pass here first. What is not for a page of
-ours is refused, and every answer tells the browser to load nothing from elsewhere.
+address is a slow query. So `serve` lets every request pass here first. What is not for one of
+its pages is refused, and every answer tells the browser to load nothing from other servers.
 
 Plain `datasette` is not guarded: it may stand behind a name of its own, and has its own rules.
 """
@@ -96,13 +96,13 @@ def guarded(app: App, hosts: Collection[str] = ()) -> App:
 def refusal(scope: Scope, allowed: Collection[str]) -> Refusal | None:
     """Say why a request is refused, None if it is not. `allowed` are lower-case host names."""
     if not _is_for_us(_values(scope, b"host"), allowed):
-        return 421, "This is not the address of the index. Open http://127.0.0.1 and its port."
+        return 421, "Wrong host name. Open http://127.0.0.1 with the port of this server."
     if _leads_elsewhere(scope):
-        return 400, "An address begins with one slash."
+        return 400, "The path must begin with a single slash."
     if not _comes_from_here(scope):
         return (
             403,
-            "Another site asked for this page. Open it yourself, or begin at /.",
+            "This request came from another site. Open the page yourself, or start at /.",
         )
     return None
 
@@ -121,7 +121,7 @@ def _leads_elsewhere(scope: Scope) -> bool:
 
 
 def _comes_from_here(scope: Scope) -> bool:
-    """Did a page of ours, or a person, ask? Older browsers and programs do not say."""
+    """Did one of our own pages, or a person, send it? Older browsers and programs do not say."""
     sites = set(_values(scope, b"sec-fetch-site"))
     if not sites & {"cross-site", "same-site"}:
         return True

@@ -1,4 +1,4 @@
-"""Stored text as HTML: Markdown, differences and matches, of which nothing can act on a page.
+"""Stored text as harmless HTML: Markdown, differences and matches.
 
 This is the only module that says of a text that it is HTML. What it says so of was escaped piece
 by piece, or came out of the sanitiser. Each piece takes what it needs of the page's budget.
@@ -31,8 +31,10 @@ _TAGS = {
 }  # fmt: skip
 _RULER = " \t>|:-*+.0123456789"  # of a table that may stand in a quote or a list
 _SCHEMES = ("http://", "https://", "mailto:")
-_AS_WRITTEN = "Shown as it was written: it is too long, or too intricate, to lay out here."
-_NOT_COMPARED = "Too long, or too much alike, to compare: first what was, then what is."
+_AS_WRITTEN = "Shown as plain text: too long or too complex to format."
+_NOT_COMPARED = (
+    "Too long or too repetitive to compare: the old text is shown first, then the new one."
+)
 
 
 def markdown(text: str, budget: Budget | None = None) -> Markup:
@@ -78,12 +80,12 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
     """Return what changed between two texts, line by line, with a few lines around it."""
     budget = budget or Budget()
     old, new = _split(before), _split(after)
-    told = Markup("")
+    notice = Markup("")
     try:
         rows = compared(old, new, budget)
     except TooMuchError:
         rows = one_behind_the_other(old, new)
-        told = note(_NOT_COMPARED)
+        notice = note(_NOT_COMPARED)
     lines, room = [], _LONGEST_VALUE * 2
     for sign, line in rows[: budget.pieces(min(len(rows), _MOST_ROWS))]:
         shown = budget.beginning(line, room)
@@ -93,7 +95,7 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
         lines.append(_line(sign, shown if shown == line else shown + "…"))
     if len(lines) < len(rows):
         lines.append(_line("…", f"{len(rows) - len(lines):,} more lines"))
-    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines)) + told
+    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines)) + notice
 
 
 def note(text: str) -> Markup:
@@ -119,7 +121,7 @@ def _written(text: str, most: int, opening: Markup, budget: Budget) -> Markup:
     shown = budget.beginning(text, most)
     body = opening + readable(shown) + Markup("</pre>")
     if len(shown) < len(text):
-        body += note(f"… {len(text) - len(shown):,} more letters: open the row to read them")
+        body += note(f"… {len(text) - len(shown):,} more characters: open the row to read them")
     return body
 
 

@@ -1,4 +1,4 @@
-"""A project or a team as an address names it: by its number, its name or its key."""
+"""Finds the project or team that an address names by id, name or key."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def named_row(
     number = int(wanted) if is_number else None
     rows = pages.ask(connection, query, id=number, name=wanted)
     if not rows:
-        raise PageError(404, f"There is no {word} {wanted!r}.")
+        raise PageError(404, f"No {word} matches {wanted!r}.")
     if len(rows) > 1:
         links = [
             (f"{row['name']} in {row['root']} ({row['key']})", f"{address}/{row['id']}")
             for row in rows
         ]
-        raise PageError(300, f"{len(rows)} {word}s are called {wanted!r}.", links)
+        raise PageError(300, f"{len(rows)} {word}s are named {wanted!r}.", links)
     return rows[0]

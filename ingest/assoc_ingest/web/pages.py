@@ -1,4 +1,4 @@
-"""What all our pages share: whose database it is, who may see it, how errors are told.
+"""What all pages share: finding the database, checking permissions, showing errors.
 
 A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
 reads everything in one transaction, so that a sync between two queries cannot make a page
@@ -54,7 +54,7 @@ class PageError(Exception):
 
 
 async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
-    """Return the names of the databases that are ours and that may be looked at."""
+    """Return the names of the assoc-ingest databases that may be seen."""
     return [
         name
         for name in datasette.databases
@@ -70,7 +70,7 @@ async def read(
     tables: Sequence[str],
     function: Callable[[sqlite3.Connection], T],
 ) -> T:
-    """Return what `function` reads from a database of ours.
+    """Return what `function` reads from an assoc-ingest database.
 
     Raises PageError where there is none, where it says NotFoundError or UsageError, and where it
     takes too long; Forbidden where the actor may not see one of `tables`.
@@ -78,9 +78,9 @@ async def read(
     from datasette import Forbidden
 
     if database not in datasette.databases or not await is_ours(datasette, database):
-        raise PageError(404, f"There is no database of assoc-ingest called {database!r}.")
+        raise PageError(404, f"There is no assoc-ingest database named {database!r}.")
     if not await compat.may_view(datasette, request.actor, database, tables):
-        raise Forbidden(f"You may not see all that this page shows of {database}.")
+        raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
     limit = _QUERIES * int(datasette.setting("sql_time_limit_ms"))
     try:
         found: T = await datasette.get_database(database).execute_fn(
@@ -93,7 +93,7 @@ async def read(
     except sqlite3.OperationalError as error:
         if kind_of(error) is not Failure.INTERRUPTED:
             raise
-        message = "This took too long. Ask for less, or raise sql_time_limit_ms."
+        message = "This took too long. Narrow the request or raise sql_time_limit_ms."
         raise PageError(503, message) from error
     return found
 
@@ -112,14 +112,14 @@ async def page(
         [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
     )
     if len(body) > _LARGEST:
-        message = f"This page would have {len(body):,} letters. Open the rows in Tables instead."
+        message = f"This page is too large ({len(body):,} characters). Open the rows in Tables."
         raise PageError(503, message)
     # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
     return Response.html(safe(body), status=status, headers=HEADERS)
 
 
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
-    """Return the page that tells an error."""
+    """Return the page that shows an error."""
     context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
     return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
 
@@ -146,7 +146,7 @@ def cut(text: str) -> str:
 
 _TITLES = {
     300: "Which one?",
-    400: "This cannot be asked",
+    400: "Invalid request",
     404: "Not found",
     503: "Took too long",
 }

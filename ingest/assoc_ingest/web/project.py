@@ -75,7 +75,7 @@ def _read(
     if number > 1 and not sessions:
         raise PageError(
             404, f"There is no page {number} of this project.",
-            [("Its first page", f"{address}/{project['id']}")],
+            [("First page", f"{address}/{project['id']}")],
         )  # fmt: skip
     return {
         "title": project["name"] or project["key"],
@@ -109,5 +109,5 @@ class _Usage:
 def _page_number(text: str | None) -> int:
     number = int(text) if text and text.isascii() and text.isdigit() else 0
     if text and not 0 < number < _MOST_PAGES:
-        raise PageError(400, f"{pages.cut(text)!r} is not the number of a page.")
+        raise PageError(400, f"{pages.cut(text)!r} is not a page number.")
     return number or 1

@@ -1,4 +1,4 @@
-"""The queries that Datasette offers, and how it wants them.
+"""The queries that Datasette offers, and the form in which it wants them.
 
 These are the reports and lists that a person can run with an empty form: every parameter may be
 left out, which is seen from `coalesce(:name, '')` or `nullif(:name, '')`.

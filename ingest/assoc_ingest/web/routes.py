@@ -29,10 +29,10 @@ def routes() -> list[tuple[str, View]]:
 
 
 def _telling_errors(view: View) -> View:
-    async def told(datasette: Datasette, request: Request) -> Response:
+    async def shown(datasette: Datasette, request: Request) -> Response:
         try:
             return await view(datasette, request)
         except PageError as error:
             return await error_page(datasette, request, error)
 
-    return told
+    return shown

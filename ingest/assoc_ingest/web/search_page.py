@@ -76,7 +76,9 @@ async def view(datasette: Datasette, request: Request) -> Response:
     """Return the page; without a query, the form alone."""
     names = await pages.databases(datasette, request, TABLES)
     if not names:
-        raise PageError(404, "No database of assoc-ingest is open here, or you may not see it.")
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
     given = {key: request.args.get(key) or "" for key in ("q", "db", "n", *FACETS)}
     asked = {key: value[:_LONGEST_QUERY] for key, value in given.items()}
     database = asked["db"] or names[0]
@@ -119,7 +121,7 @@ def _note(given: str, asked: str) -> str | None:
     """Say what of the query is not searched for, if anything."""
     note = query_parser.parse(asked).note
     if given != asked:
-        cut = f"Only the first {_LONGEST_QUERY:,} letters of the query were taken."
+        cut = f"Only the first {_LONGEST_QUERY:,} characters of the query were used."
         return f"{cut} {note}" if note else cut
     return note
 

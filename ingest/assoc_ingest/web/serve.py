@@ -1,4 +1,4 @@
-"""Datasette over the database, for the browser of whoever started it.
+"""Runs Datasette on the database, for the browser of the user who started it.
 
 It listens on this machine only and behind the guard (`web/guard`), with the titles and notes of
 metadata.yml, and with limits that let no page take the machine. Options of Datasette pass through,
@@ -50,18 +50,18 @@ SETTINGS = {
 """Settings of Datasette; the user's own come behind them, and win."""
 
 _REFUSED = {
-    "cors": "--cors would let every web page read what your agents were told",
-    "immutable": "-i shows what is not so while the database is written",
-    "nolock": "--nolock shows what is not so while the database is written",
-    "create": "--create would make a database that is not ours",
-    "reload": "--reload is for those who write plugins: it starts a Datasette without the guard",
-    "root": "--root may write, and only assoc-ingest writes to its database",
+    "cors": "--cors would let every web page read your conversations",
+    "immutable": "-i shows wrong data while the database is written",
+    "nolock": "--nolock shows wrong data while the database is written",
+    "create": "--create would create a database that assoc-ingest cannot use",
+    "reload": "--reload would start Datasette without protection against other sites",
+    "root": "--root allows writing, and only assoc-ingest may write to its database",
 }
 """Options of Datasette that undo what is promised here, and why they are not passed on."""
 
 _FOREIGN_HOST = (
-    "serve answers this machine only. To let others read, run datasette itself, behind something "
-    "that asks them who they are."
+    "serve listens on this machine only. To give others access, run datasette itself behind a "
+    "proxy with authentication."
 )
 _LAST_BATCH = 30.0  # seconds that a watch has to finish its batch
 _LAST_START = 60.0  # seconds after which nobody waits for a browser any more
@@ -86,8 +86,8 @@ class ServeOptions:
 def serve(database: Path, options: ServeOptions) -> int:
     """Serve the database until a signal ends it; return the exit code of the process.
 
-    Raises DatabaseError if there is none, it is not ours or newer than this program, or somebody
-    removes or replaces it meanwhile; BusyError if it must be updated while another process writes;
+    Raises DatabaseError if there is none, it is of another program or newer than this one, or it is
+    removed or replaced meanwhile; BusyError if it must be updated while another process writes;
     and UsageError for a port that is taken and for options that are not passed on.
     """
     is_one_page = _check(database, options.others)
@@ -104,9 +104,9 @@ def serve(database: Path, options: ServeOptions) -> int:
             stack.enter_context(_ended_with(database))
             if options.opened:
                 stack.enter_context(_browser(address, port))
-            say(f"The search page is {address}")
-        ours = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
-        return _datasette([str(database), *ours, *options.others])
+            say(f"Search page: {address}")
+        own = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
+        return _datasette([str(database), *own, *options.others])
 
 
 def metadata_for(database: Path) -> str:
@@ -116,14 +116,14 @@ def metadata_for(database: Path) -> str:
 
 
 def _prepare(database: Path, watched: bool) -> bool:
-    """See to it that the database is ours and current. Should a watch of our own be started?"""
+    """Make sure that the database is usable and current. Should a watch be started?"""
     if watched:
         try:
             with writing(database):
                 return True
         except BusyError as error:
             open_reader(database).close()
-            say(f"{error} Serving what that writes, without a watch of our own.")
+            say(f"{error} Serving without --watch, since that process updates the database.")
             return False
     try:
         open_reader(database).close()
@@ -162,7 +162,7 @@ def _check(database: Path, others: Sequence[str]) -> bool:
     with _command([str(database), *others]) as context:
         for name, reason in _REFUSED.items():
             if context.params.get(name):
-                raise UsageError(f"{reason}. It is not passed on.")
+                raise UsageError(f"{reason}. Leave it out.")
         if context.params.get("host") != HOST or context.params.get("uds"):
             raise UsageError(_FOREIGN_HOST)
         return context.params.get("get") is not None
@@ -194,8 +194,10 @@ def _free_port(port: int) -> int:
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
-            why = "is taken" if error.errno == errno.EADDRINUSE else "is reserved by the system"
-            raise UsageError(f"Port {port} {why}. Name another, or any: --port 0") from None
+            why = "is in use" if error.errno == errno.EADDRINUSE else "is reserved by the system"
+            raise UsageError(
+                f"Port {port} {why}. Choose another one, or use --port 0 for any free port."
+            ) from None
         return int(probe.getsockname()[1])
 
 
@@ -245,8 +247,8 @@ def _ended_with(database: Path) -> Iterator[None]:
         ended.set()
     if lost.is_set():
         raise DatabaseError(
-            f"{database} was removed or replaced, and pages would show the old one. "
-            "To serve what is there now, run serve again."
+            f"{database} was removed or replaced while being served. "
+            "To serve the new database, run serve again."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a tool call was given, in the form in which it is read: a command, a difference, a list."""
+"""The input of a tool call as a page shows it: a command, a difference, a list."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _list(items: list[object], budget: Budget) -> Markup:
         if isinstance(item, dict)
     ]
     shown = Markup('<ul class="ai-todos">{}</ul>').format(joined(rows))
-    return shown + _more(len(items) - count, "thing to do", "things to do")
+    return shown + _more(len(items) - count, "item", "items")
 
 
 def _command(arguments: dict[str, object], budget: Budget) -> Markup:

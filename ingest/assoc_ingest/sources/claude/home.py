@@ -1,4 +1,4 @@
-"""Claude Code: what lies where in its home, and what each kind of file holds.
+"""Claude Code: transcripts, subagents, tasks, plans and other files below `~/.claude`.
 
 ```
 projects/<enc>/<S>.jsonl                                  transcript; S is the session's uuid
