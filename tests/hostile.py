@@ -46,6 +46,7 @@ TEXTS: dict[str, Maker] = {
     "carriage returns": repeated("\r\n", "\rx"),
     "tabs": repeated("\t"),
     "lines": repeated("a\n"),
+    "worktrees": repeated("/.claude/worktree/.worktree"),
     "equal lines": repeated("the same line\n"),
     "two kinds of lines": repeated("{\n}\n"),
     "marks": repeated("\x02", "\x03"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,26 @@ def test_what_was_called_holds_on_when_the_files_go(place: Place) -> None:
     side_files(place.home)
     place.sync()
     assert place.rows(gone) == []
+    place.is_as_from_scratch()
+
+
+@pytest.mark.parametrize("order", list(permutations(("lines", "team", "task"))))
+def test_what_the_leader_of_a_team_calls_is_about_the_list_of_the_team(
+    place: Place, order: tuple[str, ...]
+) -> None:
+    config = dumps({"name": "bed-team", "leadSessionId": SESSION, "members": []})
+    task = dumps({"id": "1", "subject": "Dig", "status": "in_progress"})
+    puts: dict[str, Callable[[], object]] = {
+        "lines": lambda: write(place.home, TRANSCRIPT, *created(1, "1", "Dig")),
+        "team": lambda: write_bytes(place.home, "teams/bed-team/config.json", config),
+        "task": lambda: write_bytes(place.home, "tasks/bed-team/1.json", task),
+    }
+    for what in order:
+        puts[what]()
+        place.sync()
+    assert place.rows("select subject, list_key, status from tasks") == [
+        ("Dig", "bed-team", "in_progress")
+    ]
     place.is_as_from_scratch()
 
 

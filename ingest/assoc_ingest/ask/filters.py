@@ -38,14 +38,19 @@ class Filters:
     model: str | None = None
     role: str | None = None
     branch: str | None = None
+    with_worktrees: bool = True
+    """The name of a repository includes its worktrees."""
 
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise where a filter names nothing."""
         _check("kind", self.kind, (*WHAT, *MESSAGE_KINDS))
         _check("source", self.source, source_names())
+        projects = None
+        if self.project:
+            projects = project_ids(connection, self.project, with_worktrees=self.with_worktrees)
         return {
             "kind": self.kind,
-            "project": project_ids(connection, self.project) if self.project else None,
+            "project": projects,
             "session": find_session(connection, self.session) if self.session else None,
             "source": self.source,
             "since": time_of(self.since) if self.since else None,

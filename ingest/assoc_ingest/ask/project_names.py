@@ -31,13 +31,19 @@ _ID_DIGITS = 18
 _SEE_THEM = "To see them: assoc-ingest list projects"
 
 
-def project_ids(connection: sqlite3.Connection, project: str) -> str:
+def project_ids(
+    connection: sqlite3.Connection, project: str, *, with_worktrees: bool = True
+) -> str:
     """Return the ids of the projects that `project` means to a query: a JSON array."""
-    return json.dumps(find_projects(connection, project))
+    return json.dumps(find_projects(connection, project, with_worktrees=with_worktrees))
 
 
 def find_projects(
-    connection: sqlite3.Connection, project: str, *, exactly: bool = False
+    connection: sqlite3.Connection,
+    project: str,
+    *,
+    exactly: bool = False,
+    with_worktrees: bool = True,
 ) -> list[int]:
     """Return the ids of the projects that `project` means: at least one.
 
@@ -59,7 +65,9 @@ def find_projects(
         return _ids(by_id)
     found = by_name or by_key or _in_other_case(project, known)
     found = found or _only(project, _loosely(project, known)) or _missing(project, known)
-    return _ids(_unique([*found, *_worktrees(found, known)]))
+    if with_worktrees:
+        found = _unique([*found, *_worktrees(found, known)])
+    return _ids(found)
 
 
 # -- what the text is ------------------------------------------------------------------------------

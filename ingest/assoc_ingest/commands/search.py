@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,7 +41,7 @@ def search(
     raw: bool,
     limit: int,
     as_json: bool,
-    **filters: str | None,
+    **filters: Any,
 ) -> None:
     """Search conversations first, then tool output.
 

@@ -144,17 +144,24 @@ def _folded(said: Iterable[Stated]) -> tuple[dict[str, Values], dict[str, set[st
 
 
 def _with_files(connection: sqlite3.Connection, source_id: int, list_key: str) -> set[str]:
-    """Return the tasks of a list that have a file, in whatever case its directory is written."""
-    names = [list_key]
-    if _one(connection, "select 1 from sessions where session_key = ?", (list_key,)) is None:
-        names = [
-            name
-            for (name,) in connection.execute(
-                "select distinct list_key from tasks where source_id = ? and channel = 'file'"
-                f" and {FOLDED.format('list_key')} = ?",
-                (source_id, list_key),
-            )
-        ]
+    """Return the tasks of a list that have a file, in whatever case its directory is written.
+
+    A session that leads a team writes into the list of the team, and its calls do not say so.
+    """
+    names, teams = [list_key], [list_key]
+    if _one(connection, "select 1 from sessions where session_key = ?", (list_key,)) is not None:
+        rows = connection.execute(
+            "select key from teams where source_id = ? and lead_session_key = ?",
+            (source_id, list_key),
+        )
+        teams = [key for (key,) in rows]
+    for team in teams:
+        rows = connection.execute(
+            "select distinct list_key from tasks where source_id = ? and channel = 'file'"
+            f" and {FOLDED.format('list_key')} = ?",
+            (source_id, team),
+        )
+        names += [name for (name,) in rows if name != list_key]
     return {
         key
         for name in names

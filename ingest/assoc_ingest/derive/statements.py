@@ -25,6 +25,14 @@ where t.channel = 'file' and t.session_key is not null and t.file_id in ({{files
 union
 select f.source_id, 'plan', p.name, p.file_id
 from plans p join files f on f.id = p.file_id where p.channel = 'file' and p.file_id in ({{files}})
+union -- what the leader of a team calls is about the list of the team
+select f.source_id, 'task', m.lead_session_key, t.file_id
+from tasks t join files f on f.id = t.file_id
+join teams m on m.source_id = f.source_id and m.key = {FOLDED.format("t.list_key")}
+where t.channel = 'file' and m.lead_session_key is not null and t.file_id in ({{files}})
+union
+select source_id, 'task', lead_session_key, file_id
+from teams where lead_session_key is not null and file_id in ({{files}})
 """
 """The groups that files of lists bear on; `{files}` are their ids."""
 

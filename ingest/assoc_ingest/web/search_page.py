@@ -145,6 +145,7 @@ def _filters(asked: dict[str, str]) -> Filters:
         model=asked["model"] or None,
         role=asked["role"] or None,
         branch=asked["branch"] or None,
+        with_worktrees=False,  # they are values of the same facet
     )
 
 
