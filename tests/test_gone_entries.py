@@ -814,8 +814,14 @@ def _numbered(kind: List, said: list[Said]) -> dict[tuple[str, int], str]:
 
 
 def _comparable(database: Path) -> Dump:
-    """Return a dump without how a list was broken that is gone."""
+    """Return a dump without how a list was broken that is gone, and where gone todos stood in it.
+
+    The oracle says all that was ever said in one list, so there they stand behind each other.
+    """
     shown = dump(database)
+    for todo in shown["todos"]:
+        if todo["is_gone"]:
+            todo["position"] = None
     lost = {file["path"] for file in shown["files"] if file["is_gone"]}
     shown["issues"] = [r for r in shown["issues"] if r["file_id"].rpartition(":")[2] not in lost]
     for file in shown["files"]:
