@@ -15,6 +15,7 @@ from ..source import LOG, Claim, KnownFile, Line, Source
 from . import lost, tail
 from .changes import LONG_LINE
 from .judge import as_known, first_records
+from .parsing import Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Replayed:
     records: list[Record]
     line_count: int
     """Lines that are not blank."""
+    context: str | None = None
+    """What its lines leave to those that follow, as it is stored; see `source.Context`."""
 
 
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
@@ -46,13 +49,14 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
         yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)
         return
     stretches = _stretches(_gathered(pieces), lambda tail: source.complete_prefix(claim, tail))
+    parser = Parser(source, claim)
     for start, end, lines, long_line in stretches:
-        records = source.parse(claim, lines) if lines else []
+        records = parser.parse(lines)
         records.extend(first_records(claim, start))
         if long_line:
             records.append(Issue(LONG_LINE, 1, None, start, long_line))
         count = sum(1 for line in lines if line.data.strip(b" \t\r")) + (long_line > 0)
-        yield Replayed(start, end, records, count)
+        yield Replayed(start, end, records, count, parser.context)
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -102,6 +102,8 @@ class OpenFile:
     """Since when it is missing, if its records come from the archive."""
     has_entries: bool = False
     """Entries of it may be there that what is read now has to be held against, see `upserts`."""
+    context: str | None = None
+    """What the lines that were read leave to those that follow; see `source.Context`."""
     written: Prefix | None = None
     """Where the batch before ended, if the file goes on in this one."""
 
@@ -168,6 +170,8 @@ class Batch:
             self._expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
             lost.settle_path(self.connection, known.id)
         file.id = known.id if known else self._insert_file(file, generation)
+        if known is not None and not is_rewritten:
+            file.context = known.context
         if is_rewritten:
             self._begin_anew(file.id)
             file.has_entries = True
@@ -331,7 +335,7 @@ class Batch:
         )  # fmt: skip
         file = OpenFile(
             known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
-            gone_at=known.gone_at, has_entries=True,
+            gone_at=known.gone_at, has_entries=True, context=known.context,
         )  # fmt: skip
         self._flush()
         if not keeps_rows:
@@ -388,7 +392,8 @@ class Batch:
     ) -> None:
         """Append a stretch of `size` bytes to a file: what it means, its bytes, where it ends.
 
-        The file may have been opened in the batch before this one.
+        The file may have been opened in the batch before this one. What its lines leave to those
+        that follow is set in `OpenFile.context`.
         """
         self._take_in(file)
         if frames:
@@ -632,8 +637,8 @@ class Batch:
             WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
         )
         self.connection.executemany(
-            f"update files set {COUNTS} where id = ?",
-            ((file.id,) for file in files if file.is_kept),
+            f"update files set {COUNTS}, context = ? where id = ?",
+            ((file.context, file.id) for file in files if file.is_kept),
         )
         for file in self._files.values():
             file.written = file.prefix
@@ -648,6 +653,7 @@ class Batch:
             "head_hash": mark.head_hash if mark else None,
             "tail_hash": mark.tail_hash if mark else None,
             "prefix_crc": mark.prefix_crc if mark else None,
+            "context": file.context,
             "now": self.now,
             "mtime": _modified_at(found),
             # One that was read in part looks changed to the next sync.
@@ -669,7 +675,7 @@ def _of(kind: type[_R], by_type: dict[type, list[Any]]) -> list[_R]:
 
 _KNOWN = (
     "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
-    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc from files"
+    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc, context from files"
 )
 
 
@@ -697,5 +703,5 @@ def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None
 
 
 def _known(row: Sequence[Any]) -> KnownFile:
-    fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
+    fields: list[Any] = [*row[:12], Checkpoint(*row[12:16]), row[16]]
     return KnownFile(*fields)

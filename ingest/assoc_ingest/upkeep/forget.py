@@ -21,6 +21,7 @@ from pathlib import Path
 from ..files import archive
 from ..files.archive import Compressor, Frame
 from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
+from ..files.parsing import Parser
 from ..files.tail import Prefix, lines_of
 from ..sources import SOURCES
 from ..sql import id_list
@@ -229,11 +230,13 @@ def _blank_lines(
     opened = batch.open_archived(file.source_id, claim, known)
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
-    compressor = Compressor()
+    compressor, parser = Compressor(), Parser(source, claim)
     for start, data in _stretches(frames, file.id):
-        data, lines, left_out = log_without(keys, source, claim, start, data, lines_of(start, data))
-        records = [*(source.parse(claim, lines) if lines else ()), *left_out]
+        every = lines_of(start, data)
+        data, lines, left_out = log_without(keys, source, claim, start, data, every, parser.context)
+        records = [*parser.parse(lines), *left_out]
         batch.add(opened, records, compressor.frames(start, data), None, len(data))
+        opened.context = parser.context
 
 
 def _stretches(frames: list[Frame], file_id: int) -> Iterator[tuple[int, bytes]]:

@@ -248,8 +248,10 @@ class _FileCheck:
             return [found("archive", "It should have no archive.") for _ in pieces][:1]
         comparison = Comparison(self.connection, self._tables, known, source, shape)
         try:
+            context = None
             for stretch in replay(source, claim, pieces):
                 comparison.take(stretch)
+                context = stretch.context
         finally:
             differences = comparison.finish()
         self._counts["archived_bytes"] += pieces.prefix.offset
@@ -259,6 +261,8 @@ class _FileCheck:
         if comparison.unspoken is not None:
             problem = "Lines behind this byte are neither rows nor counted nor issues."
             return [found("lines", problem, comparison.unspoken)]
+        if not differences and context != known.context:
+            return [found("context", "What later lines need of it is not what its bytes say.")]
         return [
             found("rows", f"Its rows of {table} are not what its bytes say.", offset)
             for table, offset in differences
