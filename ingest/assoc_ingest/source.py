@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .records import Record
 
@@ -32,6 +32,12 @@ class Line(NamedTuple):
     start: int
     data: bytes
 
+
+Context = Mapping[str, Any]
+"""What the lines of a log said that a later line needs: small, and whatever JSON can hold."""
+
+MAX_CONTEXT = 64 * 1024
+"""Bytes that a context may have as JSON: it is written with each checkpoint of its file."""
 
 LEADING = b" \t\r\n\x00\xef\xbb\xbf"
 """Bytes that may stand before the object of a line: white space, a byte order mark, and the NULs
@@ -97,6 +103,8 @@ class KnownFile:
     session_key: str | None
     agent_key: str | None
     checkpoint: Checkpoint
+    context: str | None = None
+    """What its lines before the checkpoint leave to those behind it, as JSON; see `Context`."""
 
 
 class Listing(Protocol):
@@ -217,8 +225,19 @@ class Source(Protocol):
         """Turn lines into records, in the order of the file. Never raises on data.
 
         Cutting the lines in two anywhere gives records that the store merges to the same rows.
+        A source overrides this, or `read` if its lines build on earlier ones.
         """
-        ...
+        return self.read(claim, lines, {})[0]
+
+    def read(
+        self, claim: Claim, lines: Iterable[Line], context: Context
+    ) -> tuple[list[Record], Context]:
+        """Turn lines into records, with the context that the lines before them left.
+
+        Returns the context for the lines that follow. It is empty at the start of a file, and is
+        kept beside the checkpoint; it has no more than `MAX_CONTEXT` bytes.
+        """
+        return self.parse(claim, lines), context
 
 
 def facts_of(source: Source) -> dict[str, str | int | None]:

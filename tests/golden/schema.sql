@@ -117,6 +117,7 @@ CREATE INDEX tool_calls_use on tool_calls (tool_use_id) where tool_use_id is not
 CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
 CREATE INDEX tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 CREATE INDEX tool_result_files_use on tool_result_files (tool_use_id) where tool_use_id is not null;
+CREATE INDEX transcripts_forked_from on transcripts (forked_from_key) where forked_from_key is not null;
 CREATE INDEX usage_response on usage (response_key);
 CREATE TABLE agent_lines (
     id integer primary key,
@@ -260,7 +261,7 @@ CREATE TABLE files (
     subagent_id integer references subagents (id) on delete set null,
     project_id integer references projects (id) on delete set null,
     team_id integer references teams (id) on delete set null,
-    source_id integer not null references sources (id) on delete cascade,
+    source_id integer not null references sources (id) on delete cascade, context text /* JSON that the lines before the offset leave to those behind it; null: nothing */,
     unique (source_id, path, generation)
 ) strict;
 CREATE TABLE forgotten (

@@ -34,11 +34,23 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
         " and not exists (select 1 from files f where f.session_id = sessions.id)"
         " and not exists (select 1 from session_entries e where e.session_id = sessions.id)"
     )
+    _touch_forks(connection)
     _gather_entries(connection)
     _gather_transcripts(connection)
     _describe(connection)
     _count(connection)
     refresh_titles(connection)
+
+
+def _touch_forks(connection: sqlite3.Connection) -> None:
+    """Touch the sessions whose lines state that they go on from one that may have just come."""
+    connection.execute(
+        "insert or ignore into touched_sessions select f.session_id from touched_sessions t"
+        " cross join sessions s on s.id = t.id"
+        " cross join transcripts x on x.forked_from_key = s.session_key"
+        " cross join files f on f.id = x.file_id and f.source_id = s.source_id"
+        " where f.session_id is not null"
+    )
 
 
 def _make(connection: sqlite3.Connection, table: str, query: str, key: str) -> None:
@@ -127,7 +139,7 @@ def _gather_transcripts(connection: sqlite3.Connection) -> None:
     columns = [f"{_first_told(column)} as {column}" for column in newest]
     columns += [
         f"{_first_told(column, 'first_place')} as {column}"
-        for column in ("first_prompt", "first_cwd")
+        for column in ("first_prompt", "first_cwd", "forked_from_key")
     ]
     _make(
         connection,
@@ -157,7 +169,10 @@ _KIND = """
 """What a session is, from `told`, `stated` and its other files."""
 
 _ORIGIN = """
-    (
+    coalesce((
+        select o.id from sessions o
+        where o.source_id = s.source_id and o.session_key = m.forked_from_key and o.id <> s.id
+    ), (
         select o.session_id from mains x
         join messages c on c.id = (
             select b.id from messages b
@@ -167,9 +182,10 @@ _ORIGIN = """
         join messages o on o.id = c.copy_of and o.session_id <> s.id
         where x.session_id = s.id
         order by x.first_place limit 1
-    )
+    ))
 """
-"""The session whose line the first one of a session repeats."""
+"""The session that the lines of a session state as theirs, else the one whose line the first one of
+it repeats."""
 
 _SIDE_FILES = """
     select f.session_id, min(y.started_at) as started_at, max(y.ended_at) as ended_at,

@@ -29,6 +29,7 @@ from . import clock_tick
 from .archive import Compressor, Frame
 from .exclusions import document_without, log_without, without_sample
 from .judge import first_records, lines_in
+from .parsing import Parser
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
 from .walk import Found
@@ -143,6 +144,8 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
     work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
     is_shared = work.forgotten and claim.session_key is None
+    is_continued = opened.known is not None and prefix.offset > 0
+    parser = Parser(source, claim, opened.known.context if is_continued and opened.known else None)
     is_opened = is_open = False
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
@@ -159,15 +162,15 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
         left_out: list[Record] = []
         if is_shared:
             data, lines, left_out = log_without(
-                work.forgotten, source, claim, stretch.start, data, lines
+                work.forgotten, source, claim, stretch.start, data, lines, parser.context
             )
         frames = packer.begin(stretch.start, data)
-        records = source.parse(claim, lines) if lines else []
+        records = parser.parse(list(lines))
         records.extend(first_records(claim, stretch.start))
         records.extend(left_out)
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
-        yield Part(records, frames, prefix, len(stretch.data), is_open)
+        yield Part(records, frames, prefix, len(stretch.data), is_open, parser.context)
     if not is_opened:
         yield opened
     yield Closed()

@@ -25,8 +25,9 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
-from ..source import Checkpoint, Claim, Line, Source
+from ..source import Checkpoint, Claim, Context, Line, Source
 from .lost import PATH_LOST, PATH_TOLD
+from .parsing import unpacked
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue that stands where something was left out."""
@@ -171,12 +172,16 @@ def log_without(
     start: int,
     data: bytes,
     lines: Iterable[Line],
+    context: str | None = None,
 ) -> tuple[bytes, list[Line], list[Record]]:
     """Return a stretch of a log without the lines that name one of these conversations.
 
-    `data` are its bytes from the offset `start`. Returns bytes of the same length, the lines that
-    are left, and an issue for each that is not. A piece of a line too long to be decoded comes
-    without lines: nobody can tell what it names, so it is blanked.
+    `data` are its bytes from the offset `start`, `context` is what the lines before them left; a
+    line that is left out still tells what those behind it are about.
+
+    Returns bytes of the same length, the lines that are left, and an issue for each that is not. A
+    piece of a line too long to be decoded comes without lines: nobody can tell what it names, so
+    it is blanked.
     """
     all_lines = list(lines)
     if not all_lines:
@@ -184,8 +189,10 @@ def log_without(
     kept: list[Line] = []
     left_out: list[Record] = []
     changed = bytearray(data)
+    left = unpacked(context)
     for line in all_lines:
-        if not _names(keys, source, claim, line):
+        is_named, left = _names(keys, source, claim, line, left)
+        if not is_named:
             kept.append(line)
             continue
         text = line.data.rstrip(b" \t\r\n")
@@ -195,19 +202,22 @@ def log_without(
     return bytes(changed), kept, left_out
 
 
-def _names(keys: Collection[str], source: Source, claim: Claim, line: Line) -> bool:
+def _names(
+    keys: Collection[str], source: Source, claim: Claim, line: Line, context: Context
+) -> tuple[bool, Context]:
     """Does a line name one of the conversations: by a record's key, or by a uuid anywhere in it?
 
     An agent's file is of the conversation that its lines state, whatever their text mentions.
+    Returns the context behind the line, too.
     """
+    records, context = source.read(claim, [line], context)
     if claim.agent_key is not None:
-        records = source.parse(claim, [line])
         stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
-        return any(key in keys for key in stated)
+        return any(key in keys for key in stated), context
     lowered = line.data.lower()
     if any(key.encode() in lowered for key in keys if is_unique_key(key)):
-        return True
-    return any(names(keys, record) for record in source.parse(claim, [line]))
+        return True, context
+    return any(names(keys, record) for record in records), context
 
 
 def names(keys: Collection[str], record: Record) -> bool:

@@ -15,6 +15,7 @@ from ..source import LOG, Claim, KnownFile, Line, Source
 from . import lost, tail
 from .changes import LONG_LINE
 from .judge import as_known, first_records
+from .parsing import Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Replayed:
     records: list[Record]
     line_count: int
     """Lines that are not blank."""
+    context: str | None = None
+    """What its lines leave to those that follow, as it is stored; see `source.Context`."""
 
 
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
@@ -45,13 +48,15 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
         data = b"".join(pieces)
         yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)
         return
+    parser = Parser(source, claim)
     for stretch in tail.cut(pieces, 0, lambda rest: source.complete_prefix(claim, rest)):
         if stretch.is_cut:
             continue
         start = stretch.first_line
-        records = source.parse(claim, stretch.lines) if stretch.lines else []
+        records = parser.parse(list(stretch.lines))
         records.extend(first_records(claim, start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, start, stretch.long_line))
         lines = sum(1 for line in stretch.lines if line.data.strip(b" \t\r"))
-        yield Replayed(start, stretch.end, records, lines + (stretch.long_line > 0))
+        lines += stretch.long_line > 0
+        yield Replayed(start, stretch.end, records, lines, parser.context)

@@ -66,6 +66,8 @@ class Part:
     prefix: Prefix | None
     size: int
     is_open: bool = False
+    context: str | None = None
+    """What its lines leave to those that follow, as it is stored; see `source.Context`."""
 
 
 @dataclass(frozen=True, slots=True)

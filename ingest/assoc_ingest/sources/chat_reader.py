@@ -6,7 +6,7 @@ is gathered can be merged by the store with what the next stretch of the file gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
@@ -92,11 +92,32 @@ class ChatReader(Reader):
         self._block += 1
 
     def call(
-        self, name: str | None, arguments: JSONObject, text: str, tool_use_id: str | None
+        self,
+        name: str | None,
+        arguments: JSONObject,
+        text: str,
+        tool_use_id: str | None,
+        *,
+        action: str | None = None,
+        paths: Sequence[str] = (),
     ) -> None:
-        """Add a tool call: its row, and the half that a result completes."""
+        """Add a tool call: its row, and the half that a result completes.
+
+        `action` is what the tool does, if its name does not tell; `paths` are all files that it
+        was given, if the arguments have more than one.
+        """
         position = (self.start, self._block)
-        call = tools.Call(name, tools.target(arguments), self._moment, position, self.length)
+        several = tuple(paths) if len(paths) > 1 else ()
+        call = tools.Call(
+            name,
+            tools.target(arguments),
+            self._moment,
+            position,
+            self.length,
+            None,
+            action,
+            several,
+        )
         self.say("tool_use", text, "assistant")
         if tool_use_id is None:
             self.records.append(tools.joined(None, call, None))

@@ -116,6 +116,8 @@ class Batch:
             self._file_rows.expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
             lost.settle_path(self.connection, known.id)
         file.id = known.id if known else self._file_rows.insert(file, generation)
+        if known is not None and not is_rewritten:
+            file.context = known.context
         if is_rewritten:
             self._begin_anew(file.id)
             file.has_entries = True
@@ -173,7 +175,7 @@ class Batch:
         )  # fmt: skip
         file = OpenFile(
             known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
-            gone_at=known.gone_at, has_entries=True,
+            gone_at=known.gone_at, has_entries=True, context=known.context,
         )  # fmt: skip
         self._buffer.flush()
         if not keeps_rows:
@@ -224,7 +226,8 @@ class Batch:
     ) -> None:
         """Append a stretch of `size` bytes to a file: what it means, its bytes, where it ends.
 
-        The file may have been opened in the batch before this one.
+        The file may have been opened in the batch before this one. What its lines leave to those
+        that follow is set in `OpenFile.context`.
         """
         self._take_in(file)
         if frames:
@@ -270,7 +273,7 @@ class Batch:
 
 _KNOWN = (
     "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
-    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc from files"
+    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc, context from files"
 )
 
 
@@ -298,5 +301,5 @@ def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None
 
 
 def _known(row: Sequence[Any]) -> KnownFile:
-    fields: list[Any] = [*row[:12], Checkpoint(*row[12:])]
+    fields: list[Any] = [*row[:12], Checkpoint(*row[12:16]), row[16]]
     return KnownFile(*fields)

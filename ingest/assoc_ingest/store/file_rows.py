@@ -40,6 +40,8 @@ class OpenFile:
     """Since when it is missing, if its records come from the archive."""
     has_entries: bool = False
     """Entries of it may be there that what is read now has to be held against, see `upserts`."""
+    context: str | None = None
+    """What the lines that were read leave to those that follow; see `source.Context`."""
     written: Prefix | None = None
     """Where the batch before ended, if the file goes on in this one."""
 
@@ -183,8 +185,8 @@ class FileRows:
             WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
         )
         self._connection.executemany(
-            f"update files set {COUNTS} where id = ?",
-            ((file.id,) for file in files if file.is_kept),
+            f"update files set {COUNTS}, context = ? where id = ?",
+            ((file.context, file.id) for file in files if file.is_kept),
         )
         for file in files:
             file.written = file.prefix
@@ -208,6 +210,7 @@ class FileRows:
             "head_hash": mark.head_hash if mark else None,
             "tail_hash": mark.tail_hash if mark else None,
             "prefix_crc": mark.prefix_crc if mark else None,
+            "context": file.context,
             "now": self._now,
             "mtime": modified_at(found),
             # One that was read in part looks changed to the next sync.

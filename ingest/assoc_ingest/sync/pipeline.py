@@ -125,6 +125,7 @@ class Batches:
     def _apply_part(self, part: Part) -> None:
         batch = self._open_batch()
         batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
+        self._file.context = part.context
         self._report.bytes_read += part.size
         self._progress(self._report.bytes_read)
         if not part.is_open:

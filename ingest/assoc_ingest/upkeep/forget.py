@@ -23,6 +23,7 @@ from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
 from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
 from ..files.judge import first_records
+from ..files.parsing import Parser
 from ..files.tail import Prefix, Stretch, cut
 from ..records import Issue
 from ..sources import SOURCES
@@ -228,15 +229,17 @@ def _blank_lines(
     opened = batch.open_archived(file.source_id, claim, known)
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
-    compressor = Compressor()
+    compressor, parser = Compressor(), Parser(source, claim)
     for stretch in _stretches(frames, file):
-        start, lines = stretch.start, stretch.lines
-        data, lines, left_out = log_without(keys, source, claim, start, stretch.data, lines)
-        records = [*(source.parse(claim, lines) if lines else ()), *left_out]
-        records.extend(first_records(claim, start))
+        start = stretch.start
+        data, lines, left_out = log_without(
+            keys, source, claim, start, stretch.data, stretch.lines, parser.context
+        )
+        records = [*parser.parse(lines), *left_out, *first_records(claim, start)]
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
         batch.add(opened, records, compressor.frames(start, data), None, len(data))
+        opened.context = parser.context
 
 
 def _stretches(frames: list[Frame], file: StoredFile) -> Iterator[Stretch]:

@@ -223,8 +223,10 @@ def _derive(
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
+    file.context = None
     for stretch in replay(source, claim, pieces):
         batch.add(file, stretch.records, (), Prefix(), stretch.end - stretch.start)
+        file.context = stretch.context
     batch.add(file, kept, (), Prefix(), 0)
     rebuilt.files += 1
     rebuilt.bytes_read += known.checkpoint.offset

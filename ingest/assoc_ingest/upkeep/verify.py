@@ -246,8 +246,10 @@ class _FileCheck:
             return [found("archive", "This file should not be in the archive.") for _ in pieces][:1]
         comparison = Comparison(self.connection, self._tables, known, source, shape)
         try:
+            context = None
             for stretch in replay(source, claim, pieces):
                 comparison.take(stretch)
+                context = stretch.context
         finally:
             differences = comparison.finish()
         self._counts["archived_bytes"] += pieces.prefix.offset
@@ -257,6 +259,8 @@ class _FileCheck:
         if comparison.unaccounted is not None:
             problem = "Lines after this byte are neither stored, counted nor reported as issues."
             return [found("lines", problem, comparison.unaccounted)]
+        if not differences and context != known.context:
+            return [found("context", "The stored context differs from the archived file.")]
         return [
             found("rows", f"The rows in {table} differ from the archived file.", offset)
             for table, offset in differences

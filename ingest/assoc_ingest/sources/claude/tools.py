@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...fields import integer, mapping, obvious_text, placeholder, string
+from ...fields import integer, json_text, mapping, obvious_text, placeholder, string
 from ...records import (
     ASK,
     EDIT,
@@ -88,6 +88,10 @@ class Call(NamedTuple):
     length: int
     response_key: str | None = None
     """The response that called, of tools whose use is charged with it."""
+    action: str | None = None
+    """What the tool does; None: its name tells."""
+    paths: tuple[str, ...] = ()
+    """The files that it was given, if they are several."""
 
 
 class Result(NamedTuple):
@@ -202,8 +206,8 @@ def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) ->
     return ToolCall(
         call.name if call else None,
         call.target if call else None,
-        action_of(call.name) if call else None,
-        None,  # no tool is given more than one file
+        (call.action or action_of(call.name)) if call else None,
+        json_text(call.paths) if call and call.paths else None,
         answer.status if answer else PENDING,
         call.timestamp if call else None,
         answer.timestamp if answer else None,

@@ -1,0 +1,43 @@
+"""Lines of a file become records, stretch by stretch, each with the context of the last one."""
+
+from __future__ import annotations
+
+import orjson
+
+from ..records import Issue, Record
+from ..source import MAX_CONTEXT, Claim, Context, Line, Source
+
+CONTEXT_TOO_LARGE = "what later lines need of earlier ones is too large to be kept"
+"""Reason of the issue of a file whose context begins anew."""
+
+
+class Parser:
+    """Parses the lines of one log in order, wherever they are cut into stretches."""
+
+    def __init__(self, source: Source, claim: Claim, context: str | None = None) -> None:
+        self._source = source
+        self._claim = claim
+        self.context = context
+        """The context behind the last stretch, as it is stored: JSON, None if it is empty."""
+
+    def parse(self, lines: list[Line]) -> list[Record]:
+        """Return the records of the lines that follow."""
+        if not lines:
+            return []
+        records, context = self._source.read(self._claim, lines, unpacked(self.context))
+        if not context:
+            self.context = None
+            return records
+        text = orjson.dumps(context)
+        if len(text) > MAX_CONTEXT:  # rows behind it may lack what stood before
+            records.append(Issue(CONTEXT_TOO_LARGE, 0, None, lines[-1].start, len(lines[-1].data)))
+            self.context = None
+        else:
+            self.context = text.decode()
+        return records
+
+
+def unpacked(context: str | None) -> Context:
+    """Return a stored context; an empty one, where none is stored."""
+    found: Context = orjson.loads(context) if context is not None else {}
+    return found

@@ -1,0 +1,244 @@
+"""A source needs nothing but itself: an invented one goes all the way, and keeps all promises.
+
+`tests/letters.py` is registered here alone. Its lines need what earlier ones said: the model is
+stated once, and what was spent is cumulative.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests import test_conformance as conformance
+from tests.cases import home_of
+from tests.dump import assert_same, check, dump
+from tests.letters import Letters
+from tests.pieces import read_in_pieces
+from tests.shell import Shell
+
+from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE
+from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
+
+Fresh = Callable[[], Path]
+CASE = "../letters_box/days"
+FIRST, SECOND = "2026-03-01", "2026-03-02"
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SOURCES, Letters.name, Letters())
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return home_of(CASE, place)
+
+
+def rows(database: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(open_reader(database)) as connection:
+        return [tuple(row) for row in connection.execute(query)]
+
+
+# -- what later lines need of earlier ones -------------------------------------------------------
+
+SPENT = """
+select s.session_key, r.model, r.input_tokens, r.output_tokens
+from responses r join sessions s on s.id = r.session_id order by s.session_key, r.byte_offset
+"""
+EACH = [
+    (FIRST, "quill-1", 100, 20),
+    (FIRST, "quill-1", 160, 15),
+    (FIRST, "quill-1", 170, 17),
+    (SECOND, "quill-2", 90, 9),
+    (SECOND, "quill-2", 120, 12),
+    (SECOND, "quill-3", 130, 8),
+]
+
+
+def test_the_model_and_what_was_spent_before_come_from_earlier_lines(
+    home: Path, fresh: Fresh
+) -> None:
+    database = fresh()
+    sync(database, [home])
+    assert rows(database, SPENT) == EACH
+
+
+def test_a_sync_after_each_line_gives_the_same_and_keeps_what_was_said(
+    home: Path, fresh: Fresh
+) -> None:
+    database, path = fresh(), home / "letters" / f"{SECOND}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept = []
+    for count in range(len(lines) + 1):
+        path.write_bytes(b"".join(lines[:count]))
+        conformance.touch(path)
+        sync(database, [home])
+        ((context,),) = rows(database, f"select context from files where path like '%{SECOND}%'")
+        kept.append(json.loads(str(context)) if context is not None else None)
+    assert kept[0] is None
+    assert kept[1] == kept[2] == {"model": "quill-2"}
+    assert kept[-1] == {"model": "quill-3", "spent": [340, 29]}
+    assert rows(database, SPENT) == EACH
+
+
+def test_a_rewritten_file_begins_without_what_its_old_lines_said(home: Path, fresh: Fresh) -> None:
+    database, path = fresh(), home / "letters" / f"{FIRST}.jsonl"
+    sync(database, [home])
+    path.write_bytes(b"\n".join(path.read_bytes().split(b"\n")[1:]))  # without the model
+    conformance.touch(path)
+    sync(database, [home])
+    assert [row[1:] for row in rows(database, SPENT)][:3] == [
+        (None, 100, 20), (None, 160, 15), (None, 170, 17),
+    ]  # fmt: skip
+    check(database, home)
+
+
+def test_rows_derived_again_from_the_archive_know_what_earlier_lines_said(
+    home: Path, fresh: Fresh
+) -> None:
+    database = fresh()
+    sync(database, [home])
+    before = dump(database)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("update files set context = null")
+    with read_in_pieces(150, batch=150):
+        rebuild(database)
+    assert_same(dump(database), before)
+    assert {row[0] for row in rows(database, "select context is null from files")} == {0}
+
+
+def test_a_kept_context_that_the_bytes_do_not_give_is_found(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    sync(database, [home])
+    assert not [finding for finding in verify(database).findings]
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute('update files set context = \'{"model":"another"}\'')
+    assert {finding.check for finding in verify(database).findings} == {"context"}
+
+
+def test_a_context_without_end_is_an_issue_and_is_not_kept(
+    home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hoarder(Letters):
+        def read(
+            self, claim: Claim, lines: Iterator[Line], context: Context
+        ) -> tuple[list[object], Context]:
+            records, _ = super().read(claim, lines, context)
+            return records, {"all": "x" * MAX_CONTEXT}
+
+    monkeypatch.setitem(SOURCES, "letters", Hoarder())
+    database = fresh()
+    sync(database, [home])
+    assert rows(database, "select distinct reason from issues") == [(CONTEXT_TOO_LARGE,)]
+    assert rows(database, "select distinct context from files") == [(None,)]
+
+
+# -- the promises of every source ----------------------------------------------------------------
+
+
+def test_it_conforms(fresh: Fresh, tmp_path: Path) -> None:
+    conformance.test_syncing_twice_changes_nothing(CASE, fresh, tmp_path / "twice")
+    for chunk in (1, 150):
+        conformance.test_the_size_of_the_pieces_does_not_matter(
+            CASE, chunk, fresh, tmp_path / f"pieces-{chunk}"
+        )
+    conformance.test_entries_of_lists_stand_in_documents_only(CASE, tmp_path / "entries")
+    conformance.test_a_log_may_be_cut_at_any_line(CASE, fresh, tmp_path / "lines")
+    for is_same in (True, False):
+        conformance.test_a_file_replaced_by_rename_is_read_as_what_it_is(
+            CASE, is_same, fresh, tmp_path / f"rename-{is_same}"
+        )
+
+
+@pytest.mark.parametrize("is_reversed", [True, False])
+def test_it_may_come_in_any_order(is_reversed: bool, fresh: Fresh, place: Path) -> None:
+    conformance.test_the_order_in_which_files_come_does_not_matter(CASE, is_reversed, fresh, place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        conformance.without_a_middle_line,
+        conformance.with_another_middle,
+        conformance.the_other_way_round,
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+    ],
+)
+def test_a_rewritten_day_leaves_no_old_rows(
+    change: Callable[[bytes], bytes], fresh: Fresh, place: Path
+) -> None:
+    conformance.test_a_rewritten_history_leaves_no_old_rows(CASE, change, fresh, place)
+
+
+def test_it_may_be_cut_anywhere(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "CASES", [CASE])
+    conformance.test_a_log_may_be_cut_anywhere(template=template)
+
+
+# -- all the way ---------------------------------------------------------------------------------
+
+
+def test_a_day_goes_on_from_the_one_that_its_lines_state(home: Path, fresh: Fresh) -> None:
+    forks = (
+        "select s.session_key, o.session_key from sessions s join sessions o on o.id ="
+        " s.forked_from"
+    )
+    database = fresh()
+    sync(database, [home])
+    assert rows(database, forks) == [(SECOND, FIRST)]
+    later = home / "letters" / f"{FIRST}.jsonl"
+    hidden = later.rename(home / "hidden")
+    database = fresh()
+    sync(database, [home])
+    assert rows(database, forks) == []
+    hidden.rename(later)
+    sync(database, [home])  # the day that it answers came last
+    assert rows(database, forks) == [(SECOND, FIRST)]
+
+
+def test_a_call_counts_for_each_file_that_it_changes(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    sync(database, [home])
+    assert rows(database, "select name, action, target, status from tool_calls order by id") == [
+        ("mend", "edit", "/srv/garden/seeds.md", "ok"),
+        ("peruse", "read", "/srv/garden/seeds.md", "error"),
+    ]
+
+
+def test_it_is_found_listed_shown_counted_and_resumed(home: Path, shell: Shell) -> None:
+    assert shell("sync", str(home)) == 0
+    assert shell("search", "frost", "--source", "letters") == 0
+    assert "Which seeds are left from the [frost]?" in shell.out
+    listed = shell.json("list", "sessions", "--json")
+    assert [(row["session_key"], row["source"], row["resume"]) for row in listed] == [
+        (SECOND, "letters", f"cd /srv/garden && quill --day {SECOND}"),
+        (FIRST, "letters", f"cd /srv/garden && quill --day {FIRST}"),
+    ]
+    assert shell("show", SECOND) == 0
+    assert f"Resume: cd /srv/garden && quill --day {SECOND}" in shell.out
+    assert FIRST in shell.out
+    assert "Peas, I should think." in shell.out
+    edited = shell.json("query", "most_edited_files", "--json")
+    assert {row["file"] for row in edited} == {"/srv/garden/seeds.md", "/srv/garden/frost.md"}
+    assert shell("stats") == 0
+    assert "quill-3" in shell.out
+    kept = shell.json("query", "retention", "-p", "days", "100000", "--json")
+    assert len(kept) == 2
+    assert shell("verify") == 0
+    assert shell("search", "--help") == 0
+    assert "letters" in shell.out
+
+
+def test_its_home_is_looked_for_where_it_says(fresh: Fresh) -> None:
+    home_of(CASE, Path.home()).rename(Path.home() / ".letterbox")
+    assert sync(fresh(), [], SyncOptions(source="letters")).files_read == 2
