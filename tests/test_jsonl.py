@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import lines as broken_lines
 
-from assoc_ingest.source import Line
+from assoc_ingest.records import AgentMeta, Issue, WorkflowAgent
+from assoc_ingest.source import Claim, Line
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.jsonl import Piece, complete_prefix, pieces
 
 BLANK = b" \t\r\n"
@@ -177,3 +179,34 @@ def test_garbage_costs_no_more_than_its_length() -> None:
     data = b'{"' * 500_000
     assert len(parse(data)) == 1
     assert complete_prefix(data) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (rb"C:\\u0000dir", r"C:\u0000dir"),  # the letters after a backslash, and no NUL
+        (rb"half an emoji \ud83d", "half an emoji \ufffd"),
+        (rb"nothing\u0000", "nothing\u2400"),
+    ],
+)
+def test_a_document_of_a_home_is_read_like_a_line(written: bytes, meant: str) -> None:
+    """A sidecar, and what a workflow says of its agents."""
+    claude = SOURCES["claude"]
+    meta = Claim("claude", "agent_meta", session_key="s", agent_key="a")
+    read = claude.parse(meta, [Line(0, b'{"agentType":"x","description":"%s"}' % written)])
+    assert [record.description for record in read if isinstance(record, AgentMeta)] == [meant]
+    run = Claim("claude", "workflow", session_key="s", workflow="w")
+    data = b'{"workflowProgress":[{"agentId":"a","label":"%s"}]}' % written
+    read = claude.parse(run, [Line(0, data)])
+    assert [record.label for record in read if isinstance(record, WorkflowAgent)] == [meant]
+
+
+@pytest.mark.parametrize("more", [b'{"agentType":"y"}', b'\n{"agentType":"y"}', b" and more"])
+def test_a_document_with_more_than_its_object_is_one_issue(more: bytes) -> None:
+    """Two rows for what is one file would end the sync of everything."""
+    meta = Claim("claude", "agent_meta", session_key="s", agent_key="a")
+    data = b'{"agentType":"x"}' + more
+    (issue,) = SOURCES["claude"].parse(meta, [Line(0, data)])
+    assert isinstance(issue, Issue)
+    assert issue[:2] == ("not JSON: unexpected content after document", 1)
+    assert issue[-2:] == (0, len(data))

@@ -54,7 +54,10 @@ SHARED = {
 }
 """Modules outside all packages: words that all may use. They know none of the packages."""
 
-WRITES = {"store.batch", "store.inserts", "store.delete", "files.changes", "sync", "derive"}
+WRITES = {
+    *("store.batch", "store.row_buffer", "store.inserts", "store.delete"),
+    *("files.changes", "sync", "derive"),
+}
 """What no way from a reading command leads to."""
 
 PRINTS = {"ask.output", "ask.search", "ask.show", "terminal"}

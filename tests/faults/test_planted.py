@@ -33,7 +33,7 @@ from assoc_ingest.files.steps import Step
 from assoc_ingest.files.tail import Prefix, Stretch, read_at
 from assoc_ingest.source import Checkpoint, Line
 from assoc_ingest.store.batch import Batch
-from assoc_ingest.store.row_buffer import Written
+from assoc_ingest.store.row_buffer import RowBuffer, Written
 from assoc_ingest.sync import pipeline
 from assoc_ingest.sync.run import sync
 
@@ -232,16 +232,16 @@ def torn_line_consumed() -> Any:
 
 def errors_passed_over() -> Any:
     """An insert that fails is passed over, and the rest of its batch is committed."""
-    flush = Batch._flush
+    flush = RowBuffer.flush
 
-    def go_on(batch: Batch) -> None:
-        pending = batch._pending
+    def go_on(buffer: RowBuffer) -> None:
+        pending = buffer._pending
         try:
-            flush(batch)
+            flush(buffer)
         except sqlite3.Error:
             pending.clear()
 
-    return patch.object(Batch, "_flush", go_on)
+    return patch.object(RowBuffer, "flush", go_on)
 
 
 def halves_kept() -> Any:

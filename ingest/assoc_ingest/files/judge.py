@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..records import Issue, Record
-from ..source import FOREIGN, FOREIGN_DOCUMENT, Claim, KnownFile
+from ..source import FOREIGN, FOREIGN_DOCUMENT, Claim
 from .tail import MAX_LINE, read_at
 
 NOT_A_TRANSCRIPT = "not a transcript: no line names a session"
@@ -51,10 +51,9 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def as_known(claim: Claim, known: KnownFile) -> Claim:
-    """Return the claim of a file as its lines were judged when it was read."""
-    is_foreign = known.kind in (FOREIGN, FOREIGN_DOCUMENT)
-    return claim.as_foreign(known.kind) if is_foreign else claim
+def as_known(claim: Claim, kind: str) -> Claim:
+    """Return the claim of a file as its lines were judged when it was read, to be of this kind."""
+    return claim.as_foreign(kind) if kind in (FOREIGN, FOREIGN_DOCUMENT) else claim
 
 
 def first_records(claim: Claim, start: int) -> list[Record]:

@@ -39,7 +39,7 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
     if lost.is_unnamed(known.path):
         return lost.claim_of_unnamed(source.name, known)
     claim = source.claim(tuple(known.path.split("/")))
-    return as_known(claim, known) if claim is not None else None
+    return as_known(claim, known.kind) if claim is not None else None
 
 
 def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Replayed]:

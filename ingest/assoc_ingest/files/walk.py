@@ -217,7 +217,7 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
         raise UnreadableError(path, *found)
     if not is_there(path):
         raise UsageError(
-            f"{path} does not exist. Give the home directory of a coding agent, such as ~/.claude."
+            f"{path} does not exist. Give the home directory of a coding agent{_such_as(sources)}."
         )
     if not is_directory(path):
         raise UsageError(

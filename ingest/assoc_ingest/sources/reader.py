@@ -15,7 +15,7 @@ from ..fields import MAX_NAME, integer, sample
 from ..records import Issue, LineExtra, LineType, Record
 from ..source import Claim, Line
 from ..when import Zone, is_without_zone, utc
-from .jsonl import JSONObject, exact_object, pieces, whole_value
+from .jsonl import JSONObject, Piece, exact_object, pieces, whole_value
 
 _MOST_ISSUES = 50  # of one object: a fault under each of its keys is an issue, with a sample of it
 
@@ -53,27 +53,41 @@ class Reader:
         `is_known` tells whether an object behind a cut one is a line of this format.
         """
         for line in lines:
-            for piece in pieces(line, is_known):
-                self.start, self.length = piece.start, piece.length
-                begin = piece.start - line.start
-                self.data = line.data[begin : begin + piece.length]
-                if piece.reason is not None:
-                    self._issue(piece.reason, int(piece.object is None))
-                if piece.object is None:
-                    continue
-                self._is_refused = False
-                yield piece.object
-                if not self._is_refused:
-                    kind = piece.object.get(type_key)
-                    key = (kind if isinstance(kind, str) else "", "")
-                    self._types[key] = self._types.get(key, 0) + 1
+            yield from self._read(line, pieces(line, is_known), type_key)
+
+    def _read(
+        self, line: Line, found: Iterable[Piece], type_key: str = "type"
+    ) -> Iterator[JSONObject]:
+        for piece in found:
+            self.start, self.length = piece.start, piece.length
+            begin = piece.start - line.start
+            self.data = line.data[begin : begin + piece.length]
+            if piece.reason is not None:
+                self._issue(piece.reason, int(piece.object is None))
+            if piece.object is None:
+                continue
+            self._is_refused = False
+            yield piece.object
+            if not self._is_refused:
+                kind = piece.object.get(type_key)
+                key = (kind if isinstance(kind, str) else "", "")
+                self._types[key] = self._types.get(key, 0) + 1
 
     def document(self, lines: Iterable[Line]) -> Iterator[JSONObject]:
-        """Yield the one object of a document; one that is empty or cut off is quarantined."""
+        """Yield the one object of a document; one that is empty or cut off is quarantined.
+
+        So is one with more in it than an object: which part of it counts, nobody can tell.
+        """
         (line,) = lines
         if not line.data.strip():
             self.records.append(Issue("empty", 1, None, 0, len(line.data)))
-        yield from self.objects([line])
+            return
+        found = list(pieces(line, _never))
+        if any(piece.object is not None for piece in found) and len(found) > 1:
+            self.start, self.data, self.length = line.start, line.data, len(line.data)
+            self._issue("not JSON: unexpected content after document", 1)
+            return
+        yield from self._read(line, found)
 
     def array(
         self, lines: Iterable[Line], *, is_empty_allowed: bool = False

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
 from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
-from ..source import FOREIGN, FOREIGN_DOCUMENT, LOG, UNREAD, Checkpoint, Claim
+from ..files.judge import as_known
+from ..source import LOG, UNREAD, Checkpoint, Claim
 from ..sources import SOURCES
 from ..sql import id_list
 from .moved_copies import Originals, first_of, key_in_root
@@ -92,8 +93,7 @@ def stored_files(
     for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
         source = SOURCES.get(name)
         claim = source.claim(tuple(path.split("/"))) if source else None
-        if claim is not None and kind in (FOREIGN, FOREIGN_DOCUMENT):
-            claim = claim.as_foreign(kind)
+        claim = as_known(claim, kind) if claim is not None else None
         if source is not None and lost.is_unnamed(path):
             claim = Claim(name, kind, session_key=key, agent_key=agent)
         if claim is not None:

@@ -241,11 +241,11 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
-        return as_known(claim, known)
+        return as_known(claim, known.kind)
     try:
         return source.judge(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
-        return as_known(claim, known)
+        return as_known(claim, known.kind)
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:

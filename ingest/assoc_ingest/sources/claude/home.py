@@ -25,13 +25,11 @@ The lines of transcripts are described in `transcript`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
-import orjson
-
 from ...fields import integer, mapping, sample, string
-from ...records import AgentLink, AgentMeta, Issue, LineType, Record, WorkflowAgent, WorkflowLink
+from ...records import AgentLink, AgentMeta, Issue, Record, WorkflowAgent, WorkflowLink
 from ...source import (
     DOCUMENT,
     FOREIGN,
@@ -44,6 +42,7 @@ from ...source import (
     Whereabouts,
 )
 from ..jsonl import JSONObject, complete_prefix, pieces
+from ..reader import Reader
 from . import history, stores
 from .paths import encoded, homes, in_project, told_by_lines, transcript_path, uuid
 from .stores import STORES
@@ -218,13 +217,13 @@ class Claude(Source):
         if claim.kind in STORES:
             return STORES[claim.kind][1](claim, lines)
         if claim.kind == "agent_meta":
-            return _document(lines, lambda value: _agent_meta_records(claim, value))
+            return _document(claim, lines, _agent_meta_records)
         if claim.kind == "workflow":
-            return _document(lines, lambda value: _workflow_records(claim, value))
+            return _document(claim, lines, _workflow_records)
         if claim.kind == "workflow_journal":
-            return _journal(lines)
+            return _journal(claim, lines)
         if claim.kind == FOREIGN:
-            return _counted(lines)
+            return _counted(claim, lines)
         if claim.kind == FOREIGN_DOCUMENT:
             return [_broken("not JSON lines", line) for line in lines]
         reader = TranscriptReader(claim)
@@ -246,20 +245,13 @@ def _has_type(line: JSONObject) -> bool:
 
 
 def _document(
-    lines: Iterable[Line], read: Callable[[JSONObject], Iterable[Record]]
+    claim: Claim, lines: Iterable[Line], read: Callable[[Claim, JSONObject], Iterable[Record]]
 ) -> list[Record]:
     """Read a document that is one JSON object; a broken one is one quarantined issue."""
-    (line,) = lines
-    data = line.data.lstrip(b"\xef\xbb\xbf")
-    try:
-        value = orjson.loads(data.replace(b"\\u0000", b"\\u2400"))
-    except orjson.JSONDecodeError as error:
-        return [_broken(f"not JSON: {error.msg}", line)]
-    if not isinstance(value, dict):
-        return [_broken("JSON, but no object", line)]
-    records: list[Record] = [LineType(string(value.get("type")) or "", "", 1)]
-    records.extend(read(value))
-    return records
+    reader = Reader(claim)
+    for value in reader.document(lines):
+        reader.records.extend(read(claim, value))
+    return reader.finish()
 
 
 def _broken(reason: str, line: Line) -> Issue:
@@ -294,44 +286,22 @@ def _workflow_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
             yield WorkflowAgent(agent, label, phase, state, 0)
 
 
-def _journal(lines: Iterable[Line]) -> list[Record]:
+def _journal(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read a workflow's journal: which agents it launched."""
-    records: list[Record] = []
+    reader = Reader(claim)
     agents: dict[str, WorkflowAgent] = {}
-    for value, offset in _objects(lines, records):
+    for value in reader.objects(lines, _has_type):
         agent = string(value.get("agentId"))
         if agent:
             state = "done" if value.get("type") == "result" else string(value.get("type"))
-            agents[agent] = WorkflowAgent(agent, None, None, state, offset)
-    return [*records, *agents.values()]
+            agents[agent] = WorkflowAgent(agent, None, None, state, reader.start)
+    reader.records.extend(agents.values())
+    return reader.finish()
 
 
-def _counted(lines: Iterable[Line]) -> list[Record]:
+def _counted(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Count the lines of a file that another program left here."""
-    records: list[Record] = []
-    for _ in _objects(lines, records):
+    reader = Reader(claim)
+    for _ in reader.objects(lines, _has_type):
         pass
-    return records
-
-
-def _objects(lines: Iterable[Line], records: list[Record]) -> Iterator[tuple[JSONObject, int]]:
-    """Yield each object with its offset; add issues and, at the end, the counts to `records`."""
-    types: dict[str, int] = {}
-    for line in lines:
-        for piece in pieces(line, _has_type):
-            if piece.reason is not None:
-                data = line.data[piece.start - line.start :][: piece.length]
-                records.append(
-                    Issue(
-                        piece.reason,
-                        int(piece.object is None),
-                        sample(data),
-                        piece.start,
-                        piece.length,
-                    )
-                )
-            if piece.object is not None:
-                kind = string(piece.object.get("type")) or ""
-                types[kind] = types.get(kind, 0) + 1
-                yield piece.object, piece.start
-    records.extend(LineType(kind, "", count) for kind, count in types.items())
+    return reader.finish()
