@@ -17,13 +17,13 @@ from ..terminal import safe_json
 from .lookup import find_session
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
-"""Kinds that are left out where nobody asks for tools."""
+"""Kinds that are left out unless tools are wanted."""
 
 _CALL = ("tool", "target", "status", "duration_ms", "exit_code", "output_file", "result_id")
 
 
 class Place(NamedTuple):
-    """Where a block stands in its file."""
+    """Where a block is in its file."""
 
     byte_offset: int
     block: int
@@ -70,7 +70,7 @@ class Message:
 
     @property
     def place(self) -> Place:
-        """Return where it stands in its file."""
+        """Return where it is in its file."""
         return Place(self.byte_offset, self.block)
 
     @property
@@ -133,7 +133,7 @@ class Conversation:
     ) -> None:
         """Find the session; raise NotFoundError or UsageError if `prefix` does not name one.
 
-        A conversation that lies in two homes is read from where there is more of it. `files` and
+        A conversation that is in two homes is read from where there is more of it. `files` and
         `subagents` are how many of them are known, a negative number is all.
         """
         self._connection = connection
@@ -162,7 +162,7 @@ class Conversation:
     ) -> Iterator[Message]:
         """Yield the messages of the main conversation in one file, at most `limit` behind `after`.
 
-        A negative `limit` is none.
+        A negative `limit` means no limit.
         """
         offset, block = after or (None, None)
         for row in sql.ask(

@@ -1,7 +1,8 @@
 """Files of which no index speaks any more, made from their archive and the rows that name them.
 
-Whose they are, their messages tell, else their lines. A transcript of Claude Code lies where its
-session and the directory of its project say; of any other file the path stays unknown (`lost`).
+Their owner is known from their messages, else from their lines. A transcript of Claude Code lies
+where its session and the directory of its project say; of any other file the path stays unknown
+(`lost`).
 """
 
 from __future__ import annotations
