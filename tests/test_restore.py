@@ -496,7 +496,7 @@ def test_nothing_is_written_where_an_agent_writes(
     before = files_in(home)
     directory = home / below
     assert main(["restore", "-d", str(database), "--to", str(directory), "--all"]) == 2
-    assert "which an agent writes to" in capsys.readouterr().err
+    assert "a directory of an agent, where assoc-ingest never writes" in capsys.readouterr().err
     assert files_in(home) == before
     assert below == "" or not (home / "rescued").exists()
 

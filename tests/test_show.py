@@ -339,7 +339,7 @@ def test_the_files_of_a_session_follow_each_other_the_transcript_first(stage: St
 
 
 def test_a_session_without_messages_says_so(stage: Stage) -> None:
-    assert _body(stage.shown()) == ["The index holds no message of this session."]
+    assert _body(stage.shown()) == ["No messages of this session are indexed."]
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

@@ -123,9 +123,9 @@ def test_a_call_with_very_many_parts_shows_the_first(site: Callable[[Fill], Site
 
     def holds(page: Page, words: str) -> None:
         assert page.text.count("weed") <= 12 * 60
-        assert "… and 7,950 changes more: open the row" in words
-        assert "… and 7,950 things to do more: open the row" in words
-        assert "… and 19,950 values more: open the row" in words
+        assert "… and 7,950 more changes: open the row" in words
+        assert "… and 7,950 more items: open the row" in words
+        assert "… and 19,950 more values: open the row" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)
 

@@ -139,7 +139,7 @@ def _raise_on_sigterm() -> None:
     def terminate(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
-    with suppress(ValueError):  # not the main thread: somebody else answers signals
+    with suppress(ValueError):  # not the main thread: another one handles signals
         signal.signal(signal.SIGTERM, terminate)
 
 

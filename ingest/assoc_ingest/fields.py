@@ -43,7 +43,7 @@ INVISIBLE = (
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
     "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 )
-"""Letters that nobody sees and that may stand inside of a word: soft hyphens, joiners and spaces of
+"""Invisible letters that may be inside a word: soft hyphens, joiners and spaces of
 no width, marks of direction, byte order marks. `schema/` has the same list."""
 
 _formatting = re.compile(b"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4\xa6-\xa9])").search
@@ -70,7 +70,7 @@ def has_cjk(text: str) -> int:
 
 
 def has_invisible(text: str) -> int:
-    """Return 1 if the text holds letters that nobody sees."""
+    """Return 1 if the text contains invisible letters."""
     if text.isascii():
         return 0
     # Faster than one expression for all: most of them begin with the same byte in UTF-8.
@@ -194,7 +194,7 @@ def obvious_text(value: object) -> str:
 
 
 def placeholder(block: dict[str, object]) -> str:
-    """Return what stands for an image or a document: its media type, size and title."""
+    """Return the description of an image or a document: its media type, size and title."""
     source = mapping(block.get("source"))
     media_type = string(source.get("media_type")) or string(source.get("type")) or "unknown type"
     size = _base64_size(source.get("data"))

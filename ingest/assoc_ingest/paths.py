@@ -17,7 +17,7 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errn
 
 
 def is_directory(path: str | Path) -> bool:
-    """Does the path lead to a directory? One that nobody can look at is none."""
+    """Does the path lead to a directory? One that cannot be accessed does not count."""
     return os.path.isdir(path)  # noqa: PTH112 — that of pathlib raises
 
 
@@ -65,7 +65,7 @@ def home() -> Path | None:
 
 
 def here() -> Path | None:
-    """Return the current directory, None if it was removed or nobody may know it."""
+    """Return the current directory, None if it was removed or cannot be accessed."""
     try:
         return Path.cwd()
     except OSError:
@@ -109,7 +109,7 @@ def _list(path: str | Path) -> None:
 def _why(ask: Callable[[str | Path], object], path: str | Path) -> str | None:
     try:
         ask(path)
-    except ValueError:  # a NUL, or a letter that no name has: nothing is called so
+    except ValueError:  # a NUL, or a letter that no name has: there is no such file
         return None
     except OSError as error:
         return None if error.errno in _NOT_THERE else error.strerror or str(error)

@@ -563,7 +563,7 @@ class HookEvent(NamedTuple):
 class Issue(NamedTuple):
     """What could not be read, or only with loss.
 
-    `quarantined` 1: this stretch became no record; 0: a record stands for it, with loss.
+    `quarantined` 1: this stretch became no record; 0: it became one, with loss.
     """
 
     reason: str

@@ -190,7 +190,7 @@ class Source(Protocol):
         ...
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """May nobody open this file or directory, because it holds secrets and nothing to read?
+        """Must this file or directory stay closed, because it holds secrets and nothing to read?
 
         In a home of this source it is then opened for no other source either. While it is not
         known whose home a directory is, what any source withholds stays closed.

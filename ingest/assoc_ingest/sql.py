@@ -134,7 +134,7 @@ def migration_names() -> list[str]:
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply what a database lacks of `schema/`; in the transaction that is open, if one is.
 
-    Plugins of sqlite-utils, which somebody installed for another program, are not asked.
+    Plugins of sqlite-utils that were installed for other programs are not loaded.
     """
     from sqlite_utils import Database
 

@@ -67,7 +67,7 @@ class Keeping:
             self._before[number](number, frame)
         elif self._late is None:
             self._late = number
-            with suppress(OSError, ValueError, RuntimeError):  # nobody may read it, or twice
+            with suppress(OSError, ValueError, RuntimeError):  # no reader, or printed twice
                 print(_KEEPING, file=sys.stderr, flush=True)
         elif number == signal.SIGINT:
             self.is_given_up = True
@@ -87,7 +87,7 @@ def kept_at_the_end() -> Iterator[Keeping]:
     is asked to wait, too, and is handled afterwards.
     """
     keeping = Keeping()
-    if current_thread() is not main_thread():  # somebody else answers signals
+    if current_thread() is not main_thread():  # another thread handles signals
         yield keeping
         return
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -82,7 +82,7 @@ def lost() -> OSError | None:
 def flushed() -> OSError | None:
     """Write what is left; return why something on standard output was lost, if that is an error.
 
-    That a reader has seen enough and closed its pipe is none.
+    A reader that has seen enough and closed its pipe is not an error.
     """
     sys.stdout.flush()
     error = lost()
@@ -102,9 +102,9 @@ def _prepared(stream: TextIO | None, original: TextIO | None, number: int) -> Te
     if stream is None:
         return StandardStream(io.FileIO(number, "w", closefd=False), "utf-8", line_buffering=False)
     if stream is not original or not isinstance(stream, io.TextIOWrapper):
-        return stream  # somebody else's, such as that of a test
+        return stream  # replaced by a caller, such as a test
     stream.flush()
-    # Without a buffer of Python's (-u), what stands in its place is the stream of bytes itself.
+    # Without a buffer of Python's (-u), the stream of bytes itself is in its place.
     raw = cast("io.RawIOBase", getattr(stream.buffer, "raw", stream.buffer))
     is_direct = stream.line_buffering or stream.write_through
     return StandardStream(raw, stream.encoding, line_buffering=is_direct)

@@ -49,7 +49,7 @@ def openings(text: str) -> Iterator[Tag]:
 
 
 def outermost(text: str) -> Iterator[Element]:
-    """Yield the elements that stand in no other; one without an end reaches to that of the text."""
+    """Yield the outermost elements; one without an end reaches to the end of the text."""
     position = 0
     while tag := _opening(text, position):
         ending = f"</{tag.name}>"
@@ -78,7 +78,7 @@ def elements(text: str, names: Collection[str]) -> Iterator[Element]:
 
 
 def inside(text: str, name: str) -> str | None:
-    """Return what stands in the first `<name>`, None if that is nothing or has no end."""
+    """Return what is in the first `<name>`, None if that is nothing or has no end."""
     _, opening, rest = text.partition(f"<{name}>")
     inner, ending, _ = rest.partition(f"</{name}>") if opening else ("", "", "")
     return inner.strip() or None if ending else None

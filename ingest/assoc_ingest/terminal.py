@@ -49,7 +49,7 @@ def safe_json(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     if _hostile.search(text) is None:
         return text
-    return _hostile.sub(_json_escape, text)  # all of them stand inside strings
+    return _hostile.sub(_json_escape, text)  # all of them are inside strings
 
 
 def readable(text: str) -> str:
@@ -139,7 +139,7 @@ class Paint:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Is somebody looking at this stream?"""
+    """Is this stream a terminal?"""
     try:
         return stream.isatty()
     except ValueError:  # closed

@@ -18,7 +18,7 @@ from .lookup import find_session
 from .resume import resume_line
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
-"""Kinds that are left out where nobody asks for tools."""
+"""Kinds that are left out unless tools are wanted."""
 
 _CALL = (
     "tool",
@@ -33,7 +33,7 @@ _CALL = (
 
 
 class Place(NamedTuple):
-    """Where a block stands in its file."""
+    """Where a block is in its file."""
 
     byte_offset: int
     block: int
@@ -82,7 +82,7 @@ class Message:
 
     @property
     def place(self) -> Place:
-        """Return where it stands in its file."""
+        """Return where it is in its file."""
         return Place(self.byte_offset, self.block)
 
     @property
@@ -145,7 +145,7 @@ class Conversation:
     ) -> None:
         """Find the session; raise NotFoundError or UsageError if `prefix` does not name one.
 
-        A conversation that lies in two homes is read from where there is more of it. `files` and
+        A conversation that is in two homes is read from where there is more of it. `files` and
         `subagents` are how many of them are known, a negative number is all.
         """
         self._connection = connection
@@ -184,7 +184,7 @@ class Conversation:
     ) -> Iterator[Message]:
         """Yield the messages of the main conversation in one file, at most `limit` behind `after`.
 
-        A negative `limit` is none.
+        A negative `limit` means no limit.
         """
         offset, block = after or (None, None)
         for row in sql.ask(

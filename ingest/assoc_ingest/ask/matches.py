@@ -115,13 +115,13 @@ def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
 def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]:
     """Return what `look` finds in a text as it is, and in the text without its invisible letters.
 
-    What it finds there is given as it lies in the text itself, with the letters inside of it.
+    What it finds there is given as it is in the text itself, with the letters inside of it.
     """
     spans = set(look(text))
     if has_invisible(text):
         gaps = [match.span() for match in query_parser.INVISIBLE_RUN.finditer(text)]
         before = [0, *accumulate(end - start for start, end in gaps)]
-        # Where each gap would lie in the text without them all.
+        # Where each gap would be in the text without them all.
         places = [start - shift for (start, _), shift in zip(gaps, before, strict=False)]
 
         def back(place: int) -> int:

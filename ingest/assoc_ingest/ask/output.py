@@ -67,7 +67,7 @@ def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
 
 
 def write(pieces: Iterable[str]) -> None:
-    """Print pieces of text as they are, as long as somebody takes them.
+    """Print pieces of text as they are, as long as the reader takes them.
 
     The pieces are only printed: who makes them does nothing else, for it may stop anywhere.
     """

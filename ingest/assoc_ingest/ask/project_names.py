@@ -1,6 +1,6 @@
 """Which projects `--project` means, decided in one place: an id, a path, or a name.
 
-1. An absolute path means what lies exactly there, and so do `.`, `~` and what begins with them.
+1. An absolute path means what is exactly there, and so do `.`, `~` and what begins with them.
 2. A number is an id, as `list projects --json` has it.
 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
 4. Reading commands also accept other case, or a part of a name or path that only one has.
@@ -90,7 +90,7 @@ def _as_path(project: str) -> str | None:
 
 
 def _expanded(text: str) -> str:
-    """Return a path below somebody's home; if there is no such home, it is a name."""
+    """Return a path below a user's home; if there is no such home, it is a name."""
     try:
         return Path(text).expanduser().as_posix()
     except RuntimeError:
@@ -116,7 +116,7 @@ def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
 
 
 def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return what is called so in other case, else what has the text in its name or path."""
+    """Return what has this name in other case, else what has the text in its name or path."""
     wanted = project.casefold()
     tests: tuple[Callable[[str], bool], ...] = (
         lambda text: text == wanted,

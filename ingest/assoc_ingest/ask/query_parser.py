@@ -10,7 +10,7 @@ Three indexes answer, and a query may need all of them:
 Line starts. The input of a tool is stored as JSON, where a line break is the two letters `\\n`, so
 the word at the start of a line of a command or a file is indexed with an `n` in front (a `t` after
 a tab, an `r` after a carriage return). `at_line_starts` asks for these forms as well, and
-`matches` then tells `\\npm` at a line start from the word `npm`.
+`matches` then distinguishes `\\npm` at a line start from the word `npm`.
 
 Invisible letters (soft hyphens, spaces of no width) are left out of a query. The indexes hold a
 text that has some both as it is and without them (`joined_text`).
@@ -174,7 +174,7 @@ def _ends(text: str) -> list[int]:
 
 
 def bindable(text: str) -> str:
-    """Return a query as SQLite takes it, and without the letters that nobody sees.
+    """Return a query as SQLite takes it, and without invisible letters.
 
     An argument of a command may hold undecodable bytes.
     """

@@ -3,7 +3,7 @@
 What people and agents said stands above what tools gave: results are most of the text and would
 drown it. So a search asks in this order, and stops as soon as it has enough:
 
-1. titles that somebody gave to a session: the five newest,
+1. titles that a user gave to a session: the five newest,
 2. what was said: messages, and the smaller stores (inboxes, tasks, todos, plans, documents,
    prompts),
 3. what tools were given and gave: messages, and outputs that were too large for the transcript,

@@ -53,7 +53,7 @@ def lines(conversation: Conversation, look: Look) -> Iterator[str]:
         yield from page.messages(chain(first, messages))
     if not written and not conversation.subagents:
         yield ""
-        yield look.paint("The index holds no message of this session.", dim=True)
+        yield look.paint("No messages of this session are indexed.", dim=True)
     yield from page.unspawned()
 
 
@@ -134,7 +134,7 @@ class _Page:
         for subagent in rest:
             if not self._look.tools:
                 hidden += 1
-            elif subagent.id not in self._progress.shown:  # it may stand inside the one before
+            elif subagent.id not in self._progress.shown:  # it may be inside the one before
                 yield ""
                 yield from self._subagent(subagent)
         for count, word in ((hidden, "subagent"), (len(stubs), "warm-up agent")):

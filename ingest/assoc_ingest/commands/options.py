@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def default_database() -> Path:
-    """Return where the database lies if nobody says otherwise: the platform's data directory."""
+    """Return the default path of the database: in the platform's data directory."""
     from platformdirs import user_data_path
 
     from ..errors import UsageError

@@ -1,6 +1,6 @@
 """Messages between agents: which team they belong to, and which rows are one message.
 
-A message can stand in its recipient's inbox, in the transcript of the agent that sent it, in that
+A message can be in its recipient's inbox, in the transcript of the agent that sent it, in that
 of the one that got it, and in the forks of both. The inbox is the original; what a transcript shows
 of it has `copy_of`:
 

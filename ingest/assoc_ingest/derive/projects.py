@@ -11,7 +11,7 @@ from .changeset import TEMPORARY, Touched, linked_worktrees
 from .stale_lists import refresh_lists
 from .worktrees import refer, relatives, repository_of
 
-# Since when nothing names a project: nothing lies in it, and all lists have dropped it.
+# Since when nothing names a project: nothing is in it, and all lists have dropped it.
 _GONE_AT = """
 select iif(count(*) = count(e.gone_at), max(e.gone_at), null) from (
     select gone_at from project_entries where project_id = projects.id
@@ -131,7 +131,7 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
         # Of a long path the directory's name ends in a hash, and `encoded` before it.
         " order by not (p.key = d.encoded"
         "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
-        # Where case tells nothing apart, two ways of writing the path end in one directory.
+        # Where case does not matter, two spellings of the path mean one directory.
         " lower(p.key) <> lower(d.encoded),"
         " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
         (project_id,),

@@ -186,7 +186,7 @@ def _join_files(connection: sqlite3.Connection, session_id: int) -> None:
 
 
 def _end(targets: Targets, entry_id: int) -> int | None:
-    """Follow copies of copies to the row that is none."""
+    """Follow copies of copies to the original."""
     passed = {entry_id}
     target = targets[entry_id]
     while target is not None and targets.get(target) is not None and target not in passed:

@@ -2,7 +2,7 @@
 
 A row keeps the key that its file gives (a session's uuid, an agent's id, a hash) beside an id that
 is NULL until the other side is there. This step fills the ids of rows that came with the batch, and
-of older rows whose other side came with it. Where a session stands in several roots, the one in the
+of older rows whose other side came with it. Where a session is in several roots, the one in the
 row's own root is meant, else the agent's own transcript, else the first root.
 """
 
@@ -39,7 +39,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
         "linked_session_id",
         _session("session_entries", "linked_session_key", "x.is_agent = 1"),
     )
-    connection.execute(  # the conversations that stand for one that has just come
+    connection.execute(  # the conversations that are linked to one that has just come
         "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
         " cross join sessions s on s.id = t.id cross join session_entries e"
         " on e.linked_session_key = s.session_key where e.session_id is not null"

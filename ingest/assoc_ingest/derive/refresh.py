@@ -14,7 +14,7 @@ that bear on it, so each step first finds what a change can reach, and then deri
 8. references between stores: text keys become ids (`references`);
 9. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.
 
-Sets of ids that a step hands to the next lie in temporary tables named `touched_*`.
+Sets of ids that a step hands to the next are in temporary tables named `touched_*`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _assign_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> 
     """Give the sidechain lines of a main file to subagents: one per chain, named by its root.
 
     The chain of a line is found by following `parentUuid` as long as it names another sidechain
-    line of the file. Lines may stand in any order, so the whole file is looked at again.
+    line of the file. Lines may be in any order, so the whole file is looked at again.
     """
     for file_id in files:
         rows = connection.execute(

@@ -19,7 +19,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     Each step leaves a temporary table with one row a session, and the last ones write:
 
     1. `entries`: what lists, registries and sidecars state, the best of each kind first;
-    2. `mains`: the session's own transcripts. Mostly it is one; a session that lies under two
+    2. `mains`: the session's own transcripts. Mostly it is one; a session that is under two
        project directories, or was exported twice, is described by all of them;
     3. `told`: what the transcripts say, `stated`: what the entries say, which fills the gaps;
     4. the session's row: what it is and where, how much it holds, and its title.

@@ -252,7 +252,7 @@ def said_of(one: Stated, field: str) -> str | None:
 
 
 def outcome(proposals: Iterable[Stated]) -> tuple[str | None, list[Stated]]:
-    """Return how a plan stands in the end, and the statements that have its text."""
+    """Return the final state of a plan, and the statements that have its text."""
     status: str | None = None
     texts = []
     for one in proposals:

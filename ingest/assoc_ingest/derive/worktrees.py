@@ -6,7 +6,7 @@ What identifies the repository, the most reliable first:
 
 1. the list of an application names it;
 2. git did, when it was asked last;
-3. the path: `.claude/worktrees/` and `.worktrees/` lie in the repository;
+3. the path: `.claude/worktrees/` and `.worktrees/` are in the repository;
 4. a session states from which directory it made the worktree.
 """
 
@@ -105,7 +105,7 @@ def _root(
 def _project_at(
     connection: sqlite3.Connection, source_id: int, path: str
 ) -> tuple[int, str | None, int | None] | None:
-    """Return a project with its repository and its parent, None if none lies at the path."""
+    """Return a project with its repository and its parent, None if none is at the path."""
     rows = connection.execute(  # the plus: the planner would go through all of the source
         "select path, id, repository, parent_id from projects"
         " where source_id = ? and lower(path) = lower(?) order by +key",

@@ -1,6 +1,6 @@
 """Files and roots whose paths were lost with a damaged page, found again on the disk.
 
-Such a file keeps its rows and its archive under a path that stands in for its own (`lost`). A new
+Such a file keeps its rows and its archive under a placeholder path (`lost`). A new
 file that has its bytes is that file: it takes over the row, and is read again, so that the tables
 end as if nothing had been lost. A root is found by one of its files.
 """

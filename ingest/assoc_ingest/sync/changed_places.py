@@ -16,7 +16,7 @@ from .plan import Places
 def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
     """Return the places below the roots in which these absolute paths can mean something.
 
-    Of a file that is the directory it lies in; of a directory, itself with all below it: what was
+    Of a file that is the directory it is in; of a directory, itself with all below it: what was
     in it when it appeared is not reported by the system. A path that no source would walk to means
     nothing.
     """

@@ -1,6 +1,6 @@
 """What git says of a project's directory: what is checked out, what differs, which branches exist.
 
-Asked only on request (`sync --git`). A repository may have been written by somebody else, and its
+Asked only on request (`sync --git`). A repository may come from someone else, and its
 configuration can name programs that git starts. So whatever could start one is switched off:
 
 - the file system monitor, hooks, the pager, and looking into submodules;

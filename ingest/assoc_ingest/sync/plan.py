@@ -3,9 +3,9 @@
 A file whose stat is as the last sync left it is not opened. A root that is missing or empty (an
 unmounted disk leaves an empty directory), or a directory that cannot be listed, marks nothing gone.
 
-A plan may be limited to places where something has changed. What such a plan cannot tell makes it
+A plan may be limited to places where something has changed. What such a plan cannot decide makes it
 doubtful, and then all has to be looked at: a file that is missing may have moved anywhere, and of
-hard links the first counts, wherever it lies.
+hard links the first counts, wherever it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Plan:
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
     forgotten: Forgotten = field(default_factory=Forgotten)
     homes: set[Home] = field(default_factory=set)
-    """The forgotten conversations that lie in the roots."""
+    """The forgotten conversations that are in the roots."""
     returned: Returned = field(default_factory=Returned)
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""

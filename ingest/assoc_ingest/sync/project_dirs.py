@@ -80,7 +80,7 @@ def _replace(
     )
     if fact is None:
         return
-    connection.executemany(  # two names may be one text: a byte, and what stands for it
+    connection.executemany(  # two names may be one text: a byte, and its replacement
         "insert into git_changes (path, status, letter, project_id, seen_at)"
         " values (?, ?, ?, ?, ?) on conflict do nothing",
         [(*change, project_id, seen_at) for change in fact.changes],

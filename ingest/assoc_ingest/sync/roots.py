@@ -50,7 +50,7 @@ def find_roots(
 ) -> list[Root]:
     """Return the roots to read: those given, else the defaults and the remembered ones.
 
-    Raises NotFoundError, which says where was looked, if there is none.
+    Raises NotFoundError, which lists the places that were searched, if there is none.
     """
     roots = _named(given, only, report) if given else _known(connection, only, report)
     report.roots = [root.name for root in roots.values()]
@@ -137,7 +137,7 @@ def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
 
 
 def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]]) -> Iterator[Root]:
-    """Yield the roots among places where one may be; `unread` takes what nobody can look at."""
+    """Yield the roots among places where one may be; `unread` takes those that cannot be read."""
     for path in paths:
         if not is_directory(path):
             if (found := obstacle(path)) is not None:

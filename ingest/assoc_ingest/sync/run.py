@@ -40,7 +40,7 @@ from .plan import Places, Plan, make_plan, match_moved
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
-"""Bytes to read from which on a new database is built beside its place: with less nobody waits."""
+"""Bytes to read from which on a new database is built beside its place: less is quick anyway."""
 
 AT_RISK = 1024 * 1024 * 1024
 """Bytes that may have to be read again when a process that builds a database is killed."""

@@ -93,7 +93,7 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
 
 
 def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
-    """Return where the user's services of this kind lie."""
+    """Return the path of the unit for this kind of service."""
     configured = environment.get("XDG_CONFIG_HOME", "")
     if kind == SYSTEMD and configured.startswith("/"):
         return Path(configured) / "systemd" / "user" / _UNIT
@@ -125,7 +125,7 @@ def install(kind: str, database: Path, environment: Mapping[str, str], *, force:
         commands = [_systemctl("daemon-reload"), _systemctl("enable", _UNIT)]
         commands.append(_systemctl("restart", _UNIT))  # one that runs may be that of an older unit
     else:
-        if was_there:  # launchd loads no second one; that there is none to unload is no problem
+        if was_there:  # launchd loads no second one; a failure to unload is no problem
             _problem(["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"])
         commands = [["launchctl", "bootstrap", f"gui/{_user()}", str(path)]]
     return [f"Wrote {path}.", *_run(commands, "The service is running and starts at every login.")]

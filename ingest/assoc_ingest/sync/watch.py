@@ -43,7 +43,7 @@ from .run import SyncOptions, sync_into
 
 _TICK = 1.0  # seconds between two looks at the roots themselves
 _REST = 2  # times as long as the last pass took is the pause after it: a third of a core at most
-_LONGEST_REST = 1.0  # seconds: after a first pass of minutes nobody wants to wait for more
+_LONGEST_REST = 1.0  # seconds: after a first pass of minutes the next should not wait longer
 _RUN = 600.0  # seconds of a watch that are one row of sync_runs: else a year would leave millions
 _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that make a second's pause
 

@@ -59,13 +59,13 @@ def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> 
                 "schema", f"The {' '.join(key)} differs from the schema of this version.", REBUILD
             )
     for type_, name in sorted(ours.keys() - expected.keys()):
-        if type_ == "trigger":  # it writes where nobody expects it
+        if type_ == "trigger":  # it writes without anyone expecting it
             remedy = "Drop it in the SQLite shell unless you added it on purpose."
             yield Finding("schema", f"The trigger {name} was not created by assoc-ingest.", remedy)
 
 
 def foreign_objects(connection: sqlite3.Connection, schema: sqlite3.Connection) -> list[str]:
-    """Return the tables, indexes and views that somebody added: harmless, but not kept for ever."""
+    """Return tables, indexes and views that were added: harmless, but lost in a rebuild."""
     ours, expected = (
         {(type_, name) for type_, name, _ in database.execute(_OBJECTS)}
         for database in (connection, schema)

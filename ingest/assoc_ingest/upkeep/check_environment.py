@@ -108,7 +108,7 @@ def _in_places_that_spread(database: Path) -> Iterator[Finding]:
 
 
 def file_system(path: Path, mounts: Iterable[str] | None = None) -> str | None:
-    """Return the type of the file system that `path` (absolute) lies on, None if unknown."""
+    """Return the type of the file system that `path` (absolute) is on, None if unknown."""
     if mounts is None:
         try:
             mounts = _MOUNTS.read_text("utf-8", "surrogateescape").split("\n")

@@ -53,7 +53,7 @@ class Difference(NamedTuple):
 def scratch(schema: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Yield an empty database with the tables of `schema`, without indexes that only find.
 
-    It lies in a temporary file of SQLite's own when it does not fit into a few pages.
+    It is in a temporary file of SQLite's own when it does not fit into a few pages.
     """
     connection = sqlite3.connect("", isolation_level=None)
     try:
@@ -228,7 +228,7 @@ class Comparison:
                     f"(select m.byte_offset << {_PLACE_BITS} | m.block"
                     f" from messages m where m.id = o.{half})"
                 )
-        if kind is Prompt:  # pasted texts that lie in files of their own are filled in later
+        if kind is Prompt:  # pasted texts that are in files of their own are filled in later
             del columns["pasted"]
         return columns
 

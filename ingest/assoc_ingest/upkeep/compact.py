@@ -5,7 +5,7 @@ The steps, in this order:
 1. every full-text index is built again from its table: an index keeps the words of deleted rows
    until its segments are merged;
 2. VACUUM copies all that is in use into a fresh file and back, through the write-ahead log. The
-   file lies beside the database, or in the directory that SQLITE_TMPDIR names;
+   file is next to the database, or in the directory that SQLITE_TMPDIR names;
 3. every index is checked against its rows;
 4. the log is written into the database and emptied. While a reader holds an old snapshot that
    cannot be done, and old pages stay on the disk: then this says so, and is to be run again.
@@ -120,7 +120,7 @@ def _copied_in_its_place(connection: sqlite3.Connection, database: Path) -> Iter
 
 
 def _place_of_copy(beside: Path) -> Path:
-    """Return the directory in which SQLite will copy a database that lies in `beside`."""
+    """Return the directory in which SQLite will copy a database that is in `beside`."""
     named = os.environ.get("SQLITE_TMPDIR", "")
     if _can_be_told(beside):
         return Path(named) if _is_usable(named) else beside

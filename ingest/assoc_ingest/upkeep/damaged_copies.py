@@ -1,6 +1,6 @@
 """A damaged database is kept, as it was, until its user removes it.
 
-It lies beside the sound one that took its place, as private as that, under a name that says when it
+It is next to the sound one that took its place, as private as that, under a name that says when it
 was put aside. Whatever could not be read of it may still be in it.
 """
 
@@ -16,7 +16,7 @@ from ..errors import DatabaseIOError
 from ..when import now
 
 KEPT = ".damaged-"
-"""What stands between the name of a database and the time at which it was put aside."""
+"""The part between the name of a database and the time when it was moved aside."""
 
 _COPIES = 3  # that are on the disk at once: the one that is kept, the sound one, and the log
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -38,7 +38,7 @@ def kept_aside(path: Path) -> list[Path]:
 def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files of a database, in the order in which they can be copied while others read.
 
-    What is written into the first meanwhile stands in the second, and nobody begins a new log
+    What is written into the first meanwhile is in the second, and no new log is begun
     while a transaction is open.
     """
     for ending in ("", "-wal"):
@@ -64,7 +64,7 @@ def _megabytes(size: int) -> str:
 
 
 def copy_files(path: Path, copy: Path) -> None:
-    """Copy a database with its log, which somebody holds. Raises DatabaseIOError and OSError."""
+    """Copy a database with its log, while it is locked. Raises DatabaseIOError and OSError."""
     try:
         for file, ending in _files_of(path):
             target = os.open(f"{copy}{ending}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -90,7 +90,7 @@ def forget(
     """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
 
     Calls `announce` with what goes, or with `dry_run` would go, when all is done and the database
-    is closed: who reads it slowly holds up nobody. Raises NotFoundError and UsageError for a target
+    is closed: a slow reader blocks no one. Raises NotFoundError and UsageError for a target
     that is not there or ambiguous, DatabaseIOError if the disk has no room to write the database
     anew (nothing is changed then), and BusyError if another process writes or, after `announce`, if
     a reader keeps old pages: then `compact` is to be run.
@@ -120,7 +120,7 @@ def forget(
 def _settled(
     connection: sqlite3.Connection, target: Target, with_copies: bool
 ) -> tuple[Belongings, Forgetting]:
-    """Find the target again, now that nobody else writes."""
+    """Find the target again, now that no one else writes."""
     connection.row_factory = sqlite3.Row
     try:
         keys, files = find(connection, target)

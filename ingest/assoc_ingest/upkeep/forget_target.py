@@ -29,7 +29,7 @@ class Target:
 def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
     """Return the keys of the conversations, and the files beside them, that are meant.
 
-    Rows of `connection` have names. A transcript stands for its conversation. Raises NotFoundError
+    Rows of `connection` have names. A transcript means its conversation. Raises NotFoundError
     if there is no such thing, UsageError if there are several, with all of them.
     """
     root = stored_root(real_path(target.root)) if target.root else None

@@ -1,7 +1,7 @@
 """Rows of a damaged database that SQLite does not reach, and what is left of those that are gone.
 
 Where rows of a table could not be read there is a hole: ids between which something was. Rows in a
-hole may lie on a page that is sound, with nothing that leads to it; they are recognised by their
+hole may be on a page that is sound, with nothing that leads to it; they are recognised by their
 values, which fit the columns of one table only. Of a row whose page is lost, the indexes of the
 table still hold the columns that they are over: of a file its path, of a root its directory.
 """
@@ -101,7 +101,7 @@ def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
 
 
 def found(pages: Pages, tables: list[Table], told: dict[str, Told]) -> Iterator[tuple[Table, Row]]:
-    """Yield the rows in holes of these tables that lie on pages which SQLite does not reach.
+    """Yield the rows in holes of these tables that are on pages which SQLite does not reach.
 
     They may lack values at the end. A row that fits two tables cannot be assigned; there are
     no such tables but among those that are derived.

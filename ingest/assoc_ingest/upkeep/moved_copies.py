@@ -1,4 +1,4 @@
-"""What is forgotten and lies somewhere else: in a home that was moved or copied, at another path.
+"""Forgotten data that is somewhere else: in a home that was moved or copied, at another path.
 
 Where a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files,
 these are left alone before anything of them is stored:
@@ -7,10 +7,10 @@ these are left alone before anything of them is stored:
    them. A document whose rows are kept by key is a copy at the same path only: tasks have no times,
    and two lists may well begin with the same one.
 2. What is forgotten in a root that was moved or copied. A root that was never read before is a copy
-   of another if most of its logs lie there at the same paths, and one begins with the same bytes or
+   of another if most of its logs are there at the same paths, and one begins with the same bytes or
    a document is the same from which something was left out. All that is forgotten in the one is
-   forgotten in the other then, be it edited or not. If no more can be told than that a forgotten
-   conversation lies in both, that is so for what was forgotten with it: its plan, its pasted texts,
+   forgotten in the other then, be it edited or not. If it is only known that a forgotten
+   conversation is in both, that is so for what was forgotten with it: its plan, its pasted texts,
    the team that it led.
 
 What was found is noted in `forgotten`, as if it had been forgotten there. A copy that was not whole
@@ -46,7 +46,7 @@ Home = tuple[str, str]
 
 @dataclass(slots=True)
 class Returned:
-    """What a sync found to be forgotten, though it lies elsewhere."""
+    """What a sync found to be forgotten, though it is elsewhere."""
 
     stones: list[Stone] = field(default_factory=list)
     """Rows that `forgotten` is to have."""
@@ -215,7 +215,7 @@ def _of_copied_root(
 ) -> Iterator[Stone]:
     """Yield what is forgotten in a root because it is forgotten in one that it is a copy of.
 
-    `keys` are those of forgotten conversations that lie in it.
+    `keys` are those of forgotten conversations that are in it.
     """
     others = {stone.root for stone in forgotten.stones if stone.root not in (None, root)}
     same = {other for other in others if other and _is_copy(connection, other, items)}

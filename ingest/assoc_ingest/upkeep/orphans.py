@@ -6,7 +6,7 @@
 2. A file of which no index speaks either is made from its archive and from the rows that name it.
    Where they do not state its path, a placeholder is used (`lost`), until a sync finds a file
    with the same bytes (`adopt`).
-3. A root of which no index speaks gets a path that stands in for its own, likewise.
+3. A root that no index knows gets a placeholder path, likewise.
 4. A reference to a row that is still missing becomes null. Where it may not, the row goes. That is
    one that names a file or a root of which nothing else speaks, though none is lost: a number that
    was written over. And it is a member of a team. Both are derived again from their files.

@@ -1,4 +1,4 @@
-"""What belongs to a conversation, wherever it lies: the files that are its own, the files that it
+"""What belongs to a conversation, wherever it is: the files that are its own, the files that it
 shares with others, and the conversations that hold copies of it.
 
 Its own are the files that carry its key in their claim, their path or their lines, the plan that
@@ -135,7 +135,7 @@ def belongings(
     """Find what belongs to the conversations with these keys, or is a copy of it; with `named`,
     also these files and their copies.
 
-    A copy can show that a conversation lies in another root, too; that one is among the keys then.
+    A copy can show that a conversation is in another root, too; that one is among the keys then.
     """
     files, named = list(stored_files(connection)), list(named)
     found = Belongings(keys)
@@ -303,7 +303,7 @@ def _is_log_that_names(
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A conversation that repeats another, or stands for it in another program."""
+    """A conversation that repeats another, or is linked to it in another program."""
 
     session_key: str
     title: str | None

@@ -1,7 +1,7 @@
-"""The pages of a damaged database, read as they lie in the file.
+"""Reads the pages of a damaged database directly from the file.
 
 SQLite finds a row from the root of its table, page by page: where a page on the way is damaged,
-all that lies behind it is out of its reach, unharmed as it may be. Here every page is looked at,
+everything after it is out of its reach, even if it is undamaged. Here every page is looked at,
 whatever leads to it, and so are the entries of an index, which repeat columns of rows that are
 gone (https://www.sqlite.org/fileformat2.html).
 
@@ -36,7 +36,7 @@ class Lost:
 
 
 class Cell(NamedTuple):
-    """Where a row lies on its page: its id, where its values begin, and how long they are."""
+    """Where a row is on its page: its id, where its values begin, and how long they are."""
 
     id: int
     place: int
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages of one file. None of them may lie in a log: see `opened`."""
+    """The pages of one file. None of them may be in a log: see `opened`."""
 
     data: mmap.mmap
     size: int
@@ -180,7 +180,7 @@ class Pages:
         return data + self._overflow(further, length - here), length
 
     def _overflow(self, number: int, length: int) -> bytes:
-        """Return what can be read of the rest of a payload, which lies on a chain of pages.
+        """Return what can be read of the rest of a payload, which is on a chain of pages.
 
         A page that does not lead to the next one is itself no page of the chain: it was written
         over.

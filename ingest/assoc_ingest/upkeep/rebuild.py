@@ -59,7 +59,7 @@ class Rebuilt:
     files_damaged: list[str] = field(default_factory=list)
     """Files whose archived bytes are damaged or not all there; their rows stay."""
     files_unnamed: list[str] = field(default_factory=list)
-    """What stands in for the paths of files whose own is not known."""
+    """Placeholder paths of files whose own path is unknown."""
     lost: list[LostBytes] = field(default_factory=list)
     """What is missing from the archive, and from the disk, too."""
     bytes_lost: int = 0

@@ -154,7 +154,7 @@ def _copy_rows(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> list[T
             _insert(sound, table, _Rows(damaged, table))
         elif not has_all:  # nothing leads to its rows, but they are as this version writes them
             table = Table(name, lost_rows.columns(sound, name), [(0, FARTHEST)])
-        elif is_of_this_version:  # somebody has dropped it
+        elif is_of_this_version:  # it was dropped
             table = Table(name, [], [(0, FARTHEST)])
         if table.holes:
             broken.append(table)
@@ -277,7 +277,7 @@ class _Rows:
                 break
             last = self._behind_the_hole(before)
             table.holes.append((before, FARTHEST if last is None else last))
-        if table.is_disordered:  # no id says what lies behind it: every page is looked at
+        if table.is_disordered:  # no id says what is after it: every page is looked at
             table.holes[:] = [(0, FARTHEST)]
 
     def _behind_the_hole(self, last: int) -> int | None:

@@ -60,7 +60,7 @@ class Restored:
     note: str | None
     bytes: int
     bytes_lost: int = 0
-    """Of those, how many the archive lacks: spaces stand in their place."""
+    """Of those, how many the archive lacks: they are replaced by spaces."""
 
 
 class _RefusedError(Exception):
@@ -76,7 +76,7 @@ def restore(
 ) -> Iterator[Restored]:
     """Write files below `directory`, and yield what became of each, in order.
 
-    With `dry_run` nothing is written. Raises UsageError if the directory is, or lies in, one that
+    With `dry_run` nothing is written. Raises UsageError if the directory is, or is inside, one that
     an agent writes to, or cannot be made.
     """
     roots = _known_roots(connection)

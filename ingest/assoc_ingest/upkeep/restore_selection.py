@@ -48,7 +48,7 @@ def select(
 ) -> list[Selected]:
     """Return the files that `name` means: a session's, or one file's.
 
-    Raises NotFoundError if nothing is called so or no file has the generation, and UsageError,
+    Raises NotFoundError if nothing has this name or no file has the generation, and UsageError,
     with what it could be, if the name means several things.
     """
     ids = _ids(connection, name)

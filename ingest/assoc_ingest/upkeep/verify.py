@@ -267,7 +267,7 @@ class _FileCheck:
         ]
 
     def _beyond(self, known: KnownFile) -> tuple[str, int] | None:
-        """Return (table, byte offset) of a row that lies behind what was read."""
+        """Return (table, byte offset) of a row that is after what was read."""
         for table in _PLACED:
             (offset,) = self.connection.execute(
                 f"select min(byte_offset) from {table}"

@@ -1,7 +1,8 @@
 """The Datasette plugin: pages to read, queries with forms, readable cells, and the guard.
 
 It is active in every Datasette of its environment, and shows itself only for databases that are
-ours. One module serves both lines of Datasette: hooks that one of them does not know are ignored.
+assoc-ingest. One module serves both lines of Datasette: hooks that one of them does not know are
+ignored.
 """
 
 from __future__ import annotations

@@ -50,12 +50,12 @@ def cell(row: Any, value: str, column: str, table: str | None, base: str) -> Mar
 
 
 def conversation_path(key: str) -> str:
-    """Return where the page of a conversation lies below the address of its database."""
+    """Return where the page of a conversation is below the address of its database."""
     return f"/-/session/{quote(key, safe='')}"
 
 
 def _is_title_of_session(row: Any, column: str, table: str | None) -> bool:
-    """Is this the title of the conversation whose key stands in the same row?
+    """Is this the title of the conversation whose key is in the same row?
 
     Where a query has a column `session`, its `title` is that of something else: a plan, a link.
     """

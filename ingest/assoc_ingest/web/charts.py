@@ -1,7 +1,7 @@
 """Numbers as stacked bars and shades: geometry only, the template draws it as SVG or a table.
 
 No script and no library draws: the server does, so a chart needs nothing that is loaded, and what
-it says stands in the page as text too.
+it says is in the page as text too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHADES = 5
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle of a chart, in units of its view box; `text` says what it stands for."""
+    """A rectangle of a chart, in units of its view box; `text` says what it shows."""
 
     x: float
     y: float

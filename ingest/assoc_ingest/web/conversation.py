@@ -228,7 +228,7 @@ class _Reader:
         row: sqlite3.Row | None = sql.ask(
             self._connection, "pages/message_place", id=message
         ).fetchone()
-        if row is not None and row["answers"] is not None:  # a result stands inside its call
+        if row is not None and row["answers"] is not None:  # a result is inside its call
             row = sql.ask(self._connection, "pages/message_place", id=row["answers"]).fetchone()
         if row is None or row["session_id"] != self._id:
             raise PageError(
@@ -307,7 +307,7 @@ _END = Place(2**62, 0)
 
 
 def _number(text: str | None) -> int | None:
-    """Return a number of the address; raise PageError where it is none."""
+    """Return a number of the address; raise PageError if it is not a number."""
     if text is None or text == "":
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):

@@ -1,7 +1,7 @@
 """Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
 
 An entry knows the id of its message, which is its anchor. What the program injects is gathered in
-one folded entry until a message follows that somebody reads. A subagent stands inside the call
+one folded entry until a message for the reader follows. A subagent is inside the call
 that spawned it; a long one is a link to a page of its own.
 """
 
@@ -23,7 +23,7 @@ from .html import joined, markdown, plain, shortened
 from .tool_input import body_of, summary_of
 
 INLINE = 40
-"""Messages of a subagent that stand inside its call; a longer one has a page of its own."""
+"""Messages of a subagent that are inside its call; a longer one has a page of its own."""
 
 _BLOCKS = 4 * INLINE  # of such a subagent: a message may have any number of them
 _MOST_INLINE = 400  # messages of subagents on one page
@@ -53,7 +53,7 @@ class Entry:
     is_copy: bool = False
     is_cut: bool = False
     ids: list[int] = field(default_factory=list)
-    """Messages that stand inside: their anchors lead here."""
+    """Messages that are inside: their anchors lead here."""
     result: Markup | None = None
     agents: list[Nested] = field(default_factory=list)
     more_agents: int = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 LONGEST = 60_000
-"""Letters of what somebody said, and of Markdown that is laid out."""
+"""Letters of a plain message, and of Markdown that is formatted."""
 
 _LONGEST_VALUE = 10_000  # letters of what a tool was given or gave; its row has the rest
 _MOST_ROWS = 400  # of a difference
@@ -29,7 +29,7 @@ _TAGS = {
     "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "code", "pre",
     "blockquote", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td",
 }  # fmt: skip
-_RULER = " \t>|:-*+.0123456789"  # of a table that may stand in a quote or a list
+_RULER = " \t>|:-*+.0123456789"  # of a table that may be in a quote or a list
 _SCHEMES = ("http://", "https://", "mailto:")
 _AS_WRITTEN = "Shown as plain text: too long or too complex to format."
 _NOT_COMPARED = (
@@ -57,7 +57,7 @@ def markdown(text: str, budget: Budget | None = None) -> Markup:
 
 
 def plain(text: str, budget: Budget | None = None) -> Markup:
-    """Return what somebody said as it was written, line breaks and spaces kept."""
+    """Return a message as it was written, with line breaks and spaces."""
     return _written(text, LONGEST, Markup('<pre class="ai-plain">'), budget or Budget())
 
 

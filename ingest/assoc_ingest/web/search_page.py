@@ -39,7 +39,7 @@ TABLES = (
 _STEPS = (30, 100, 300)
 """How many hits are shown; each step is a link."""
 _VALUES = 8  # of a facet
-_LONGEST_QUERY = 4_000  # letters: it stands in each of the links
+_LONGEST_QUERY = 4_000  # letters: it is in each of the links
 _LONGEST_VALUE = 1_000  # letters of a value that is a link
 _ROWS = {
     "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",

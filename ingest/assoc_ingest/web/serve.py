@@ -64,7 +64,7 @@ _FOREIGN_HOST = (
     "proxy with authentication."
 )
 _LAST_BATCH = 30.0  # seconds that a watch has to finish its batch
-_LAST_START = 60.0  # seconds after which nobody waits for a browser any more
+_LAST_START = 60.0  # seconds after which no browser is opened any more
 _TICK = 1.0  # seconds between two looks whether the database is the same file
 _LOOK = 0.1  # seconds between two looks whether the server answers
 

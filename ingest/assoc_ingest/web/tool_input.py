@@ -91,7 +91,7 @@ def _list(items: list[object], budget: Budget) -> Markup:
         if isinstance(item, dict)
     ]
     shown = Markup('<ul class="ai-todos">{}</ul>').format(joined(rows))
-    return shown + _more(len(items) - count, "item", "items")
+    return shown + _more(len(items) - count, "item")
 
 
 def _command(arguments: dict[str, object], budget: Budget) -> Markup:
@@ -119,10 +119,10 @@ def _few(parts: Sized, budget: Budget) -> int:
     return budget.pieces(min(len(parts), _MOST))
 
 
-def _more(count: int, word: str, plural: str | None = None) -> Markup:
-    return (
-        note(f"… and {humanize.many(count, word, plural)} more: open the row") if count else _NONE
-    )
+def _more(count: int, word: str) -> Markup:
+    if not count:
+        return _NONE
+    return note(f"… and {humanize.many(count, f'more {word}')}: open the row")
 
 
 def _text(edit: dict[str, object], *keys: str) -> str:
