@@ -1,7 +1,7 @@
 """Files of which no index speaks any more, made from their archive and the rows that name them.
 
-Their owner is known from their messages, else from their lines. Where a conversation lies, its source
-may know; of any other file the path stays unknown (`lost`).
+Their owner is known from their messages, else from their lines. Where a conversation lies, its
+source may know; of any other file the path stays unknown (`lost`).
 """
 
 from __future__ import annotations
