@@ -19,6 +19,7 @@ from tests.dump import assert_same, check, dump
 from tests.letters import Letters
 from tests.pieces import read_in_pieces
 from tests.shell import Shell
+from tests.web import Site
 
 from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
@@ -242,3 +243,21 @@ def test_it_is_found_listed_shown_counted_and_resumed(home: Path, shell: Shell) 
 def test_its_home_is_looked_for_where_it_says(fresh: Fresh) -> None:
     home_of(CASE, Path.home()).rename(Path.home() / ".letterbox")
     assert sync(fresh(), [], SyncOptions(source="letters")).files_read == 2
+
+
+@pytest.mark.filterwarnings("default")  # Datasette's own
+def test_its_pages_are_there(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    sync(database, [home])
+    site = Site(database)
+    name = database.stem
+    day = site.get(f"/{name}/-/session/{SECOND}").words
+    assert "Peas, I should think." in day
+    assert f"cd /srv/garden && quill --day {SECOND}" in day
+    assert FIRST in day
+    dashboard = site.get("/-/assoc/dashboard").words
+    assert "Letters: old files are deleted when the agent starts" in dashboard
+    assert "mend" in dashboard
+    found = site.get("/-/assoc/search?q=frost&source=letters").words
+    assert "Which seeds are left" in found
+    assert "letters" in found

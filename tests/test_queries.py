@@ -279,6 +279,7 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
 ) -> None:
     assert _run(connection, "reports/tool_use") == [
         {
+            "action": "run",
             "name": "Bash",
             "calls": 2,
             "errors": 1,
@@ -287,6 +288,7 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "median_ms": 10,
         },
         {
+            "action": "edit",
             "name": "Edit",
             "calls": 1,
             "errors": 0,
