@@ -224,7 +224,7 @@ def test_a_signal_ends_it_and_the_watch_beside_it(
 ) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
-        server.said("rows? of messages")
+        server.said(r"messages? added")
         assert not is_free(database)
         server.process.send_signal(number)
         assert server.process.wait(PATIENCE) == code, server.log()
@@ -236,7 +236,7 @@ def test_a_signal_ends_it_and_the_watch_beside_it(
 def test_the_watch_ends_though_the_server_was_killed(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
-        server.said("rows? of messages")
+        server.said(r"messages? added")
         server.process.kill()
         wait_until(lambda: is_free(database), server.log)
 
@@ -252,7 +252,7 @@ def is_free(database: Path) -> bool:
 def test_what_is_written_meanwhile_is_shown(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
-        server.said("rows? of messages")
+        server.said(r"messages? added")
         with (home / TRANSCRIPT).open("ab") as file:
             file.write(jsonl(user("and the quince label", "u2")))
         address = "/assoc/messages.json?_search=quince&_shape=array"
