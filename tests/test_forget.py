@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -664,10 +664,9 @@ def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path)
 def _restored(database: Path, place: Path, name: str | None = None) -> dict[str, bytes]:
     """Return the files that `restore` writes: those of a conversation, or all."""
     to = Path(tempfile.mkdtemp(dir=place))
-    with open_reader(database) as connection:
+    with closing(open_reader(database)) as connection:
         files = select_all(connection) if name is None else select(connection, name)
         written = [file for file in restore(connection, files, to) if file.status == "written"]
-    connection.close()
     return {file.path: Path(str(file.target)).read_bytes() for file in written}
 
 
