@@ -634,7 +634,7 @@ def test_a_home_is_recognised_by_any_of_its_stores(
 
 
 def _listed(place: Place, what: str, **given: Any) -> list[dict[str, Any]]:
-    query = sql.query(f"list_{what}")
+    query = sql.query(f"lists/{what}")
     connection = connect(place.database)
     rows = connection.execute(query.sql, {name: given.get(name) for name in query.parameters})
     found = [dict(row) for row in rows]
