@@ -278,7 +278,7 @@ def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
         database.write_bytes(b"of another")
         return finish(batch)
 
-    with patch.object(Batch, "finish", make_another), pytest.raises(BusyError, match="meanwhile"):
+    with patch.object(Batch, "finish", make_another), pytest.raises(BusyError, match="in the meantime"):
         sync(database, [home])
     assert database.read_bytes() == b"of another"
     assert _names(database) == ["index.db", "index.db.lock"]
@@ -293,7 +293,7 @@ def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: 
         return finish(batch)
 
     database = place / "index.db"
-    with patch.object(Batch, "finish", remove), pytest.raises(BusyError, match="meanwhile"):
+    with patch.object(Batch, "finish", remove), pytest.raises(BusyError, match="in the meantime"):
         sync(database, [home])
     assert _names(database) == ["index.db.lock"]
 
@@ -373,6 +373,6 @@ def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
         sync(database, [home])
     assert _names(database) == ["index.db.lock"]
     sync(database, [home])
-    with pytest.raises(BusyError, match="meanwhile"), builder.building(database):
+    with pytest.raises(BusyError, match="in the meantime"), builder.building(database):
         pass
     assert not unfinished(database).parent.exists()
