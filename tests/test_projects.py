@@ -56,7 +56,7 @@ def id_of(shell: Shell, path: str) -> str:
     [
         ("/srv/Shop", "/srv/shop", False),
         ("/srv/shop/", "/srv/shop", True),
-        ("D:\\Work\\Shop", "d:/work/shop/", True),
+        ("D:\\Code\\Shop", "d:/code/shop/", True),
         ("\\\\Server\\Share", "//server/share", True),
         ("/srv/a\\b", "/srv/a/b", False),
     ],
