@@ -278,7 +278,10 @@ def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
         database.write_bytes(b"of another")
         return finish(batch)
 
-    with patch.object(Batch, "finish", make_another), pytest.raises(BusyError, match="in the meantime"):
+    with (
+        patch.object(Batch, "finish", make_another),
+        pytest.raises(BusyError, match="in the meantime"),
+    ):
         sync(database, [home])
     assert database.read_bytes() == b"of another"
     assert _names(database) == ["index.db", "index.db.lock"]
