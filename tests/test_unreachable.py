@@ -83,7 +83,7 @@ def assert_no_command_fails(
             code = as_nobody(lambda: main(arguments))  # noqa: B023
         out, err = capfd.readouterr()
         assert code == 0, (command, out, err)
-        assert "bug" not in err
+        assert "internal error" not in err
         said[command] = out + err
     return said
 
@@ -512,7 +512,7 @@ def test_what_lies_in_a_removed_directory_is_told_in_one_sentence(
     code = main(command.split(" "))
     err = capsys.readouterr().err
     assert code in (0, 1, 2, 4, 5), err
-    assert "bug" not in err
+    assert "internal error" not in err
 
 
 @pytest.mark.parametrize("variable", ["{long}", "loop", "loop/x.db", ".", "", " "])
@@ -531,7 +531,7 @@ def test_a_database_that_cannot_be_is_told_in_one_sentence(
     code = main(command.split(" "))
     err = capsys.readouterr().err
     assert code in (0, 1, 2, 4, 5), err
-    assert "bug" not in err
+    assert "internal error" not in err
     assert "--db FILE" in err or "-d" in err or code == 0 or "run: assoc-ingest sync" in err, err
 
 

@@ -161,7 +161,7 @@ def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
     words = capfd.readouterr().err
     assert code == 5, words
     assert words.count("\n") == 1, words
-    assert "bug" not in words
+    assert "internal error" not in words
 
 
 def test_a_database_below_a_file_is_told_in_one_sentence(
@@ -175,4 +175,4 @@ def test_a_database_below_a_file_is_told_in_one_sentence(
         words = capsys.readouterr().err
         assert code == 5, words
         assert words.count("\n") == 1, words
-        assert "bug" not in words
+        assert "internal error" not in words
