@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from tests.shell import Shell
-from tests.writing import in_memory
+from tests.support.shell import Shell
+from tests.support.writing import in_memory
 
 from assoc_ingest.store.database import writing
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dump import connect
-from tests.reading import Rows, index
-from tests.writing import SESSION, user, write
+from tests.support.dump import connect
+from tests.support.reading import Rows, index
+from tests.support.writing import SESSION, user, write
 
 from assoc_ingest.errors import ArchiveError, DatabaseError
 from assoc_ingest.files import archive

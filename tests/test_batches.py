@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.dump import assert_same, check, dump
 from tests.faults.changing import Home
-from tests.pieces import read_in_pieces
+from tests.support.dump import assert_same, check, dump
+from tests.support.pieces import read_in_pieces
 
 from assoc_ingest.files import changes
 from assoc_ingest.files.steps import Step, Work

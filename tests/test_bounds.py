@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.child import is_done_with
-from tests.hostile import TEXTS
-from tests.writing import SESSION, assistant, call, chain, dumps, result, user
+from tests.support.child import is_done_with
+from tests.support.hostile import TEXTS
+from tests.support.writing import SESSION, assistant, call, chain, dumps, result, user
 
 import assoc_ingest
 from assoc_ingest import tags, terminal
@@ -45,8 +45,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 def lacking(names: object) -> str:
     return (
         f"{names}: an expression that no test has looked at. Add it to EXPRESSIONS with the texts "
-        "of tests/hostile.py that are worst for it, or a new one there; if it is quadratic, "
-        "take apart what repeats, make it possessive, or scan the text with str.find."
+        "of tests/support/hostile.py that are worst for it, or a new one there; if it is "
+        "quadratic, take apart what repeats, make it possessive, or scan the text with str.find."
     )
 
 

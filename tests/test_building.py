@@ -15,11 +15,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.cases import CASES, home_of
-from tests.child import Child
-from tests.dump import assert_same, check, connect, dump
 from tests.faults.changing import Home
-from tests.pieces import every_new_database_is_built, read_in_pieces
+from tests.support.cases import CASES, home_of
+from tests.support.child import Child
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import every_new_database_is_built, read_in_pieces
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
-from tests.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
 
 from assoc_ingest import sql
 from assoc_ingest.errors import UsageError

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.reading import index
-from tests.shell import Shell
+from tests.support.reading import index
+from tests.support.shell import Shell
 
 from assoc_ingest import __main__ as program
 from assoc_ingest import __version__, sql

@@ -13,9 +13,18 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.dump import connect
-from tests.shell import Shell
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
+from tests.support.dump import connect
+from tests.support.shell import Shell
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    dumps,
+    user,
+    write,
+    write_bytes,
+)
 
 from assoc_ingest.sync.notifier import WatchError
 from assoc_ingest.sync.run import sync

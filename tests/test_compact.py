@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
-from tests.dump import check, connect
-from tests.shell import Shell
-from tests.writing import OTHER, PROJECT, TRANSCRIPT, user, write
+from tests.support.dump import check, connect
+from tests.support.shell import Shell
+from tests.support.writing import OTHER, PROJECT, TRANSCRIPT, user, write
 
 from assoc_ingest.store import fts
 from assoc_ingest.store.database import open_reader, writing

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cases import CASES, home_of
-from tests.dump import Dump, assert_same, check, dump
-from tests.pieces import read_in_pieces
-from tests.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
+from tests.support.cases import CASES, home_of
+from tests.support.dump import Dump, assert_same, check, dump
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.walk import recognised

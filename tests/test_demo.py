@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.dump import check, connect
+from tests.support.dump import check, connect
 
 from assoc_ingest.sync.run import sync
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.child import as_nobody
-from tests.dump import check, connect, dump
-from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
+from tests.support.child import as_nobody
+from tests.support.dump import check, connect, dump
+from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
 
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.files.scanning import Walk

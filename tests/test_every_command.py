@@ -12,9 +12,8 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.shell import Shell
-from tests.test_conformance import tree
-from tests.writing import (
+from tests.support.shell import Shell
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,
@@ -28,6 +27,7 @@ from tests.writing import (
     write,
     write_bytes,
 )
+from tests.test_conformance import tree
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cases import SOURCES as CASES
-from tests.cases import home_of
-from tests.dump import connect
-from tests.writing import TRANSCRIPT, user, write
+from tests.support.cases import SOURCES as CASES
+from tests.support.cases import home_of
+from tests.support.dump import connect
+from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.records import Issue
 from assoc_ingest.source import LOG, Line

@@ -19,12 +19,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.cases import CASES, home_of
-from tests.child import Child
-from tests.dump import Dump, assert_same, check, connect, dump
-from tests.pieces import Killed, killed_at
-from tests.shell import Shell
-from tests.writing import (
+from tests.support.cases import CASES, home_of
+from tests.support.child import Child
+from tests.support.dump import Dump, assert_same, check, connect, dump
+from tests.support.pieces import Killed, killed_at
+from tests.support.shell import Shell
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

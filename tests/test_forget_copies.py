@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cases import CASES, home_of
-from tests.dump import assert_same, check, connect, dump
-from tests.pieces import Killed, killed_at
-from tests.test_forget import PASTE, SECRET, SIDE, TEAM, forgotten, private_home, secret, traces
-from tests.writing import (
+from tests.support.cases import CASES, home_of
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import Killed, killed_at
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,
@@ -28,6 +27,7 @@ from tests.writing import (
     write,
     write_bytes,
 )
+from tests.test_forget import PASTE, SECRET, SIDE, TEAM, forgotten, private_home, secret, traces
 
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
-from tests.shell import Shell
-from tests.writing import SESSION, user, write
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.shell import Shell
+from tests.support.writing import SESSION, user, write
 
 from assoc_ingest.sync import git
 from assoc_ingest.sync.git import Branch, Change

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cases import CASES, expected, home_of, readable
-from tests.dump import check, connect, dump
+from tests.support.cases import CASES, expected, home_of, readable
+from tests.support.dump import check, connect, dump
 
 from assoc_ingest.sync.run import sync
 

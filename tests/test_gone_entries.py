@@ -27,12 +27,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.dump import Dump, assert_same, check, connect, differences, dump
 from tests.faults.amounts import times
-from tests.pieces import Killed, killed_at
-from tests.shell import Shell
-from tests.web import Site
-from tests.writing import (
+from tests.support.dump import Dump, assert_same, check, connect, differences, dump
+from tests.support.pieces import Killed, killed_at
+from tests.support.shell import Shell
+from tests.support.web import Site
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

@@ -28,12 +28,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.child import Child
-from tests.dump import Dump, assert_same, check, connect, dump
 from tests.faults.amounts import times
-from tests.pieces import Killed, killed_at, read_in_pieces
-from tests.strategies import lines, objects
-from tests.writing import (
+from tests.support.child import Child
+from tests.support.dump import Dump, assert_same, check, connect, dump
+from tests.support.pieces import Killed, killed_at, read_in_pieces
+from tests.support.strategies import lines, objects
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest.sync.run import sync
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import lines as broken_lines
+from tests.support.strategies import lines as broken_lines
 
 from assoc_ingest.records import AgentMeta, Issue, WorkflowAgent
 from assoc_ingest.source import Claim, Line

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
-from tests.writing import PROJECT, SESSION, TRANSCRIPT, user, write, write_bytes
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, user, write, write_bytes
 
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.verify import verify

@@ -1,7 +1,7 @@
 """A source needs nothing but itself: an invented one goes all the way, and keeps all promises.
 
-`tests/letters.py` is registered here alone. Its lines need what earlier ones said: the model is
-stated once, and what was spent is cumulative.
+`tests/support/letters.py` is registered here alone. Its lines need what earlier ones said: the
+model is stated once, and what was spent is cumulative.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests import test_conformance as conformance
-from tests.cases import home_of
-from tests.dump import assert_same, check, dump
-from tests.letters import Letters
-from tests.pieces import read_in_pieces
-from tests.shell import Shell
-from tests.web import Site
+from tests.support.cases import home_of
+from tests.support.dump import assert_same, check, dump
+from tests.support.letters import Letters
+from tests.support.pieces import read_in_pieces
+from tests.support.shell import Shell
+from tests.support.web import Site
 
 from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
@@ -30,7 +30,7 @@ from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
-CASE = "../letters_box/days"
+CASE = "../support/letters_box/days"
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 
 

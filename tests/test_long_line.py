@@ -12,11 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.child import Child
-from tests.dump import assert_same, check, connect, dump
-from tests.pieces import read_in_pieces
+from tests.support.child import Child
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import (
+    OTHER,
+    SESSION,
+    TRANSCRIPT,
+    assistant,
+    jsonl,
+    user,
+    write,
+    write_bytes,
+)
 from tests.test_forget import forget_as, forgotten
-from tests.writing import OTHER, SESSION, TRANSCRIPT, assistant, jsonl, user, write, write_bytes
 
 from assoc_ingest.files import archive, changes, tail
 from assoc_ingest.sync.run import sync

@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.child import Child, usual_seconds
-from tests.dump import Dump, assert_same, check, dump
-from tests.pieces import Killed, killed_at
+from tests.support.child import Child, usual_seconds
+from tests.support.dump import Dump, assert_same, check, dump
+from tests.support.pieces import Killed, killed_at
 
 from assoc_ingest import sql
 from assoc_ingest.ask.search import search

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
-from tests.writing import (
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

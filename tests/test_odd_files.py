@@ -16,9 +16,18 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.child import as_nobody
-from tests.dump import assert_same, check, connect, dump
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, jsonl, user, write, write_bytes
+from tests.support.child import as_nobody
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    jsonl,
+    user,
+    write,
+    write_bytes,
+)
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.files import scanning

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.cases import SOURCES as CASES
-from tests.cases import home_of
-from tests.dump import assert_same, check, connect, dump
 from tests.faults.damage import assert_storable
-from tests.shell import Shell
+from tests.support.cases import SOURCES as CASES
+from tests.support.cases import home_of
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.shell import Shell
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive

@@ -11,11 +11,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from tests.child import Child, as_nobody
-from tests.dump import assert_same, check, connect, dump
-from tests.pieces import every_new_database_is_built
-from tests.shell import Shell
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, user, write
+from tests.support.child import Child, as_nobody
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import every_new_database_is_built
+from tests.support.shell import Shell
+from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, user, write
 
 from assoc_ingest.errors import DatabaseError
 from assoc_ingest.store import fts, staging

@@ -17,11 +17,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.cases import CASES, home_of
-from tests.cases import SOURCES as FOLDERS
-from tests.child import Child
-from tests.dump import connect
-from tests.writing import PROJECT, SESSION, user, write, write_bytes
+from tests.support.cases import CASES, home_of
+from tests.support.cases import SOURCES as FOLDERS
+from tests.support.child import Child
+from tests.support.dump import connect
+from tests.support.writing import PROJECT, SESSION, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import UsageError

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.dump import assert_same, check, dump
-from tests.shell import Shell
-from tests.writing import SESSION, Object, assistant, user, write
+from tests.support.dump import assert_same, check, dump
+from tests.support.shell import Shell
+from tests.support.writing import SESSION, Object, assistant, user, write
 
 from assoc_ingest.project_paths import comparable, comparable_name, slashed
 

@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 from hypothesis.stateful import rule, run_state_machine_as_test
-from tests.cases import CASES, home_of
-from tests.dump import assert_same, check, dump
-from tests.shell import Shell
+from tests.support.cases import CASES, home_of
+from tests.support.dump import assert_same, check, dump
+from tests.support.shell import Shell
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    dumps,
+    user,
+    write,
+    write_bytes,
+)
 from tests.test_incremental_equals_full import Homes, comparable
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, dumps, user, write, write_bytes
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.walk import recognised

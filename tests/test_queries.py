@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.reading import AT, Rows, index, reader
+from tests.support.reading import AT, Rows, index, reader
 
 from assoc_ingest import sql
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.cases import CASES, home_of
-from tests.child import Child, usual_seconds
-from tests.dump import assert_same, check, connect, differences, dump
-from tests.pieces import Killed, killed_at, read_in_pieces
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
+from tests.support.cases import CASES, home_of
+from tests.support.child import Child, usual_seconds
+from tests.support.dump import assert_same, check, connect, differences, dump
+from tests.support.pieces import Killed, killed_at, read_in_pieces
+from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
 from assoc_ingest.cli import cli
 from assoc_ingest.sources import SOURCES

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.cases import CASES, home_of
-from tests.writing import (
+from tests.support.cases import CASES, home_of
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

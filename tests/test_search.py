@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.child import is_done_with
-from tests.hostile import TEXTS
-from tests.reading import Rows, index, reader
+from tests.support.child import is_done_with
+from tests.support.hostile import TEXTS
+from tests.support.reading import Rows, index, reader
 
 from assoc_ingest.ask.facets import facets
 from assoc_ingest.ask.filters import Filters

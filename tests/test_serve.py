@@ -21,10 +21,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.dump import check
-from tests.shell import Shell
+from tests.support.dump import check
+from tests.support.shell import Shell
+from tests.support.writing import TRANSCRIPT, jsonl, user, write
 from tests.test_migrations import RELEASED, zstd
-from tests.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.errors import BusyError
 from assoc_ingest.store.location import locked

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.reading import index, reader
+from tests.support.reading import index, reader
 
 from assoc_ingest.ask.conversation import Conversation, as_json
 from assoc_ingest.ask.show import Look, lines

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, differences, dump
-from tests.shell import Shell
-from tests.writing import (
+from tests.support.dump import assert_same, check, connect, differences, dump
+from tests.support.shell import Shell
+from tests.support.writing import (
     OTHER,
     SESSION,
     TRANSCRIPT,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from sqlite_utils import Database, hookimpl, plugins
-from tests.child import Child
-from tests.dump import check, connect, dump
-from tests.shell import Shell
-from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user, write
+from tests.support.child import Child
+from tests.support.dump import check, connect, dump
+from tests.support.shell import Shell
+from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.child import Child
-from tests.dump import check, dump
-from tests.reading import index
+from tests.support.child import Child
+from tests.support.dump import check, dump
+from tests.support.reading import index
+from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, in_memory, user, write
 from tests.test_every_command import COMMANDS, LISTS, QUERIES
 from tests.test_forget import PASTE, forgotten, private_home, traces
 from tests.test_watch import append, texts, wait_until
-from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, in_memory, user, write
 
 from assoc_ingest import __main__ as program
 from assoc_ingest.sync.run import sync

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dump import assert_same, check, connect, dump
-from tests.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
 
 from assoc_ingest.sync.run import sync
 

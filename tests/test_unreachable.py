@@ -18,9 +18,9 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.child import NOBODY, as_nobody
-from tests.dump import connect
-from tests.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
+from tests.support.child import NOBODY, as_nobody
+from tests.support.dump import connect
+from tests.support.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.files import scanning

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.cases import CASES, home_of
-from tests.dump import connect
-from tests.pieces import read_in_pieces
-from tests.test_conformance import cuts, grow, logs_of
-from tests.writing import (
+from tests.support.cases import CASES, home_of
+from tests.support.dump import connect
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,
@@ -30,6 +29,7 @@ from tests.writing import (
     write,
     write_bytes,
 )
+from tests.test_conformance import cuts, grow, logs_of
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli

@@ -23,12 +23,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.child import NOBODY, Child
-from tests.dump import assert_same, check, connect, dump
 from tests.faults.amounts import times
 from tests.faults.changing import Home
-from tests.pieces import read_in_pieces
-from tests.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
+from tests.support.child import NOBODY, Child
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.stopping import stopped_by_signals

@@ -12,10 +12,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
-from tests.child import is_done_with
-from tests.hostile import TEXTS
-from tests.reading import AT, Rows, index
-from tests.web import Page, Site
+from tests.support.child import is_done_with
+from tests.support.hostile import TEXTS
+from tests.support.reading import AT, Rows, index
+from tests.support.web import Page, Site
 
 from assoc_ingest.web import budget, dashboard, html, pages, project, team
 from assoc_ingest.web.budget import Budget

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
+from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
 from assoc_ingest.sync.run import sync
 

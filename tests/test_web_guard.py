@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.served import get, served
-from tests.writing import TRANSCRIPT, user, write
+from tests.support.served import get, served
+from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import guard

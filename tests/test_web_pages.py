@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.web import Page, Site
-from tests.writing import (
+from tests.support.web import Page, Site
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

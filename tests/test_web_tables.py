@@ -15,9 +15,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
-from tests.served import bare, data, get, is_line_1, links, served
+from tests.support.served import bare, data, get, is_line_1, links, served
+from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 from tests.test_demo import HOMES
-from tests.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.writing import (
+from tests.support.writing import (
     PROJECT,
     SESSION,
     TRANSCRIPT,

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.dump import assert_same, check, dump
-from tests.pieces import Killed, killed_at, read_in_pieces
-from tests.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
+from tests.support.dump import assert_same, check, dump
+from tests.support.pieces import Killed, killed_at, read_in_pieces
+from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
 
 from assoc_ingest.store.batch import Batch, Written
 from assoc_ingest.sync.run import sync

@@ -102,7 +102,7 @@ def _serve(shim: ctypes.CDLL) -> None:
 def _run(
     shim: ctypes.CDLL, arguments: list[str], call: int, error: int, for_ever: bool, is_built: bool
 ) -> tuple[Any, ...]:
-    from tests.pieces import every_new_database_is_built, read_in_pieces
+    from tests.support.pieces import every_new_database_is_built, read_in_pieces
 
     from assoc_ingest.__main__ import main
 

@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.dump import check, differences, dump
 from tests.faults.changing import Home
+from tests.support.dump import check, differences, dump
 
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync

@@ -30,9 +30,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.dump import check, connect, differences, dump
 from tests.faults.changing import Home
-from tests.writing import PROJECT, dumps, jsonl, user, write, write_bytes
+from tests.support.dump import check, connect, differences, dump
+from tests.support.writing import PROJECT, dumps, jsonl, user, write, write_bytes
 
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.dump import assert_same, connect, dump
 from tests.faults.amounts import SCALE, spread, times
-from tests.writing import agent, assistant, at, call, result, user, write, write_bytes
+from tests.support.dump import assert_same, connect, dump
+from tests.support.writing import agent, assistant, at, call, result, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import DamagedError
@@ -152,7 +152,7 @@ def execute(database: Path, *statements: str) -> list[tuple[object, ...]]:
 def shown(database: Path) -> dict[str, list[dict[str, object]]]:
     """Return all rows, but for what the archive holds: a damaged one cannot be read as a whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.dump.archive.read", lambda *_: ())
+        patch.setattr("tests.support.dump.archive.read", lambda *_: ())
         return dump(database)
 
 

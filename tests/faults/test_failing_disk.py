@@ -16,14 +16,14 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
-from tests.child import Child
-from tests.dump import assert_same, check, dump
 from tests.faults.amounts import spread, times
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch, state, states_of_commits
 from tests.faults.preforked import Preforked, compiler, preforked
-from tests.pieces import read_in_pieces
+from tests.support.child import Child
+from tests.support.dump import assert_same, check, dump
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import SESSION
 from tests.test_forget import private_home, traces
-from tests.writing import SESSION
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.store.database import open_reader

@@ -17,11 +17,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.dump import Dump, assert_same, check, dump
 from tests.faults.amounts import spread, times
 from tests.faults.changing import Fresh
-from tests.pieces import read_in_pieces
-from tests.writing import (
+from tests.support.dump import Dump, assert_same, check, dump
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,

@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from tests.dump import assert_same, check, dump, pieces_of
 from tests.faults.amounts import FUZZ_SECONDS
 from tests.faults.damage import Fixture, assert_storable, damaged, fixtures
-from tests.pieces import read_in_pieces
-from tests.strategies import lines as transcript_lines
-from tests.writing import in_memory
+from tests.support.dump import assert_same, check, dump, pieces_of
+from tests.support.pieces import read_in_pieces
+from tests.support.strategies import lines as transcript_lines
+from tests.support.writing import in_memory
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files import tail

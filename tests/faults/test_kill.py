@@ -18,8 +18,6 @@ from threading import Event
 from unittest.mock import patch
 
 import pytest
-from tests.child import Child
-from tests.dump import check, connect
 from tests.faults.amounts import times
 from tests.faults.changing import (
     Fresh,
@@ -28,7 +26,9 @@ from tests.faults.changing import (
     assert_survives_a_kill_at_any_step,
     state,
 )
-from tests.pieces import every_new_database_is_built, read_in_pieces
+from tests.support.child import Child
+from tests.support.dump import check, connect
+from tests.support.pieces import every_new_database_is_built, read_in_pieces
 
 from assoc_ingest.store.batch import Batch, Written
 from assoc_ingest.store.database import open_reader

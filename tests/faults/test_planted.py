@@ -16,7 +16,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.dump import check, connect
 from tests.faults.changing import (
     Fresh,
     Home,
@@ -24,8 +23,9 @@ from tests.faults.changing import (
     assert_survives_a_kill_at_any_step,
 )
 from tests.faults.test_failing_reads import assert_any_read_may_fail
-from tests.pieces import read_in_pieces
-from tests.writing import TRANSCRIPT, jsonl, user, write
+from tests.support.dump import check, connect
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.derive.refresh import refresh
 from assoc_ingest.files import archive, changes, tail

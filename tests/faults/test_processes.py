@@ -16,12 +16,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from tests.child import Child
-from tests.dump import check
 from tests.faults.amounts import times
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
-from tests.pieces import read_in_pieces
-from tests.writing import TRANSCRIPT, jsonl, user, write
+from tests.support.child import Child
+from tests.support.dump import check
+from tests.support.pieces import read_in_pieces
+from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync

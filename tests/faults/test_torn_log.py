@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.dump import assert_same, check, dump
 from tests.faults.amounts import times
 from tests.faults.changing import Fresh, Home, state
-from tests.pieces import read_in_pieces
+from tests.support.dump import assert_same, check, dump
+from tests.support.pieces import read_in_pieces
 
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES

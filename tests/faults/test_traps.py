@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.child import Child, as_nobody
-from tests.dump import assert_same, check, connect, dump
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
 from tests.faults.damage import assert_storable, fixtures, ways_into, with_part
-from tests.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
+from tests.support.child import Child, as_nobody
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.source import Line

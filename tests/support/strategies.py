@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.writing import OTHER, SESSION, Object, at, dumps
+from tests.support.writing import OTHER, SESSION, Object, at, dumps
 
 SESSIONS = (SESSION, OTHER)
 AGENTS = ("a1b2c3d", "ab", "acompact-77")

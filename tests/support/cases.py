@@ -13,9 +13,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.dump import Dump, Row
+from tests.support.dump import Dump, Row
 
-SOURCES = Path(__file__).parent / "sources"
+SOURCES = Path(__file__).parents[1] / "sources"
 CASES = sorted(
     (str(case.parent.relative_to(SOURCES)) for case in SOURCES.glob("*/*/home")), key=str.lower
 )
