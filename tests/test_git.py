@@ -530,7 +530,7 @@ def test_the_question_what_is_not_committed_is_answered(
     (repository / "new.txt").write_text("x")
     assert shell("sync", str(home), "--git") == 0
     assert shell("query", "git_changes", "-p", "project", "garden", "--json") == 0
-    (row,) = shell.json("query", "git_changes", "-p", "project", "garden", "--json")  # type: ignore[misc]
+    (row,) = shell.items("query", "git_changes", "-p", "project", "garden")  # type: ignore[misc]
     asked = ("project", "status", "letter", "path", "changes_of_project", "branch")
     assert [row[key] for key in asked] == ["garden", "untracked", "?", "new.txt", 1, "trunk"]
     assert shell("query", "git_changes", "-p", "project", "elsewhere", "--json") == 1

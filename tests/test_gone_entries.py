@@ -605,7 +605,7 @@ def test_lists_leave_out_what_is_gone_and_say_how_much(place: Place, asked: Shel
         listed.says("b")
 
         def names(*options: str, what: str = what, option: str = option) -> list[str]:
-            rows = asked.json("list", what, "--json", "-n", "0", *options)
+            rows = asked.items("list", what, "-n", "0", *options)
             assert isinstance(rows, list)
             return [row[option] for row in rows if row[option] in ("a", "b", "c")]
 
@@ -625,7 +625,7 @@ def test_sessions_and_members_that_are_gone_are_left_out_and_counted(
     Listed(place, LISTS["members"]).says("a")
 
     def keys(*options: str) -> set[str]:
-        rows = asked.json("list", "sessions", "--json", *options)
+        rows = asked.items("list", "sessions", *options)
         assert isinstance(rows, list)
         return {row["session_key"] for row in rows} & {"a", "b"}
 
@@ -634,7 +634,7 @@ def test_sessions_and_members_that_are_gone_are_left_out_and_counted(
     assert "1 more with --all" in asked.err
     assert keys("--gone") == {"a"}
     assert keys("--all") == {"a", "b"}
-    (team,) = asked.json("list", "teams", "--json")  # type: ignore[misc]
+    (team,) = asked.items("list", "teams")  # type: ignore[misc]
     assert (team["member_count"], team["gone_member_count"]) == (1, 2)  # type: ignore[index]
 
 
@@ -665,7 +665,7 @@ def test_pages_leave_out_what_is_gone_and_say_how_much(place: Place) -> None:
 def test_projects_that_are_not_on_this_machine_are_a_question(place: Place, asked: Shell) -> None:
     place.put(CHATS, chats({"chatId": "chat-1"}))
     place.sync()
-    rows = asked.json("query", "orphaned_projects", "--json")
+    rows = asked.items("query", "orphaned_projects")
     assert isinstance(rows, list)
     assert {"name": "Garden", "path": "/srv/x"}.items() <= rows[-1].items()
 

@@ -220,7 +220,7 @@ def test_it_is_found_listed_shown_counted_and_resumed(home: Path, shell: Shell) 
     assert shell("sync", str(home)) == 0
     assert shell("search", "frost", "--source", "letters") == 0
     assert "Which seeds are left from the [frost]?" in shell.out
-    listed = shell.json("list", "sessions", "--json")
+    listed = shell.items("list", "sessions")
     assert [(row["session_key"], row["source"], row["resume"]) for row in listed] == [
         (SECOND, "letters", f"cd /srv/garden && quill --day {SECOND}"),
         (FIRST, "letters", f"cd /srv/garden && quill --day {FIRST}"),
@@ -229,11 +229,11 @@ def test_it_is_found_listed_shown_counted_and_resumed(home: Path, shell: Shell) 
     assert f"Resume: cd /srv/garden && quill --day {SECOND}" in shell.out
     assert FIRST in shell.out
     assert "Peas, I should think." in shell.out
-    edited = shell.json("query", "most_edited_files", "--json")
+    edited = shell.items("query", "most_edited_files")
     assert {row["file"] for row in edited} == {"/srv/garden/seeds.md", "/srv/garden/frost.md"}
     assert shell("stats") == 0
     assert "quill-3" in shell.out
-    kept = shell.json("query", "retention", "-p", "days", "100000", "--json")
+    kept = shell.items("query", "retention", "-p", "days", "100000")
     assert len(kept) == 2
     assert shell("verify") == 0
     assert shell("search", "--help") == 0

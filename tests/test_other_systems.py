@@ -445,11 +445,11 @@ def test_a_conversation_is_held_with_an_agent(fresh: Callable[[], Path], tmp_pat
 def test_lists_and_the_view_of_messages_name_the_agent(tmp_path: Path, shell: Shell) -> None:
     home = home_of(AGENTS, tmp_path)
     assert shell("sync", str(home)) == 0
-    (session,) = cast("list[dict[str, object]]", shell.json("list", "sessions", "--json"))
+    (session,) = cast("list[dict[str, object]]", shell.items("list", "sessions"))
     assert (session["session_key"], session["agent"]) == ("conv-full-1", "Pruner")
     shown = cast("dict[str, Any]", shell.json("show", "conv-full-1", "--json"))
     assert shown["session"]["agent"] == "Pruner"
-    agents = cast("list[dict[str, object]]", shell.json("list", "agents", "--json"))
+    agents = cast("list[dict[str, object]]", shell.items("list", "agents"))
     assert [(agent["name"], agent["sessions"]) for agent in agents] == [
         ("Pruner", 2),
         ("Chorus", 0),

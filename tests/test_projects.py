@@ -37,13 +37,13 @@ def in_projects(home: Path, shell: Shell, *paths: str) -> dict[str, str]:
 
 def listed(shell: Shell, project: str) -> set[str]:
     """Return where the conversations lie that a list of one project has."""
-    rows = shell.json("list", "sessions", "--json", "--project", project)
+    rows = shell.items("list", "sessions", "--project", project)
     assert isinstance(rows, list)
     return {row["cwd"] for row in rows}
 
 
 def id_of(shell: Shell, path: str) -> str:
-    rows = shell.json("list", "projects", "--json", "--all")
+    rows = shell.items("list", "projects", "--all")
     assert isinstance(rows, list)
     return str(next(row["id"] for row in rows if row["path"] == path))
 
@@ -148,7 +148,7 @@ def test_a_path_of_windows_is_found_in_any_case(shell: Shell, place: Path) -> No
 
 @pytest.mark.usefixtures("keys")
 def test_every_command_that_takes_a_project_means_the_same(shell: Shell) -> None:
-    found = shell.json("search", "pumpkin", "--json", "--project", "/srv/shop")
+    found = shell.items("search", "pumpkin", "--project", "/srv/shop")
     assert isinstance(found, list)
     assert [hit["snippet"] for hit in found] == ["pumpkin in /srv/shop"]
     shell("query", "most_edited_files", "-p", "project", "/srv/nowhere")
@@ -276,7 +276,7 @@ def held(home: Path, path: str, number: int, branch: str | None, *more: Object) 
 
 
 def projects(shell: Shell) -> dict[str, Object]:
-    rows = shell.json("list", "projects", "--json", "--all")
+    rows = shell.items("list", "projects", "--all")
     assert isinstance(rows, list)
     return {row["path"]: row for row in rows}
 
@@ -355,7 +355,7 @@ def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
     for number, path in enumerate((REPOSITORY, WORKTREE, WORKTREE, "/srv/other"), 1):
         held(home, path, number, "main" if path == REPOSITORY else "feature-x")
     assert shell("sync", str(home)) == 0
-    rows = shell.json("stats", "--by", "project", "--json")
+    rows = shell.items("stats", "--by", "project")
     assert isinstance(rows, list)
     by_path = {row["path"]: row for row in rows}
     own, other = by_path[REPOSITORY], by_path["/srv/other"]
@@ -364,7 +364,7 @@ def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
     assert own["sessions_with_worktrees"] == 3
     assert own["cost_with_worktrees_usd"] == pytest.approx(3 * own["cost_usd"], rel=1e-3)
     assert other["cost_with_worktrees_usd"] is other["sessions_with_worktrees"] is None
-    (total,) = shell.json("stats", "--by", "model", "--json")  # type: ignore[misc]
+    (total,) = shell.items("stats", "--by", "model")  # type: ignore[misc]
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(total["cost_usd"], rel=1e-3)
     assert sum(row["sessions"] for row in rows) == 4
     assert projects(shell)[REPOSITORY]["session_count"] == 1
@@ -377,7 +377,7 @@ def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
     held(home, WORKTREE, 1, "feature-x")
     write(home, f"projects/-home-ada-cli/{SESSION}.jsonl", user("no answer", cwd=REPOSITORY))
     assert shell("sync", str(home)) == 0
-    rows = shell.json("stats", "--by", "project", "--json")
+    rows = shell.items("stats", "--by", "project")
     assert isinstance(rows, list)
     (own,) = (row for row in rows if row["path"] == REPOSITORY)
     assert (own["sessions"], own["sessions_with_worktrees"]) == (0, 1)
@@ -399,7 +399,7 @@ def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
     assert re.search(r"on-another-machine .* no ", shell.out)
     assert re.search(r"here .* yes ", shell.out)
     assert "more with" not in shell.err
-    rows = shell.json("list", "projects", "--json")
+    rows = shell.items("list", "projects")
     assert isinstance(rows, list)
     assert {row["path"]: row["on_disk"] for row in rows} == {
         str(here): 1,

@@ -39,6 +39,7 @@ DIRECTIONS = {
 SHARED = {
     "errors",
     "failures",
+    "fast_json",
     "fields",
     "humanize",
     "paths",
@@ -336,6 +337,13 @@ def test_the_kind_of_a_failure_is_told_in_one_place() -> None:
         return re.findall(r"sqlite_errorcode|sqlite3\.SQLITE_", place(module).read_text("utf-8"))
 
     assert offenders(rule).keys() <= {"ask.queries"}  # it tells a wrong statement from failures
+
+
+def test_orjson_is_imported_in_one_place() -> None:
+    def rule(module: str) -> object:
+        return {"orjson"} & set(imported(ast.walk(tree(module)), module))
+
+    assert offenders(rule).keys() == {"fast_json"}
 
 
 def test_no_error_is_swallowed() -> None:

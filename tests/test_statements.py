@@ -295,7 +295,7 @@ def test_a_hit_names_the_line_that_states_it(place: Place, shell: Shell) -> None
     write(place.home, TRANSCRIPT, *LINES)
     assert shell("sync", str(place.home)) == 0
     for word, what, line in (("Dig", "task", 3), ("Rake", "todo", 5), ("Ferns", "plan", 7)):
-        hits = shell.json("search", word, "--kind", what, "--json")
+        hits = shell.items("search", word, "--kind", what)
         assert isinstance(hits, list)
         assert [(hit["what"], hit["line"]) for hit in hits] == [(what, line)]
 
@@ -308,7 +308,7 @@ def test_a_task_that_has_a_row_of_a_gone_file_is_one_hit(place: Place, shell: Sh
     (place.home / TODOS).unlink()
     assert shell("sync", str(place.home)) == 0
     for word in ("Dig", "Rake"):
-        hits = shell.json("search", word, "--json")
+        hits = shell.items("search", word)
         assert isinstance(hits, list)
         assert [hit["kind"] for hit in hits if hit["what"] in ("task", "todo")] == ["completed"]
 
@@ -317,8 +317,8 @@ def test_tasks_are_listed_by_their_numbers(place: Place, shell: Shell) -> None:
     lines = [line for n, key in enumerate(("10", "9", "a", "2")) for line in created(n, key, key)]
     write(place.home, TRANSCRIPT, *lines)
     assert shell("sync", str(place.home)) == 0
-    listed = shell.json("list", "tasks", "--json")
-    asked = shell.json("query", "open_tasks", "--json")
+    listed = shell.items("list", "tasks")
+    asked = shell.items("query", "open_tasks")
     assert isinstance(listed, list)
     assert isinstance(asked, list)
     assert [row["task"] for row in listed] == ["2", "9", "10", "a"]

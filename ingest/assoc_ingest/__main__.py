@@ -70,36 +70,57 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        if _wants_json(arguments):
+            _write_error("usage", error.format_message())
+        else:
+            error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except _Terminated:
         return _TERMINATED
     except Exception as error:
-        return _explain(error, is_verbose="verbose" in settings)
+        return _explain(error, arguments, is_verbose="verbose" in settings)
     return code if isinstance(code, int) else 0
 
 
-def _explain(error: Exception, *, is_verbose: bool) -> int:
+def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: bool) -> int:
     """Print one sentence about the error; return the exit code."""
     from .terminal import safe
 
     known = _known(error)
-    if known is not None:
-        start = "" if known.exit_code == 1 else "Error: "  # that the answer is no is no error
-        click.echo(start + safe(str(known)), err=True)
-        return known.exit_code
-    if is_verbose:
+    if is_verbose and known is None:
         import traceback
 
         click.echo(safe("".join(traceback.format_exception(error))), err=True)
-    click.echo(
-        f"Error: internal error in assoc-ingest: {type(error).__name__}: "
-        f"{safe(str(error))}. Please report it, including the output of the command with -v.",
-        err=True,
+    words = str(known or "") or (
+        f"internal error in assoc-ingest: {type(error).__name__}: {error}. "
+        "Please report it, including the output of the command with -v."
     )
-    return _BUG
+    if _wants_json(arguments):
+        _write_error(known.code if known else "internal", words)
+    else:
+        start = "" if known and known.exit_code == 1 else "Error: "  # "no" is no error
+        click.echo(start + safe(words), err=True)
+    return known.exit_code if known else _BUG
+
+
+def _wants_json(arguments: Sequence[str] | None) -> bool:
+    """Is the answer read by a program? Asked of the words: wrong ones are never parsed."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return "--json" in words[: words.index("--") if "--" in words else None]
+
+
+def _write_error(code: str, words: str) -> None:
+    """Print an error as the object that `ask.answer` documents."""
+    from .ask.answer import SCHEMA
+    from .errors import with_hint
+    from .terminal import safe_json
+
+    message, hint = with_hint(words)
+    error = {"code": code, "message": message, "hint": hint}
+    with suppress(OSError):  # nobody reads it; the exit code says the same
+        sys.stdout.write(safe_json({"schema": SCHEMA, "error": error}) + "\n")
 
 
 def _known(error: Exception) -> AssocIngestError | None:

@@ -15,18 +15,22 @@ class AssocIngestError(Exception):
     """Base of all errors that end a command with one clear sentence and no traceback."""
 
     exit_code = 1
+    code = "error"
+    """Names the kind of error for programs."""
 
 
 class NotFoundError(AssocIngestError):
     """What was asked for is not there: no home, no such session, no hits."""
 
     exit_code = 1
+    code = "not_found"
 
 
 class UsageError(AssocIngestError):
     """An argument cannot be used: a path of no known shape, an ambiguous prefix."""
 
     exit_code = 2
+    code = "usage"
 
 
 class UnreadableError(UsageError):
@@ -45,12 +49,14 @@ class BusyError(AssocIngestError):
     """Another process is writing to the database."""
 
     exit_code = 3
+    code = "busy"
 
 
 class DatabaseError(AssocIngestError):
     """The database is missing, of another program, newer than this program, or damaged."""
 
     exit_code = 4
+    code = "database"
 
 
 class DamagedError(DatabaseError):
@@ -69,3 +75,15 @@ class DatabaseIOError(AssocIngestError):
     """The database could not be read or written: disk full, I/O error, read-only."""
 
     exit_code = 5
+    code = "io"
+
+
+def with_hint(text: str) -> tuple[str, str | None]:
+    """Take the sentence of an error apart: what is wrong, and what to do next if it says that."""
+    first, _, others = text.strip().partition("\n")
+    end = first.find(". ")
+    while end >= 0 and first[end + 2 : end + 3].islower():  # an abbreviation
+        end = first.find(". ", end + 1)
+    if end < 0:
+        return first, others or None
+    return first[: end + 1], "\n".join(filter(None, (first[end + 2 :], others)))

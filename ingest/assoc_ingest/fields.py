@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable
 
-import orjson
+from .fast_json import orjson
 
 MAX_TEXT = 256 * 1024
 """Characters of text that a column keeps; the archive has the rest."""

@@ -103,6 +103,26 @@ def kept_at_the_end() -> Iterator[Keeping]:
     keeping._answer_late()
 
 
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Handle signals afterwards: where an exception that a handler raises would do damage."""
+    if current_thread() is not main_thread():  # handlers run in another thread
+        yield
+        return
+    held: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda late, frame: held.append(late))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for late in held:
+        signal.raise_signal(late)
+
+
 def stop_at_end_of_input(stop: Event) -> None:
     """Set the event when standard input ends.
 

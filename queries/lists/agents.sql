@@ -22,6 +22,7 @@ where (coalesce(:all, '') <> '' or a.gone_at is null)
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:source, '') = '' or r.kind = :source)
 group by a.id
 order by last_activity desc, p.name, a.name, a.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -19,5 +19,6 @@ where true
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:source, '') = '' or r.kind = :source)
 order by f.last_synced_at desc, r.root, f.path
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -27,5 +27,7 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:since, '') = '' or i.timestamp >= :since)
+  and (coalesce(:until, '') = '' or i.timestamp < :until)
 order by i.timestamp desc, i.id desc
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

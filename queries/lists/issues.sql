@@ -17,5 +17,6 @@ where true
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:source, '') = '' or r.kind = :source)
 order by i.quarantined desc, r.root, f.path, i.byte_offset
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

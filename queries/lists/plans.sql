@@ -20,5 +20,8 @@ where true
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:since, '') = '' or i.modified_at >= :since)
+  and (coalesce(:until, '') = '' or i.modified_at < :until)
+  and (coalesce(:source, '') = '' or r.kind = :source)
 order by i.modified_at desc, i.name, i.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

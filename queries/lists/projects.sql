@@ -27,5 +27,8 @@ where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or p.gone_at is nul
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:since, '') = '' or p.last_activity_at >= :since)
+  and (coalesce(:until, '') = '' or p.last_activity_at < :until)
+  and (coalesce(:source, '') = '' or r.kind = :source)
 order by p.last_activity_at desc, p.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -14,6 +14,8 @@ where true
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:since, '') = '' or i.timestamp >= :since)
+  and (coalesce(:until, '') = '' or i.timestamp < :until)
 group by i.timestamp, i.text, i.session_key
 order by i.timestamp desc, i.id desc
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -34,5 +34,9 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (coalesce(:since, '') = '' or s.ended_at >= :since)
+  and (coalesce(:until, '') = '' or s.started_at < :until)
+  and (coalesce(:source, '') = '' or r.kind = :source)
+  and (coalesce(:branch, '') = '' or s.git_branch = :branch)
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -138,6 +138,9 @@ class Storm:
     kills: int = 0
 
     def __post_init__(self) -> None:
+        # A shell starts what runs in the background with SIGINT ignored, and children inherit that:
+        # a command would miss the signal that comes before it has set up its own handling.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         self._chance = random.Random(self.seed)
         self.home = ChangingHome(self.place / "home", self.seed)
         self.database = self.place / "index.db"

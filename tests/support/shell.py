@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,9 @@ class Shell:
     def json(self, *arguments: str) -> object:
         assert self(*arguments) == 0, self.err
         return json.loads(self.out)
+
+    def items(self, *arguments: str) -> list[dict[str, Any]]:
+        """Run a command with `--json`, and return the items of its answer."""
+        assert self(*arguments, "--json") == 0, self.err
+        items: list[dict[str, Any]] = json.loads(self.out)["items"]
+        return items

@@ -10,6 +10,7 @@ from ..sources import SOURCES
 from .lookup import find_session
 from .project_names import project_ids
 from .since import since as time_of
+from .since import until as time_until
 
 WHAT = (
     "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
@@ -44,7 +45,7 @@ class Filters:
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise where a filter names nothing."""
         _check("kind", self.kind, (*WHAT, *MESSAGE_KINDS))
-        _check("source", self.source, source_names())
+        known_source(self.source)
         projects = None
         if self.project:
             projects = project_ids(connection, self.project, with_worktrees=self.with_worktrees)
@@ -54,7 +55,7 @@ class Filters:
             "session": find_session(connection, self.session) if self.session else None,
             "source": self.source,
             "since": time_of(self.since) if self.since else None,
-            "until": time_of(self.until) if self.until else None,
+            "until": time_until(self.until) if self.until else None,
             "model": self.model,
             "role": self.role,
             "branch": self.branch,
@@ -64,6 +65,11 @@ class Filters:
 def source_names() -> tuple[str, ...]:
     """Return the names of the systems that can be asked for."""
     return tuple(SOURCES)
+
+
+def known_source(name: str | None) -> None:
+    """Raise UsageError if there is no source of this name."""
+    _check("source", name, source_names())
 
 
 def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:

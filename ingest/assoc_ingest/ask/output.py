@@ -11,7 +11,7 @@ import csv
 import io
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,6 +20,7 @@ import click
 from .. import humanize
 from ..streams import lost
 from ..terminal import Paint, columns, is_terminal, safe, safe_json, table, terminal_width
+from .answer import Wanted
 from .lookup import short_key
 
 Row = Sequence[object]
@@ -37,28 +38,25 @@ class Format:
     """table, whole (a table with whole cells), json, nl or csv"""
     csv_safe: bool = False
     """Put a ' before cells that a spreadsheet would take for a formula."""
+    wanted: Wanted | None = None
+    """Of JSON: how much of the answer is wanted."""
 
 
 def write_rows(
     connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row], form: Format
 ) -> None:
-    """Print rows in a format."""
-    if form.name == "json":
-        write(_json_array({**dict(zip(names, row, strict=True))} for row in rows))
-    elif form.name == "nl":
-        write(safe_json(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    """Print rows in a format that is not JSON: that is an `answer`."""
+    if form.name == "nl":
+        write_objects(dict(zip(names, row, strict=True)) for row in rows)
     elif form.name == "csv":
         write_csv(names, rows, form)
     elif listed := list(rows):
         write_table(connection, names, listed, whole=form.name == "whole")
 
 
-def write_objects(objects: Iterable[dict[str, object]], form: Format) -> None:
-    """Print objects as a JSON array, or one on each line."""
-    if form.name == "nl":
-        write(safe_json(item) + "\n" for item in objects)
-    else:
-        write(_json_array(objects))
+def write_objects(objects: Iterable[Mapping[str, object]]) -> None:
+    """Print objects as JSON, one on each line."""
+    write(safe_json(item) + "\n" for item in objects)
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
@@ -153,14 +151,6 @@ def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int) -> list[in
             break
         kept.append(number)
     return kept or [0]
-
-
-def _json_array(items: Iterable[dict[str, object]]) -> Iterator[str]:
-    separator = "["
-    for item in items:
-        yield separator + safe_json(item)
-        separator = ",\n "
-    yield "[]\n" if separator == "[" else "]\n"
 
 
 def _csv(names: Sequence[str], rows: Iterable[Row], is_safe: bool) -> Iterator[str]:

@@ -2,62 +2,95 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
-from .. import humanize
+from .. import humanize, sql
 from ..errors import UsageError
 from ..sql import Query
-from .output import Format, Row, say, write_rows
+from .answer import Answer
+from .filters import known_source
+from .output import Format, Row, say, write, write_objects, write_rows
 from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
 from .resume import has_transcript, resume_line
+from .since import since as time_of
+from .since import until as time_until
 
 _NUMBERS = {"limit", "days"}
 """Parameters that take a number; SQLite would read any other text as 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Which rows of a list are wanted: the options of `list`, as the user gives them."""
+
+    project: str | None = None
+    source: str | None = None
+    branch: str | None = None
+    since: str | None = None
+    until: str | None = None
+    cwd: str | None = None
+    all: bool = False
+    gone: bool = False
+
+    def parameters(
+        self, connection: sqlite3.Connection, what: str, query: Query
+    ) -> dict[str, object]:
+        """Return the parameters of a list but for its limit.
+
+        Raises UsageError for an option that this list does not have, or that names nothing.
+        """
+        for option in ("source", "branch", "since", "until", "cwd", "gone"):
+            if getattr(self, option) and option not in query.parameters:
+                having = [name for name, one in sql.queries("lists").items()
+                          if option in one.parameters]  # fmt: skip
+                raise UsageError(
+                    f"--{option} does not apply to {what}, but to: {', '.join(having)}."
+                )
+        known_source(self.source)
+        given = {
+            "project": project_ids(connection, self.project) if self.project else None,
+            "source": self.source,
+            "branch": self.branch,
+            "since": time_of(self.since) if self.since else None,
+            "until": time_until(self.until) if self.until else None,
+            "cwd": self.cwd,
+            "all": 1 if self.all else None,
+            "gone": 1 if self.gone else None,
+        }
+        return {name: value for name, value in given.items() if name in query.parameters}
+
+
 def write_list(
-    connection: sqlite3.Connection,
-    what: str,
-    form: Format,
-    *,
-    project: str | None = None,
-    cwd: str | None = None,
-    everything: bool = False,
-    gone: bool = False,
-    limit: int = 30,
+    connection: sqlite3.Connection, what: str, form: Format, wanted: Listed, limit: int = 30
 ) -> None:
-    """Print the rows of `list WHAT`; say on standard error if there are more.
+    """Print at most `limit` rows of `list WHAT`, 0 for all, and say what is left out.
 
     Raises UsageError if there is no such list, or if it has not what is asked for.
     """
     query = find_list(what)
-    if cwd is not None and "cwd" not in query.parameters:
-        raise UsageError(f"--cwd works only with teams; for {what}, use --project.")
-    if gone and "gone" not in query.parameters:
-        raise UsageError(
-            f"--gone does not apply to {what}, which never hides gone entries. Leave it out."
-        )
-    given: dict[str, object] = {
-        "cwd": cwd,
-        "project": project_ids(connection, project) if project else None,
-        "all": 1 if everything else None,
-        "gone": 1 if gone else None,
-        "limit": limit + 1 if limit else -1,
-    }
-    parameters = {name: given[name] for name in query.parameters}
-    cursor = connection.execute(query.sql, parameters)
-    names = _names(cursor)
-    rows: list[Row] = [tuple(row) for row in islice(cursor, limit or None)]
-    if what == "sessions" and form.name in ("json", "nl"):
-        names, rows = [*names, "resume"], _with_resume(connection, names, rows)
-    write_rows(connection, names, rows, form)
-    if not rows:
+    parameters = wanted.parameters(connection, what, query)
+    if form.wanted is not None:
+        answer = Answer(connection, ["list", what, parameters], form.wanted)
+        names, rows = _rows(connection, query, parameters, limit and answer.start + limit + 1)
+        total = _count(connection, query, parameters)
+        items = _objects(connection, what, names, islice(rows, answer.start, None))
+        write(answer.pieces(items, total=total, limit=limit or None))
+        return
+    names, rows = _rows(connection, query, parameters, limit and limit + 1)
+    shown: list[Row] = [*islice(rows, limit or None)]
+    if form.name == "nl":
+        write_objects(_objects(connection, what, names, shown))
+    else:
+        write_rows(connection, names, shown, form)
+    if not shown:
         say("Nothing to list.")
-    elif cursor.fetchone() is not None:
+    elif next(rows, None) is not None:
         say(f"Only the first {limit} are shown; --limit 0 shows all.")
     for option, hidden in _hidden(connection, query, parameters).items():
         if hidden and option == "gone":
@@ -66,17 +99,26 @@ def write_list(
             say(f"{hidden:,} more with --all.")
 
 
-def _with_resume(
-    connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row]
-) -> list[Row]:
-    """Add to each session the command that goes on with it, None where nobody can."""
-    added: list[Row] = []
+def _rows(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object], limit: int
+) -> tuple[list[str], Iterator[Row]]:
+    """Return the columns of a list and its rows, at most `limit`, or all for 0."""
+    cursor = connection.execute(query.sql, {**parameters, "limit": limit or -1})
+    return _names(cursor), map(tuple, cursor)
+
+
+def _objects(
+    connection: sqlite3.Connection, what: str, names: Sequence[str], rows: Iterable[Row]
+) -> Iterator[dict[str, object]]:
+    """Yield rows for programs: of a session its models as a list, and how to resume it."""
     for row in rows:
-        session = dict(zip(names, row, strict=True))
-        key, source = str(session["session_key"]), str(session["source"])
-        is_there = has_transcript(connection, key, source)
-        added.append((*row, resume_line(session, is_there=is_there)))
-    return added
+        item = dict(zip(names, row, strict=True))
+        if what == "sessions":
+            key, source = str(item["session_key"]), str(item["source"])
+            is_there = has_transcript(connection, key, source)
+            item["models"] = json.loads(str(item["models"] or "[]"))
+            item["resume"] = resume_line(item, is_there=is_there)
+        yield item
 
 
 def _hidden(
@@ -95,10 +137,14 @@ def _hidden(
     return more
 
 
-def write_answer(
-    connection: sqlite3.Connection, name: str, parameters: Mapping[str, str], form: Format
+def write_query(
+    connection: sqlite3.Connection,
+    name: str,
+    parameters: Mapping[str, str],
+    form: Format,
+    limit: int = 0,
 ) -> None:
-    """Print the rows of a query; a parameter that is not given is NULL.
+    """Print at most `limit` rows of a query, 0 for all; a parameter that is not given is NULL.
 
     Raises UsageError if there is no such query, or if it does not take these parameters.
     """
@@ -114,11 +160,18 @@ def write_answer(
         given["project"] = project_ids(connection, given["project"] or "")
     bound = {key: None if value is None else bindable(value) for key, value in given.items()}
     cursor = connection.execute(query.sql, bound)
-    rows: Sequence[Row] = [tuple(row) for row in cursor]
-    write_rows(connection, _names(cursor), rows, form)
+    names, rows = _names(cursor), [tuple(row) for row in cursor]
+    if form.wanted is not None:
+        answer = Answer(connection, ["query", name, given], form.wanted)
+        items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
+        write(answer.pieces(items, total=len(rows), limit=limit or None))
+        return
+    write_rows(connection, names, rows[: limit or None], form)
     if not rows:
         missing = [key for key, value in given.items() if value is None]
         say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
+    elif limit and len(rows) > limit:
+        say(f"Only the first {limit} of {len(rows):,} rows are shown; --limit 0 shows all.")
 
 
 def _is_number(text: str) -> bool:

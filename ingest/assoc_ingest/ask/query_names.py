@@ -14,6 +14,7 @@ from .. import sql
 from ..errors import UsageError
 from ..sql import Query
 from ..terminal import Paint, table
+from .answer import Answer
 from .output import Format, say, write, write_csv, write_objects
 
 _INTERNAL = {
@@ -63,8 +64,11 @@ def write_query_names(form: Format) -> None:
     described = [_described(report) for found in headings.values() for report in found]
     names = list(described[0])
     rows = [[_text(value) for value in item.values()] for item in described]
-    if form.name in ("json", "nl"):
-        write_objects(described, form)
+    if form.wanted is not None:
+        answer = Answer(None, ["query"], form.wanted)
+        write(answer.pieces(described[answer.start :], total=len(described)))
+    elif form.name == "nl":
+        write_objects(described)
     elif form.name == "csv":
         write_csv(names, rows, form)
     elif form.name == "whole":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 
 from ..errors import UsageError
 from ..when import utc
@@ -36,3 +37,16 @@ def since(text: str, now: datetime | None = None) -> str:
             f"Invalid time {text!r}. Use 30m, 12h, 7d, 2w or a date such as 2026-01-31."
         )
     return stored
+
+
+def until(text: str, now: datetime | None = None) -> str:
+    """Return the stored form of the time before which something is; a date includes its day."""
+    moment = text.strip()
+    try:
+        is_date = len(moment) == len("2026-01-31") and bool(date.fromisoformat(moment))
+    except ValueError:
+        is_date = False
+    if is_date:
+        with suppress(OverflowError):
+            moment = (date.fromisoformat(moment) + timedelta(days=1)).isoformat()
+    return since(moment, now)

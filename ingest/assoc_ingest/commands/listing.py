@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options, project_option, reading
+from .options import database_option, format_options, project_option, reading, source_option
 
 if TYPE_CHECKING:
     from ..ask.output import Format
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("what")
 @project_option("Only this project")
+@source_option("Only this source")
+@click.option("--branch", help="Only sessions on this git branch.")
+@click.option("--since", help="Only what is newer than this: 12h, 7d, 2w or a date.")
+@click.option("--until", help="Only what is older than this; a date includes that day.")
 @click.option("--cwd", help="Only teams with a member in this directory; all teams if none has.")
 @click.option("--all", "everything", is_flag=True, help="Include rows that are hidden by default.")
 @click.option(
@@ -34,12 +38,16 @@ if TYPE_CHECKING:
 def listing(
     what: str,
     database: Path,
-    project: str | None,
-    cwd: str | None,
     everything: bool,
-    gone: bool,
     limit: int,
     form: Format,
+    project: str | None,
+    source: str | None,
+    branch: str | None,
+    since: str | None,
+    until: str | None,
+    cwd: str | None,
+    gone: bool,
 ) -> None:
     """List sessions, projects, tasks and more.
 
@@ -51,13 +59,11 @@ def listing(
       assoc-ingest list sessions --project shop
       assoc-ingest list tasks --all --json
     """
-    from ..ask.queries import write_list
+    from ..ask.queries import Listed, write_list
     from ..paths import is_directory, real_path
 
     connection = reading(database)
     if cwd is not None and is_directory(cwd):
         cwd = str(real_path(cwd))
-    write_list(
-        connection, what, form,
-        project=project, cwd=cwd, everything=everything, gone=gone, limit=limit,
-    )  # fmt: skip
+    wanted = Listed(project, source, branch, since, until, cwd, everything, gone)
+    write_list(connection, what, form, wanted, limit)

@@ -14,6 +14,7 @@ import click
 if TYPE_CHECKING:
     import sqlite3
 
+    from ..ask.answer import Wanted
     from ..ask.output import Format
 
 P = ParamSpec("P")
@@ -133,20 +134,53 @@ def _remember_verbose(context: click.Context, _: click.Parameter, value: bool) -
         context.find_root().ensure_object(dict)["verbose"] = True
 
 
+def json_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Add `--json` and what bounds its answer, as the argument `wanted`: None without `--json`."""
+
+    @wraps(command)
+    def with_json(
+        as_json: bool,
+        fields: str | None,
+        max_chars: int | None,
+        cursor: str | None,
+        **others: object,
+    ) -> R:
+        from ..ask.answer import Wanted
+
+        wanted = Wanted(cursor, fields, max_chars)
+        if not as_json and wanted != Wanted():
+            raise click.UsageError("--fields, --max-chars and --cursor belong to --json. Add it.")
+        return command(wanted=wanted if as_json else None, **others)
+
+    for flags, type_, text in (
+        ("--cursor", str, "With --json: continue behind the answer that has this `next`."),
+        ("--max-chars", click.IntRange(min=1000), "With --json: at most this many characters."),
+        ("--fields", str, "With --json: only these fields, separated by commas."),
+    ):
+        with_json = click.option(flags, type=type_, help=text)(with_json)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(with_json)
+
+
 def format_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Add `--json`, `--nl`, `--csv` and `--table` as the argument `form`."""
+    """Add `--json` with its options, `--nl`, `--csv` and `--table` as the argument `form`."""
 
     @wraps(command)
     def with_format(
-        as_json: bool, as_lines: bool, as_csv: bool, csv_safe: bool, whole: bool, **others: object
+        wanted: Wanted | None,
+        as_lines: bool,
+        as_csv: bool,
+        csv_safe: bool,
+        whole: bool,
+        **others: object,
     ) -> R:
         from ..ask.output import Format
 
-        chosen = {"json": as_json, "nl": as_lines, "csv": as_csv or csv_safe, "whole": whole}
+        is_json = wanted is not None
+        chosen = {"json": is_json, "nl": as_lines, "csv": as_csv or csv_safe, "whole": whole}
         names = [name for name, is_chosen in chosen.items() if is_chosen]
         if len(names) > 1:
             raise click.UsageError("Choose one of --json, --nl, --csv and --table.")
-        form: Format = Format(names[0] if names else "table", csv_safe)
+        form: Format = Format(names[0] if names else "table", csv_safe, wanted)
         return command(form=form, **others)
 
     for flags, name, text in (
@@ -158,7 +192,6 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
         (("-t", "--table"), "whole", "Print a table with all columns and uncut cells."),
         (("--csv",), "as_csv", "Print CSV with a header."),
         (("--nl",), "as_lines", "Print JSON, one object per line."),
-        (("--json",), "as_json", "Print a JSON array of objects."),
     ):
         with_format = click.option(*flags, name, is_flag=True, help=text)(with_format)
-    return with_format
+    return json_options(with_format)

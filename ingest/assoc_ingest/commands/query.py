@@ -12,6 +12,8 @@ from .options import database_option, format_options, reading
 if TYPE_CHECKING:
     from ..ask.output import Format
 
+_AFFORDABLE = 100  # rows of a JSON answer: programs that pay for each character read it
+
 
 @click.command()
 @click.argument("name", required=False)
@@ -24,10 +26,20 @@ if TYPE_CHECKING:
     metavar="NAME VALUE",
     help="Set a parameter of the query; parameters not given are NULL.",
 )
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=0),
+    help="Maximum number of rows; 0 for no limit. [default: 100 with --json, else 0]",
+)
 @format_options
 @database_option
 def query(
-    name: str | None, database: Path, parameters: tuple[tuple[str, str], ...], form: Format
+    name: str | None,
+    database: Path,
+    parameters: tuple[tuple[str, str], ...],
+    limit: int | None,
+    form: Format,
 ) -> None:
     """Run a built-in query.
 
@@ -38,10 +50,12 @@ def query(
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
     """
-    from ..ask.queries import write_answer
+    from ..ask.queries import write_query
     from ..ask.query_names import write_query_names
 
     if name is None:
         write_query_names(form)
     else:
-        write_answer(reading(database), name, dict(parameters), form)
+        if limit is None:
+            limit = _AFFORDABLE if form.wanted else 0
+        write_query(reading(database), name, dict(parameters), form, limit)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import database_option, project_option, reading, source_option
+from .options import database_option, json_options, project_option, reading, source_option
+
+if TYPE_CHECKING:
+    from ..ask.answer import Wanted
 
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 
@@ -32,7 +35,7 @@ _LONGEST_ECHO = 200  # letters of a query that a message repeats
     show_default=True,
     help="Maximum number of hits.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of hits.")
+@json_options
 @database_option
 def search(
     query: tuple[str, ...],
@@ -40,9 +43,9 @@ def search(
     tools: bool,
     raw: bool,
     limit: int,
-    as_json: bool,
+    wanted: Wanted | None,
     **filters: Any,
-) -> None:
+) -> int:
     """Search conversations first, then tool output.
 
     QUERY is plain words, all of which must match. "Several words" in quotes match as a phrase;
@@ -53,9 +56,10 @@ def search(
       assoc-ingest search deadlock pool
       assoc-ingest search '"connection refused"' --since 2w --project shop
     """
+    from ..ask.answer import Answer
     from ..ask.filters import Filters
     from ..ask.hits import write_hits
-    from ..ask.output import Format, say, write_objects
+    from ..ask.output import say, write
     from ..ask.query_parser import parse
     from ..ask.search import search as find
     from ..ask.search import with_lines
@@ -65,15 +69,19 @@ def search(
     connection = reading(database)
     found = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
     hits = with_lines(connection, found)
-    if as_json:
-        write_objects((hit.as_json() for hit in hits), Format("json"))
+    if wanted is not None:
+        items = [hit.as_json() for hit in hits]
+        write(Answer(connection, ["search", text], wanted).pieces(items, total=len(items)))
     else:
         write_hits(connection, hits)
     left_out = None if raw else parse(text).note
     if left_out:
         say(left_out)
+    if not hits and wanted is not None:
+        return 1
     if not hits:
         raise NotFoundError(f"No hits for {_in_short(text)}.")
+    return 0
 
 
 def _in_short(text: str) -> str:

@@ -44,9 +44,9 @@ def stats(by: str, database: Path, since: str | None, form: Format) -> None:
       assoc-ingest stats --since 7d
       assoc-ingest stats --by model --json
     """
-    from ..ask.queries import write_answer
+    from ..ask.queries import write_query
     from ..ask.since import since as time_of
 
     connection = reading(database)
     parameters = {"since": time_of(since)} if since else {}
-    write_answer(connection, _QUERIES[by], parameters, form)
+    write_query(connection, _QUERIES[by], parameters, form)

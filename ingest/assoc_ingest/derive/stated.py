@@ -25,8 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
+from ..fast_json import orjson
 from ..fields import json_text, number
 from .inbox import FOLDED
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import orjson
-
+from ..fast_json import orjson
 from ..records import Issue, Record
 from ..source import MAX_CONTEXT, Claim, Context, Line, Source
 

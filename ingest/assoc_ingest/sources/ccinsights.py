@@ -41,8 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
-import orjson
-
+from ..fast_json import orjson
 from ..fields import integer, left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import orjson
-
+from ..fast_json import orjson
 from ..fields import json_text, mapping, obvious_text, placeholder, string
 from ..records import Record, SessionEntry, Usage
 from ..source import Line

@@ -25,8 +25,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-import orjson
-
+from ..fast_json import orjson
 from ..source import LEADING, Line
 
 JSONObject = dict[str, object]

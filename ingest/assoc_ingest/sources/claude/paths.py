@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-import orjson
-
+from ...fast_json import orjson
 from ...project_paths import comparable_name
 from ...source import Claim, Whereabouts
 

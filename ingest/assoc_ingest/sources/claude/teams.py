@@ -37,9 +37,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
-import orjson
-
 from ... import tags
+from ...fast_json import orjson
 from ...fields import MAX_TEXT, json_text, left_over, mapping, string
 from ...records import InboxItem, Record, Team, TeamMember
 from ...source import Claim, Line

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import orjson
-
+from ...fast_json import orjson
 from ...fields import (
     MAX_NAME,
     MAX_TEXT,

@@ -1,0 +1,15 @@
+-- How fresh the index is
+-- When the last sync ended, whether it read all that there was, and how many records could not be
+-- parsed.
+select
+    (select max(coalesce(finished_at, started_at)) from sync_runs) as synced_at,
+    coalesce(
+        (
+            select finished_at is not null and error is null
+            from sync_runs
+            order by id desc
+            limit 1
+        ),
+        0
+    ) as is_complete,
+    (select count(*) from issues) as issues

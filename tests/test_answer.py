@@ -1,0 +1,196 @@
+"""A program gets one JSON object: bounded, continued exactly, and never of another question."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.reading import index
+from tests.support.shell import Shell
+
+from assoc_ingest.ask.answer import LEAST_CHARS, Answer, Wanted
+from assoc_ingest.errors import UsageError
+
+COUNT = 7
+
+
+@pytest.fixture
+def filled(shell: Shell) -> Shell:
+    """A database of seven sessions, each a day newer than the one before."""
+    with index(shell.database) as rows:
+        projects = [rows.project("shop0"), rows.project("shop1")]
+        for day in range(1, COUNT + 1):
+            moment = f"2026-01-{day:02}T10:00:00.000Z"
+            rows.session(f"{day:08}-1111-4222-8333-444455556666", projects[day % 2],
+                         title=f"Day {day}",
+                         started_at=moment, ended_at=moment, message_count=1,
+                         git_branch=f"b{day % 2}")  # fmt: skip
+    return shell
+
+
+def answer(shell: Shell, *arguments: str) -> dict[str, Any]:
+    assert shell(*arguments, "--json") == 0, shell.err
+    found: dict[str, Any] = json.loads(shell.out)
+    return found
+
+
+@pytest.mark.parametrize(
+    "command", [("list", "sessions"), ("query", "list_sessions"), ("query",)], ids=" ".join
+)
+def test_every_answer_has_the_same_frame(filled: Shell, command: tuple[str, ...]) -> None:
+    found = answer(filled, *command)
+    assert list(found) == ["schema", "items", "total", "next", "relaxed", "fresh"]
+    assert found["schema"] == 1
+    assert found["total"] == len(found["items"]) > 0
+    assert found["next"] is None
+    assert filled.err == ""
+
+
+@pytest.mark.parametrize("size", range(1, COUNT + 2))
+def test_cursors_lead_through_all_items_once(filled: Shell, size: int) -> None:
+    for command in (("list", "sessions"), ("query", "list_sessions")):
+        whole = answer(filled, *command)["items"]
+        titles, cursor = [], None
+        while True:
+            more = () if cursor is None else ("--cursor", cursor)
+            page = answer(filled, *command, "-n", str(size), *more)
+            assert len(page["items"]) <= size
+            assert page["total"] == COUNT
+            titles += page["items"]
+            if (cursor := page["next"]) is None:
+                break
+            assert page["items"], "a page that continues has something"
+        assert titles == whole
+
+
+def test_a_cursor_of_another_question_or_database_is_refused(
+    filled: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = answer(filled, "list", "sessions", "-n", "2")["next"]
+    refused = "--cursor belongs to another question or database"
+    for command in (("list", "files"), ("list", "sessions", "--all"), ("query", "errors"),
+                    ("list", "sessions", "--branch", "b1")):  # fmt: skip
+        assert filled(*command, "--json", "--cursor", cursor) == 2
+        assert refused in filled.out
+    for wrong in ("x", "", "é", "MQ", "LTEuYWJj", "9" * 100):
+        assert filled("list", "sessions", "--json", f"--cursor={wrong}") == (2 if wrong else 0)
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(filled.database) as connection:
+        connection.execute("vacuum into ?", (str(copy),))
+    assert filled("list", "sessions", "--json", "--cursor", cursor, "--db", str(copy)) == 2
+    assert refused in filled.out
+
+
+def test_only_the_fields_that_are_wanted_are_given(filled: Shell) -> None:
+    found = answer(filled, "list", "sessions", "--fields", "title, project")
+    assert found["items"][0] == {"title": "Day 7", "project": "shop1"}
+    assert filled("list", "sessions", "--json", "--fields", "titel") == 2
+    assert "no field 'titel'" in filled.out
+    assert "session_key" in filled.out
+
+
+def test_what_bounds_json_needs_json(filled: Shell) -> None:
+    for option in (("--fields", "title"), ("--max-chars", "2000"), ("--cursor", "x")):
+        assert filled("list", "sessions", *option) == 2
+        assert "belong to --json" in filled.err
+
+
+# -- budgets --------------------------------------------------------------------------------------
+
+values = st.none() | st.integers() | st.text(max_size=3000) | st.lists(st.text(max_size=50))
+rows = st.lists(
+    st.dictionaries(st.sampled_from(["title", "text", "file", "call", "n"]), values), max_size=6
+)
+
+
+@given(rows, st.integers(LEAST_CHARS, 5_000))
+def test_an_answer_keeps_to_its_budget_and_loses_no_item(
+    items: list[dict[str, Any]], most: int
+) -> None:
+    seen, cursor = [], None
+    while True:
+        asked = Answer(None, ["test"], Wanted(cursor, max_chars=most))
+        pieces = asked.pieces(items[asked.start :], total=len(items))
+        text = "".join(pieces)
+        assert len(text) <= most
+        found = json.loads(text)
+        seen += found["items"]
+        if (cursor := found["next"]) is None:
+            break
+        assert found["items"]
+    assert len(seen) == len(items)
+    for shown, item in zip(seen, items, strict=True):
+        cut = set(shown.pop("cut", ()))
+        assert shown.keys() == item.keys()
+        for name, value in item.items():
+            if name not in cut:
+                assert shown[name] == value
+            else:
+                assert shown[name].endswith("…")
+
+
+def test_an_item_that_cannot_be_cut_to_the_budget_says_so() -> None:
+    item = {f"number_{n}": n for n in range(1000)}
+    with pytest.raises(UsageError, match="Choose fields with --fields"):
+        "".join(Answer(None, ["test"], Wanted(max_chars=LEAST_CHARS)).pieces([item], total=1))
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+ERRORS = {
+    ("list", "sesions"): ("usage", 2, "No list named 'sesions'.", "Did you mean sessions?"),
+    ("show", "ffff"): ("not_found", 1, "No session matches 'ffff'.",
+                       "To see them: assoc-ingest list sessions"),
+    ("list", "sessions", "-n", "x"): ("usage", 2, "Invalid value for '-n' / '--limit':", None),
+    ("list", "files", "--csv"): ("usage", 2, "Choose one of --json", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ERRORS, ids=" ".join)
+def test_an_error_is_an_object_too(filled: Shell, command: tuple[str, ...]) -> None:
+    code, status, message, hint = ERRORS[command]
+    assert filled(*command, "--json") == status
+    assert filled.err == ""
+    found = json.loads(filled.out)
+    assert list(found) == ["schema", "error"]
+    assert found["error"]["code"] == code
+    assert found["error"]["message"].startswith(message)
+    if hint:
+        assert found["error"]["hint"] == hint
+
+
+def test_a_database_that_is_missing_is_an_object_too(shell: Shell) -> None:
+    assert shell("list", "sessions", "--json") == 4
+    assert json.loads(shell.out)["error"]["code"] == "database"
+    assert shell("list", "sessions") == 4
+    assert not shell.out
+
+
+# -- what a list leaves out -----------------------------------------------------------------------
+
+FILTERS = {
+    ("--since", "2026-01-06"): "76",
+    ("--until", "2026-01-02"): "21",
+    ("--since", "2026-01-03", "--until", "2026-01-03"): "3",
+    ("--branch", "b0"): "642",
+    ("--project", "shop0", "--since", "2026-01-03"): "64",
+    ("--source", "chorus"): "",
+}
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=" ".join)
+def test_a_list_takes_times_a_source_and_a_branch(filled: Shell, options: tuple[str, ...]) -> None:
+    titles = [item["title"] for item in filled.items("list", "sessions", *options)]
+    assert titles == [f"Day {day}" for day in FILTERS[options]]
+
+
+def test_a_list_without_such_a_column_says_which_have_one(filled: Shell) -> None:
+    assert filled("list", "todos", "--branch", "b") == 2
+    assert "--branch does not apply to todos, but to: sessions." in filled.err
+    assert filled("list", "sessions", "--source", "cloude") == 2
+    assert "Unknown source 'cloude'" in filled.err
