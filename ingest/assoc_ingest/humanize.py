@@ -43,6 +43,12 @@ def tokens(count: int) -> str:
     return str(count) if count < 1000 else _scaled(count, ("k", "M", "G"))
 
 
+def dollars(amount: float, *, at_least: bool = False) -> str:
+    """Return an amount of money to the cent; `at_least` marks it as a lower bound."""
+    cents = "<0.01" if 0 < amount < 0.005 else f"{amount:,.2f}"
+    return f"≥{cents.removeprefix('<')}" if at_least else cents
+
+
 def many(count: int, word: str, plural: str | None = None) -> str:
     """Return a count with its noun."""
     return f"{count:,} {word if count == 1 else plural or word + 's'}"

@@ -112,6 +112,12 @@ def table(
         yield "  ".join(line).rstrip()
 
 
+class Figure(str):
+    """A number as it is shown: a table puts it to the right."""
+
+    __slots__ = ()
+
+
 class Paint:
     """Colours, where the stream is a terminal that shows them."""
 
@@ -226,6 +232,8 @@ def _cell(value: object) -> tuple[str, bool]:
         return "", True
     if isinstance(value, int | float):
         return f"{value:,}", True
+    if isinstance(value, Figure):
+        return value, True
     return one_line(str(value)), False
 
 

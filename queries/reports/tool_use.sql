@@ -1,7 +1,7 @@
 -- Tool calls, failures and durations
 -- Calls of each tool, how many failed, how many a person declined, and how long the one in the
--- middle took. Copies of a call in forked sessions count once; :project leaves out the others,
--- :since what was before a time.
+-- middle took. Copies of a call in forked sessions count once; :project and :session leave out the
+-- others, :since and :until are times.
 -- Group: activity
 with calls as materialized (
     select
@@ -19,6 +19,8 @@ with calls as materialized (
         where m.copy_of is not null and m.kind = 'tool_use'
       )
       and (coalesce(:since, '') = '' or t.started_at >= :since)
+      and (coalesce(:until, '') = '' or t.started_at < :until)
+      and (coalesce(:session, '') = '' or s.session_key = :session)
       and (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))

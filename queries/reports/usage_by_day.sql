@@ -1,6 +1,6 @@
 -- Usage by day
 -- Tokens and cost of each day (UTC) and model, newest first; each response counts once. The cost
--- leaves out unpriced responses, whose model has no price; :since is a time.
+-- leaves out unpriced responses, whose model has no price; :since and :until are times.
 -- Group: cost
 select
     substr(c.timestamp, 1, 10) as day,
@@ -13,6 +13,14 @@ select
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced
 from response_costs c
+left join sessions s on s.id = c.session_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
 group by day, c.model
 order by day desc, cost_usd desc, c.model

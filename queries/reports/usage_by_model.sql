@@ -13,6 +13,14 @@ select
     min(c.timestamp) as first_activity,
     max(c.timestamp) as last_activity
 from response_costs c
+left join sessions s on s.id = c.session_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
 group by c.model
 order by cost_usd desc, responses desc, c.model

@@ -4,9 +4,9 @@
 -- Group: cost
 select
     s.session_key,
+    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
     s.title,
     p.name as project,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,
@@ -20,5 +20,12 @@ from response_costs c
 left join sessions s on s.id = c.session_id
 left join projects p on p.id = s.project_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
 group by s.id
 order by cost_usd desc, responses desc, s.session_key

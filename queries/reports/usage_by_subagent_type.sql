@@ -13,7 +13,15 @@ select
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced
 from response_costs c
+left join sessions s on s.id = c.session_id
 left join subagents a on a.id = c.subagent_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
 group by subagent_type
 order by cost_usd desc, responses desc, subagent_type

@@ -19,7 +19,7 @@ import click
 
 from .. import humanize
 from ..streams import lost
-from ..terminal import Paint, columns, is_terminal, safe, safe_json, table, terminal_width
+from ..terminal import Figure, Paint, columns, is_terminal, safe, safe_json, table, terminal_width
 from .answer import Wanted
 from .lookup import short_key
 
@@ -92,9 +92,17 @@ def write_lines(lines: Iterable[str]) -> None:
 
 
 def write_table(
-    connection: sqlite3.Connection, names: Sequence[str], rows: Sequence[Row], *, whole: bool
+    connection: sqlite3.Connection,
+    names: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    whole: bool,
+    has_total: bool = False,
 ) -> None:
-    """Print a table; `whole` cuts no cell and leaves out no column."""
+    """Print a table; `whole` cuts no cell and leaves out no column.
+
+    With `has_total` the last row is the sum of the others.
+    """
     show = _Cells(connection)
     shown = [[show(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
     headers = [_header(name) for name in names]
@@ -104,6 +112,8 @@ def write_table(
         headers, shown = [headers[n] for n in kept], [[row[n] for n in kept] for row in shown]
     first, rule, *others = table(headers, shown, width)
     paint = Paint.for_stream(sys.stdout)
+    if has_total:
+        others[-1:] = [paint(rule, dim=True), paint(others[-1], bold=True)]
     write(line + "\n" for line in (paint(first, bold=True), paint(rule, dim=True), *others))
 
 
@@ -121,6 +131,8 @@ class _Cells:
                 return humanize.moment(value)
             if name == "session_key":
                 return short_key(self._connection, value)
+        if isinstance(value, float) and name.endswith("_usd"):
+            return Figure(humanize.dollars(value))
         if isinstance(value, int) and name in ("size", "bytes", "read"):
             return humanize.size(value)
         if isinstance(value, int) and name.startswith(("is_", "on_disk")):

@@ -51,12 +51,13 @@ def listing(
 ) -> None:
     """List sessions, projects, tasks and more.
 
-    WHAT is one of: sessions, projects, agents, tasks, inbox, todos, plans, teams, prompts, links,
-    subagents, files, issues.
+    WHAT is one of: sessions, projects, open (what waits for somebody), tasks, todos, plans, inbox,
+    teams, agents, subagents, prompts, links, files, issues.
 
     \b
     Examples:
-      assoc-ingest list sessions --project shop
+      assoc-ingest list sessions --project shop --since 7d
+      assoc-ingest list open
       assoc-ingest list tasks --all --json
     """
     from ..ask.queries import Listed, write_list

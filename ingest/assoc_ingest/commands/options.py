@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_AFFORDABLE = 100  # rows of JSON
+
 
 def default_database() -> Path:
     """Return the default path of the database: in the platform's data directory."""
@@ -132,6 +134,19 @@ def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
 def _remember_verbose(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         context.find_root().ensure_object(dict)["verbose"] = True
+
+
+def rows_option(command: Callable[..., R]) -> Callable[..., R]:
+    """Add `--limit` for rows that are all printed unless a program pays for each character."""
+
+    @wraps(command)
+    def with_limit(limit: int | None, form: Format, **others: object) -> R:
+        if limit is None:
+            limit = _AFFORDABLE if form.wanted else 0
+        return command(limit=limit, form=form, **others)
+
+    text = f"Maximum number of rows; 0 for no limit. [default: {_AFFORDABLE} with --json, else 0]"
+    return click.option("-n", "--limit", type=click.IntRange(min=0), help=text)(with_limit)
 
 
 def json_options(command: Callable[..., R]) -> Callable[..., R]:

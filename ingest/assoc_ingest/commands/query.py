@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options, reading
+from .options import database_option, format_options, reading, rows_option
 
 if TYPE_CHECKING:
     from ..ask.output import Format
-
-_AFFORDABLE = 100  # rows of a JSON answer: programs that pay for each character read it
 
 
 @click.command()
@@ -26,19 +24,14 @@ _AFFORDABLE = 100  # rows of a JSON answer: programs that pay for each character
     metavar="NAME VALUE",
     help="Set a parameter of the query; parameters not given are NULL.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=0),
-    help="Maximum number of rows; 0 for no limit. [default: 100 with --json, else 0]",
-)
 @format_options
+@rows_option
 @database_option
 def query(
     name: str | None,
     database: Path,
     parameters: tuple[tuple[str, str], ...],
-    limit: int | None,
+    limit: int,
     form: Format,
 ) -> None:
     """Run a built-in query.
@@ -56,6 +49,4 @@ def query(
     if name is None:
         write_query_names(form)
     else:
-        if limit is None:
-            limit = _AFFORDABLE if form.wanted else 0
         write_query(reading(database), name, dict(parameters), form, limit)

@@ -7,46 +7,54 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import database_option, format_options, reading
+from .options import database_option, format_options, project_option, reading, rows_option
 
 if TYPE_CHECKING:
     from ..ask.output import Format
 
-# What `--by` means, as the query that answers it.
-_QUERIES = {
-    "day": "usage_by_day",
-    "model": "usage_by_model",
-    "project": "usage_by_project",
-    "session": "usage_by_session",
-    "tool": "tool_use",
-}
+_BY = ("day", "week", "month", "model", "project", "session", "tool")
 
 
 @click.command()
 @click.option(
     "--by",
-    type=click.Choice(list(_QUERIES)),
+    type=click.Choice(_BY),
     default="day",
     show_default=True,
     help="What to group by.",
 )
+@project_option("Only this project")
+@click.option("--session", help="Only this session, given by a prefix of its key.")
+@click.option("--model", help="Only this model.")
 @click.option("--since", help="Only usage newer than this: 12h, 7d, 2w or a date.")
+@click.option("--until", help="Only usage older than this; a date includes that day.")
 @format_options
+@rows_option
 @database_option
-def stats(by: str, database: Path, since: str | None, form: Format) -> None:
-    """Show token counts and costs.
+def stats(
+    by: str,
+    database: Path,
+    form: Format,
+    limit: int,
+    project: str | None,
+    session: str | None,
+    model: str | None,
+    since: str | None,
+    until: str | None,
+) -> None:
+    """Show token counts and costs, with a total.
 
-    Each API response is counted once. Costs are computed from the table of prices; models without
-    a price are left out. `query usage_reconciliation` explains why other tools count more or less.
+    Each API response is counted once. Costs are computed from the table of prices; ≥ marks a cost
+    that leaves out responses of models without a price. `query usage_reconciliation` explains why
+    other tools count more or less.
 
     \b
     Examples:
       assoc-ingest stats --since 7d
+      assoc-ingest stats --by month --project shop
       assoc-ingest stats --by model --json
     """
-    from ..ask.queries import write_query
-    from ..ask.since import since as time_of
+    from ..ask.usage import Usage, write_usage
 
-    connection = reading(database)
-    parameters = {"since": time_of(since)} if since else {}
-    write_query(connection, _QUERIES[by], parameters, form)
+    usage = Usage(project, session, model, since, until)
+    write_usage(reading(database), by, usage, form, limit)

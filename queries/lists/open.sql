@@ -1,0 +1,137 @@
+-- What is open
+-- Tasks and todos that are not done, inbox messages that nobody has read, plans without an answer
+-- or without an edit after them, and sessions that ended with an error or in the middle of a turn;
+-- by project, the latest first. Without :all only what is at most 30 days older than the newest
+-- session.
+with newest as materialized (
+    -- Not the clock: a database may be of another time or machine.
+    select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since
+    from sessions
+),
+ended as (
+    select
+        s.id,
+        (
+            -- What stands behind the last turn, as hooks and notices, is not part of it.
+            select m.kind
+            from messages m
+            where m.file_id = (
+                select f.id
+                from files f
+                where f.session_id = s.id and f.kind = 'transcript' and f.subagent_id is null
+                order by f.gone_at is not null, f.mtime desc, f.id desc
+                limit 1
+            )
+              and m.subagent_id is null
+              and m.kind in (
+                  'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error', 'interrupt'
+              )
+            order by m.byte_offset desc, m.block desc
+            limit 1
+        ) as last_kind
+    from sessions s
+    where s.kind in ('main', 'background')
+      and s.message_count > 0
+      and (coalesce(:all, '') <> '' or s.ended_at >= (select since from newest))
+),
+open as (
+    select
+        'task' as what,
+        t.subject as text,
+        t.status,
+        s.ended_at as since,
+        coalesce(t.session_id, e.lead_session_id) as session_id
+    from tasks t
+    left join teams e on e.id = t.team_id
+    left join sessions s on s.id = coalesce(t.session_id, e.lead_session_id)
+    where t.gone_at is null and t.status in ('pending', 'in_progress')
+    union all
+    select
+        'todo',
+        i.content,
+        i.status,
+        s.ended_at,
+        i.session_id
+    from todos i
+    left join sessions s on s.id = i.session_id
+    where i.gone_at is null and coalesce(i.status, '') <> 'completed'
+    union all
+    select
+        'inbox',
+        coalesce(i.sender || ': ', '') || coalesce(i.summary, i.text),
+        'unread',
+        i.timestamp,
+        coalesce(i.session_id, e.lead_session_id)
+    from inbox_items i
+    left join teams e on e.id = i.team_id
+    where i.channel = 'inbox'
+      and i.is_read = 0
+      and i.gone_at is null
+      and i.copy_of is null
+      and coalesce(i.kind, '') <> 'idle_notification' -- asks for nothing
+    union all
+    select
+        'plan',
+        p.title,
+        p.status,
+        p.modified_at,
+        p.session_id
+    from plans p
+    left join sessions s on s.id = p.session_id
+    where p.status = 'proposed'
+       or (
+        p.status = 'accepted'
+        and not exists (
+            select 1
+            from sessions o
+            join tool_calls c on c.session_id = o.id
+            where (o.id = s.id or o.project_id = s.project_id)
+              and o.ended_at >= p.modified_at
+              and c.action = 'edit'
+              and c.started_at > p.modified_at
+        )
+    )
+    union all
+    select
+        'session',
+        s.title,
+        case e.last_kind
+            when 'error' then 'ended with an error'
+            when 'interrupt' then 'interrupted'
+            else 'in the middle of a turn'
+        end,
+        s.ended_at,
+        s.id
+    from ended e
+    join sessions s on s.id = e.id
+    where e.last_kind <> 'text'
+)
+select
+    p.name as project,
+    o.what,
+    o.text,
+    o.status,
+    o.since as last_activity,
+    s.session_key,
+    s.title as session
+from open o
+left join sessions s on s.id = o.session_id
+left join projects p on p.id = s.project_id
+where (
+    coalesce(:all, '') <> ''
+    or o.since is null
+    or o.since >= (select since from newest)
+  )
+  and (coalesce(:since, '') = '' or o.since >= :since)
+  and (coalesce(:until, '') = '' or o.since < :until)
+  and (
+    coalesce(:project, '') = ''
+    or p.id in (select value from json_each(:project))
+  )
+order by
+    max(o.since) over (partition by p.id) desc,
+    p.id,
+    o.since desc,
+    o.what,
+    o.text
+limit cast(coalesce(nullif(:limit, ''), 30) as integer)

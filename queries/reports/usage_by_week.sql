@@ -1,0 +1,27 @@
+-- Usage by week
+-- Tokens and cost of each week (Monday to Sunday, UTC) and model, newest first. Each response counts
+-- once. The cost leaves out unpriced responses, whose model has no price; :since and :until are
+-- times.
+-- Group: cost
+select
+    date(c.timestamp, '-6 days', 'weekday 1') as week_of,
+    c.model,
+    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    sum(c.cache_read_tokens) as cache_read_tokens,
+    sum(c.cache_write_tokens) as cache_write_tokens,
+    count(*) as responses,
+    sum(c.cost_microusd is null) as unpriced
+from response_costs c
+left join sessions s on s.id = c.session_id
+where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+group by week_of, c.model
+order by week_of desc, cost_usd desc, c.model
