@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from . import __version__
-from .commands.options import verbose_option
+from .commands.options import any_database_option, verbose_option
 
 # In the order of a first day with the program.
 _COMMANDS = {
@@ -33,6 +33,24 @@ _COMMANDS = {
     "compact": "compact:compact",
 }
 
+_DONE_BY = {
+    "open": "list open",
+    "sessions": "list sessions",
+    "projects": "list projects",
+    "tasks": "list tasks",
+    "find": "search QUERY",
+    "grep": "search QUERY",
+    "cost": "stats",
+    "costs": "stats",
+    "usage": "stats",
+    "resume": "show SESSION, which prints the command that resumes it",
+    "delete": "forget SESSION",
+    "import": "sync",
+    "index": "sync",
+    "web": "serve",
+}
+"""What people type for what another command does."""
+
 
 class _Commands(click.Group):
     """The commands, imported on demand."""
@@ -47,12 +65,30 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or fail with the nearest and with the one that does it."""
+        name = args[0]
+        if name in _COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        if name in _DONE_BY:
+            hint = f"Run: assoc-ingest {_DONE_BY[name]}"
+        elif near := get_close_matches(name, _COMMANDS, 1):
+            hint = f"Did you mean {near[0]}?"
+        else:
+            hint = "To see all commands: assoc-ingest --help"
+        raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
+
 
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, package_name="assoc-ingest", message="%(prog)s %(version)s")
+@any_database_option
 @verbose_option
 def cli() -> None:
     """Index everything that coding agents leave on disk in one searchable SQLite file.

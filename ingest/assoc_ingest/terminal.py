@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
@@ -34,6 +35,7 @@ _runs = re.compile(rf"\s+|[{_WIDE}]|[^\s{_WIDE}]+")
 
 ELLIPSIS = "…"
 _NEVER_CUT = 16
+_WIDEST = 120  # columns that short cells are filled to
 TAB = 4
 
 
@@ -105,11 +107,13 @@ def table(
     widths = [max(columns(row[n]) for row in texts) for n in range(len(headers))]
     if width is not None:
         _fit(widths, headers, width)
+        texts = [[_cut_cell(text, size) for text, size in zip(row, widths, strict=True)]
+                 for row in texts]  # fmt: skip
+    widths = [min(size, _WIDEST) for size in widths]  # one long cell would fill all others
     texts.insert(1, ["-" * size for size in widths])
     for row in texts:
         aligned = zip(row, widths, numeric, strict=True)
-        line = (pad(_cut_cell(text, size), size, right=right) for text, size, right in aligned)
-        yield "  ".join(line).rstrip()
+        yield "  ".join(pad(text, size, right=right) for text, size, right in aligned).rstrip()
 
 
 class Figure(str):
@@ -156,6 +160,13 @@ def terminal_width(limit: int | None = None) -> int:
     """Return the columns of the terminal, at most `limit`."""
     width = shutil.get_terminal_size((100, 24)).columns
     return min(width, limit) if limit else width
+
+
+def table_width() -> int | None:
+    """Return the columns that a table may take; None in a pipe or a file, whose reader cuts."""
+    if is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
+        return terminal_width()
+    return None
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """Rows on standard output: a table for people, or JSON, JSON lines and CSV for programs.
 
 The table is for reading: times are local, sizes short, a session's key is cut to what still names
-it. It fits the terminal (100 columns where there is none): texts are cut, then columns left out
-from the right; empty ones are not shown at all. The other formats are exact.
+it. It fits the terminal: texts are cut, then columns left out from the right; empty ones are not
+shown at all. In a pipe or a file nothing is cut. The other formats are exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 
 from .. import humanize
 from ..streams import lost
-from ..terminal import Figure, Paint, columns, is_terminal, safe, safe_json, table, terminal_width
+from ..terminal import Figure, Paint, columns, is_terminal, safe, safe_json, table, table_width
 from .answer import Wanted
 from .lookup import short_key
 
@@ -106,8 +106,8 @@ def write_table(
     show = _Cells(connection)
     shown = [[show(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
     headers = [_header(name) for name in names]
-    width = None if whole else terminal_width()
-    if width is not None:
+    width = None if whole else table_width()
+    if not whole:
         kept = _fitting(headers, shown, width)
         headers, shown = [headers[n] for n in kept], [[row[n] for n in kept] for row in shown]
     first, rule, *others = table(headers, shown, width)
@@ -148,7 +148,7 @@ def _header(name: str) -> str:
     return name.removesuffix("_at").removesuffix("_key").replace("_", " ")
 
 
-def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int) -> list[int]:
+def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int | None) -> list[int]:
     """Return the columns that hold anything and, from the left, fit when texts are narrowed."""
     kept: list[int] = []
     used = -2
@@ -159,7 +159,7 @@ def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int) -> list[in
         if not widest:
             continue
         used += 2 + max(min(widest, _NARROWEST), columns(header))
-        if used > width and kept:
+        if width is not None and used > width and kept:
             break
         kept.append(number)
     return kept or [0]

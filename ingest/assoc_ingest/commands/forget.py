@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from .options import database_option, project_option
+from .completion import sessions
+from .options import asks, confirmed, database_option, project_option, yes_option
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[SESSION|FILE]")
+@click.argument("name", required=False, metavar="[SESSION|FILE]", shell_complete=sessions)
 @project_option("Everything stored so far for this project")
 @click.option("--root", help="Only in this root, if several contain it.")
 @click.option("--copies", is_flag=True, help="Also forget conversations that repeat it.")
@@ -18,6 +19,7 @@ from .options import database_option, project_option
 @click.option("--list", "is_list", is_flag=True, help="List what has been forgotten.")
 @click.option("--remember", is_flag=True, help="Undo: let the next sync read it again.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@yes_option
 @database_option
 def forget(
     database: Path,
@@ -29,7 +31,8 @@ def forget(
     is_list: bool,
     remember: bool,
     as_json: bool,
-) -> None:
+    yes: bool,
+) -> int:
     """Remove a conversation or a file for good.
 
     Removes everything that belongs to it (rows, full-text index and archive), rewrites the database
@@ -39,7 +42,7 @@ def forget(
     \b
     Examples:
       assoc-ingest forget 0b7c2f4e --dry-run
-      assoc-ingest forget 0b7c2f4e
+      assoc-ingest forget 0b7c2f4e --yes
       assoc-ingest forget --list
       assoc-ingest forget --remember 0b7c2f4e
     """
@@ -52,7 +55,7 @@ def forget(
 
     if is_list:
         write_tombstones(tombstones(database), as_json=as_json)
-        return
+        return 0
     if (name is None) == (project is None) or (remember and name is None):
         raise UsageError(
             "Give one session or file, or use --project. To preview: "
@@ -60,11 +63,20 @@ def forget(
         )
     if remember:
         write_remembered(take_back(database, name or ""), as_json=as_json)
-        return
-    run(
-        database,
-        Target(name, project, root),
-        with_copies=copies,
-        dry_run=dry_run,
-        announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),
-    )
+        return 0
+
+    def carry_out(*, dry_run: bool) -> None:
+        run(
+            database,
+            Target(name, project, root),
+            with_copies=copies,
+            dry_run=dry_run,
+            announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),
+        )
+
+    if asks(yes=yes or as_json or dry_run):
+        carry_out(dry_run=True)
+        if not confirmed("Forget all of this for good?"):
+            return 1
+    carry_out(dry_run=dry_run)
+    return 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .completion import lists
 from .options import database_option, format_options, project_option, reading, source_option
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("what")
+@click.argument("what", shell_complete=lists)
 @project_option("Only this project")
 @source_option("Only this source")
 @click.option("--branch", help="Only sessions on this git branch.")

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from . import completion
 
 if TYPE_CHECKING:
     import sqlite3
@@ -90,17 +93,35 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
     return database(verbose_option(command))
 
 
-def _follow_links(_: click.Context, __: click.Parameter, database: Path) -> Path:
+def any_database_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `-d/--db` to the group: before the command it means the same as behind it."""
+    return click.option(
+        "-d",
+        "--db",
+        type=_DatabaseFile(path_type=Path, dir_okay=False),
+        expose_value=False,
+        callback=_remember_database,
+        help="Database file, for any command.",
+    )(command)
+
+
+def _remember_database(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+    context.ensure_object(dict)["database"] = value
+
+
+def _follow_links(context: click.Context, parameter: click.Parameter, database: Path) -> Path:
     """Let the lock, the log and the database be beside each other, whatever name was given."""
     from ..store.location import resolved
 
-    return resolved(database)
+    given = (context.find_root().obj or {}).get("database")
+    is_own = context.get_parameter_source("database") is ParameterSource.COMMANDLINE
+    return resolved(given if given is not None and not is_own else database)
 
 
 def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--project`; `what` says for what the project is given."""
     text = f"{what}, given by name, path or id; . is the current directory."
-    return click.option("--project", help=text)
+    return click.option("--project", help=text, shell_complete=completion.projects)
 
 
 class _SourceOption(click.Option):
@@ -116,7 +137,44 @@ class _SourceOption(click.Option):
 
 def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--source`; `what` says what is limited to the source."""
-    return click.option("--source", cls=_SourceOption, help=what)
+    return click.option("--source", cls=_SourceOption, help=what, shell_complete=completion.sources)
+
+
+def yes_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--yes`, for commands that ask."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask on a terminal.")(command)
+
+
+def asks(*, yes: bool) -> bool:
+    """Return whether to ask first: only a person at a terminal is asked, a script meant it."""
+    import sys
+
+    from ..terminal import is_terminal
+
+    return not yes and is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def confirmed(question: str) -> bool:
+    """Ask the user; say so if the answer is no."""
+    is_agreed = click.confirm(question, err=True)
+    if not is_agreed:
+        click.echo("Nothing was changed.", err=True)
+    return is_agreed
+
+
+class QueryCommand(click.Command):
+    """A command whose argument may begin with a dash, and that says how."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; raise UsageError with the way to search for an unknown option."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(
+                f"{error.format_message()} "
+                f"To search for it: assoc-ingest {self.name} -- {error.option_name}",
+                ctx,
+            ) from None
 
 
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:

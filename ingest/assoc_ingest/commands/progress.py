@@ -22,6 +22,7 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
     bar = click.progressbar(
         length=1,  # known only with the first call
         label=label,
+        width=0,  # what the numbers leave of the line
         file=sys.stderr,
         hidden=not is_terminal(sys.stderr),
         item_show_func=lambda item: item,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import asks, confirmed, database_option, yes_option
 
 
 @click.command()
@@ -14,8 +14,11 @@ from .options import database_option
 @click.option("--before", help="Only data gone for longer than this: 90d, 12w or a date.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@yes_option
 @database_option
-def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json: bool) -> None:
+def prune(
+    database: Path, gone: bool, before: str | None, dry_run: bool, as_json: bool, yes: bool
+) -> int:
     """Remove data of files that agents have deleted.
 
     A sync keeps this data; only prune removes it, from tables and archive. This cannot be undone.
@@ -39,5 +42,13 @@ def prune(database: Path, gone: bool, before: str | None, dry_run: bool, as_json
             "Add --gone to remove data of deleted files. "
             "To preview: assoc-ingest prune --gone --dry-run"
         )
+    if asks(yes=yes or as_json or dry_run):
+        removal = prune_gone(database, before, dry_run=True)
+        write_pruned(removal, as_json=False, dry_run=True)
+        if removal.is_nothing:
+            return 0
+        if not confirmed("Remove all of this?"):
+            return 1
     removal = prune_gone(database, before, dry_run=dry_run)
     write_pruned(removal, as_json=as_json, dry_run=dry_run)
+    return 0

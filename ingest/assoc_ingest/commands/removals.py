@@ -12,7 +12,7 @@ from ..ask.output import say, write
 from ..terminal import cut, one_line, pad, safe, safe_json
 
 if TYPE_CHECKING:
-    from ..upkeep.compact import Compaction
+    from ..upkeep.compact import Compaction, Unused
     from ..upkeep.forget import Forgetting
     from ..upkeep.prune import LostSession, Removal
     from ..upkeep.tombstones import Tombstone
@@ -84,6 +84,14 @@ def _write_kept(removal: Removal) -> None:
         say("The clock may have been wrong, or no sync ran for long. To remove it: --before DATE")
     elif _is_unsure(removal):
         say("The clock was wrong. To remove everything that is gone: --gone without --before")
+
+
+def write_unused(found: Unused) -> None:
+    """Print what `compact` would gain."""
+    free = f"at least {humanize.size(found.free)} of it unused" if found.free else "all in use"
+    say(f"The database takes {humanize.size(found.size)}, {free}.")
+    if found.has_traces:
+        say(_TRACES)
 
 
 def write_compacted(done: Compaction, *, as_json: bool) -> None:

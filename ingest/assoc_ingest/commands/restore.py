@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .completion import sessions
 from .options import database_option, reading
 from .progress import progress_in_bytes
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[SESSION|FILE]")
+@click.argument("name", required=False, metavar="[SESSION|FILE]", shell_complete=sessions)
 @click.option("--all", "everything", is_flag=True, help="Restore every file of every root.")
 @click.option(
     "--to",

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import database_option, json_options, project_option, reading, source_option
+from .options import (
+    QueryCommand,
+    database_option,
+    json_options,
+    project_option,
+    reading,
+    source_option,
+)
 
 if TYPE_CHECKING:
     from ..ask.answer import Wanted
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 
 
-@click.command()
+@click.command(cls=QueryCommand)
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--kind", help="Only hits of this kind: prompt, text, thinking, tool_use, plan, task ..."

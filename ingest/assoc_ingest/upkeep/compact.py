@@ -39,6 +39,27 @@ class Compaction:
     after: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """What a rewrite could gain: bytes of the database and its log, and of its free pages."""
+
+    size: int
+    free: int
+    has_traces: bool
+    """Something was forgotten that may still be in the file."""
+
+
+def unused(database: Path) -> Unused:
+    """Return what `compact` would gain at least. Raises DatabaseError if there is no database."""
+    with closing(open_reader(database)) as connection:
+        (pages,) = connection.execute("pragma freelist_count").fetchone()
+        (size,) = connection.execute("pragma page_size").fetchone()
+        (has_traces,) = connection.execute(
+            "select exists (select 1 from forgotten where is_pending = 1)"
+        ).fetchone()
+    return Unused(on_disk(database), pages * size, bool(has_traces))
+
+
 def compact(database: Path) -> Compaction:
     """Make the database as small as it can be; ids of rows stay.
 
