@@ -20,7 +20,7 @@ from benchmarks import hard, report
 from benchmarks.cost import Line, Program, best, measure, scratch
 from benchmarks.floors import STEPS
 from benchmarks.generate import parse_size
-from benchmarks.homes import BUILD, Homes, size_of
+from benchmarks.homes import Homes, size_of
 from benchmarks.syncs import Scale, amount, folded, run
 
 _FLOORS = {
@@ -86,14 +86,13 @@ def scale_of(given: argparse.Namespace) -> Scale:
 
 
 def scale_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all programs of this directory have."""
+    """Add the options that say how much is measured."""
     usual = Scale()
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="the best of N counts")
     parser.add_argument("--growing", type=parse_size, default=usual.growing, metavar="SIZE")
     parser.add_argument("--chat", type=int, default=usual.chat, metavar="MESSAGES")
     parser.add_argument("--shown", type=int, default=usual.shown, metavar="MESSAGES")
     parser.add_argument("--watched", type=int, default=usual.watched, metavar="N")
-    parser.add_argument("--build", type=Path, default=BUILD, help="where homes are kept")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -104,24 +103,15 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge file")
     options.add_argument("--hard", action="store_true", help="corpora with one thing in excess")
     options.add_argument("--hard-share", type=float, default=1.0, metavar="X", help="of their size")
-    options.add_argument("--write", action="store_true", help="keep the report in results.md")
-    options.add_argument("--results", type=Path, default=report.RESULTS, help=argparse.SUPPRESS)
-    options.add_argument("--remark", default="", help="to stand beside the facts of the machine")
     scale_options(options)
+    report.add_options(options)
     return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and keep if asked to."""
     given = parser().parse_args(arguments)
-    remark = ", ".join(filter(None, (f"best of {given.repeat}", given.remark)))
-    said = [f"{report.heading()}\n\n{report.facts(remark)}\n"]
-    print(said[0], flush=True)
-    for section in sections(given):
-        said.append(section)
-        print(section, flush=True)
-    if given.write:
-        report.write("\n".join(said), given.results)
+    report.show(given, f"best of {given.repeat}", sections(given))
     return 0
 
 

@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("base", help="a commit, branch or tag")
     parser.add_argument("--size", type=parse_size, default="200MB", help="of the home")
     scale_options(parser)
+    report.add_options(parser)
     given = parser.parse_args(arguments)
     homes = Homes(given.build)
     home = homes.of_size(given.size)

@@ -37,6 +37,16 @@ class Line(NamedTuple):
     note: str = ""
 
 
+class Answer(NamedTuple):
+    """A question that was asked: its name and scope, milliseconds cold and warm, rows."""
+
+    name: str
+    scope: str
+    cold: float
+    warm: float
+    rows: int
+
+
 def measure(
     *command: str | Path, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
 ) -> Cost:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from benchmarks import report
 from benchmarks.cost import Program, measure, scratch
 from benchmarks.generate import parse_size
-from benchmarks.homes import BUILD, Homes
+from benchmarks.homes import Homes
 from benchmarks.plain import spoken_line
 
 _PATIENCE = 120.0  # seconds
@@ -173,9 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Measure the pages of `serve --watch`.")
     parser.add_argument("--size", type=parse_size, default="1GB", metavar="SIZE")
-    parser.add_argument("--build", type=Path, default=BUILD, help="where homes are kept")
-    parser.add_argument("--write", action="store_true", help="keep the report in results.md")
-    parser.add_argument("--remark", default="", help="what else one needs to know of the run")
+    report.add_options(parser)
     given = parser.parse_args(arguments)
     homes = Homes(given.build)
     home = homes.of_size(given.size)
@@ -190,11 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for page in found
     ]
     columns = ("", "first ms", "middle ms", "worst ms", "KB")
-    pages_table = report.table(f"Pages of `serve --watch`: {about}", columns, rows)
-    section = f"{report.heading()}\n\n{report.facts(given.remark)}\n\n{pages_table}"
-    print(section)
-    if given.write:
-        report.write(section)
+    report.show(given, "", [report.table(f"Pages of `serve --watch`: {about}", columns, rows)])
     return 0
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sqlite3
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import orjson
 
-from benchmarks.cost import Line
-from benchmarks.homes import ROOT
+from benchmarks.cost import Answer, Line
+from benchmarks.homes import BUILD, ROOT
 from benchmarks.parts import PARTS
-from benchmarks.syncs import FIRST, Answer, Run, middle_and_worst
+from benchmarks.syncs import FIRST, Run, middle_and_worst
 
 RESULTS = ROOT / "benchmarks" / "results.md"
 
@@ -24,6 +26,25 @@ HEADER = """# Results
 Written by `make bench ARGS=--write`, newest first; the [README](README.md) says what is measured.
 Machines differ: compare what stands in one section.
 """
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all programs of this directory have."""
+    parser.add_argument("--build", type=Path, default=BUILD, help="where homes are kept")
+    parser.add_argument("--write", action="store_true", help="keep the report in results.md")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
+    parser.add_argument("--remark", default="", help="what else one needs to know of the run")
+
+
+def show(given: argparse.Namespace, about: str, sections: Iterable[str]) -> None:
+    """Print the sections below a heading, each as soon as it is there; keep them if asked to."""
+    remark = ", ".join(filter(None, (about, given.remark)))
+    said = []
+    for section in chain([f"{heading()}\n\n{facts(remark)}\n"], sections):
+        said.append(section)
+        print(section, flush=True)
+    if given.write:
+        write("\n".join(said), given.results)
 
 
 def facts(remark: str = "") -> str:

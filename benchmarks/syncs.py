@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from benchmarks.cost import Cost, Line, Program, best, scratch
+from benchmarks.cost import Answer, Cost, Line, Program, best, scratch
 from benchmarks.floors import transcripts
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import Homes, size_of
@@ -24,8 +24,6 @@ from benchmarks.plain import session_key
 from benchmarks.watching import latencies
 
 FIRST = "first sync"
-Answer = tuple[str, str, float, float, int]
-"""A question: its name and scope, milliseconds cold and warm, rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +137,8 @@ def _repeated(scale: Scale, step: Callable[[], Cost]) -> Cost:
 
 
 def _answers(program: Program, what: str, database: Path, *arguments: str) -> list[Answer]:
-    printed = program.module("benchmarks.questions", what, database, *arguments)
-    return [(row[0], row[1], row[2], row[3], row[4]) for row in json.loads(printed)]
+    printed = program.module("benchmarks.asking", what, database, *arguments)
+    return [Answer(*row) for row in json.loads(printed)]
 
 
 def amount(size: int) -> str:
@@ -164,8 +162,8 @@ def folded(runs: list[Run]) -> Run:
     ]
     answers = []
     for same in zip(*(run.answers for run in runs), strict=True):
-        name, scope, _, _, rows = same[0]
-        answers.append((name, scope, min(a[2] for a in same), min(a[3] for a in same), rows))
+        fastest = {"cold": min(a.cold for a in same), "warm": min(a.warm for a in same)}
+        answers.append(same[0]._replace(**fastest))
     waits = [wait for run in runs for wait in run.latencies]
     return Run(lines, answers, waits, first.parts)
 

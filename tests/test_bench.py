@@ -9,18 +9,22 @@ import re
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
+from math import log2
 from pathlib import Path
+from typing import Any
 
 import pytest
-from benchmarks import bench, compare, hard, peers, plain, report
-from benchmarks.cost import Cost, Line
+from benchmarks import bench, compare, hard, peers, plain, report, search
+from benchmarks.asking import SEARCHES
+from benchmarks.cost import Answer, Cost, Line
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import ROOT, Homes
 from benchmarks.parts import PARTS, parts
 from benchmarks.plain import spoken_line
-from benchmarks.questions import SEARCHES
 from benchmarks.syncs import Run
 
+from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
 SMALL = ("--repeat", "1", "--growing", "200KB", "--chat", "200", "--shown", "150", "--watched", "1")
@@ -162,7 +166,7 @@ def test_a_spoken_line_can_be_found(tmp_path: Path) -> None:
 def test_a_comparison_shows_ratios_of_the_best_and_the_larger_spread() -> None:
     def runs(*walls: float) -> list[Run]:
         costs = [Line("first sync", Cost(wall, 2 * wall, 100)) for wall in walls]
-        return [Run([line], [("rare", "prose", 9.0, line.cost.wall, 1)]) for line in costs]
+        return [Run([line], [Answer("rare", "prose", 9.0, line.cost.wall, 1)]) for line in costs]
 
     page = compare.compared(runs(4.0, 5.0), runs(2.0, 2.2))
     row = "4.00 s | 2.00 s | 0.50 | 25% | 8.00 s | 4.00 s | 0.50 | 25% | 1.00"
@@ -179,6 +183,110 @@ def test_a_commit_is_compared_with_this_checkout(
     assert len(tables(page)["Commands"]) == 10
     assert len(tables(page)["Questions"]) == 2 * len(SEARCHES) + 5
     assert not list(build.glob("run-*"))
+
+
+# -- searching -----------------------------------------------------------------------------------
+
+
+def outcome(kind: str, found: str, **expected: Any) -> search.Outcome:
+    """Return the answer to a case: letters that stand for sessions, each shown as itself."""
+    case = search.Case(kind, "the query", "demo", **expected)
+    return search.Outcome(case, [(letter, f"shows {letter}") for letter in found])
+
+
+def test_the_cases_of_searches_are_well_formed() -> None:
+    cases = search.cases()
+    assert len({case.query for case in cases}) == len(cases) >= 80
+    for kind in search.KINDS:
+        of_kind = [case for case in cases if case.kind == kind]
+        assert sum(case.held_out for case in of_kind) == len(of_kind) // 3 > 0
+    for case in cases:
+        named = [*case.right, *case.also, *case.absent]
+        assert case.kind in search.KINDS
+        assert case.right, case
+        assert len(set(named)) == len(named), case
+        assert not case.literal or case.kind == "identifier", case
+
+
+@pytest.mark.parametrize("home", ["demo", "corpus"])
+def test_the_sessions_of_cases_exist_and_hold_what_is_looked_for(home: str, tmp_path: Path) -> None:
+    if home not in search.homes():
+        pytest.skip("ASSOC_REAL_CORPUS names no transcripts")
+    sync(tmp_path / "assoc.db", search.homes()[home])
+    held = "instr(lower(coalesce(m.text, m.tool_text)), lower(?))"
+    with sqlite3.connect(tmp_path / "assoc.db") as connection:
+        known = {key for (key,) in connection.execute("select session_key from sessions")}
+        for case in search.cases():
+            if case.home != home:
+                continue
+            assert known.issuperset([*case.right, *case.also, *case.absent]), case
+            for key in case.right if case.kind == "identifier" else ():
+                literal = case.literal or case.query
+                assert connection.execute(
+                    "select 1 from messages m join sessions s on s.id = m.session_id"
+                    f" where s.session_key = ? and {held}", (key, literal),
+                ).fetchone(), case  # fmt: skip
+
+
+def test_ranks_recall_and_gain_are_those_of_a_ranking_made_by_hand() -> None:
+    found = outcome("question", "xaybz", right=("a", "b"), also=("x",))
+    assert found.rank == 2
+    assert [found.recall(first) for first in (1, 2, 3, 5, 10)] == [0.0, 0.5, 0.5, 1.0, 1.0]
+    gains = 1 / log2(2) + 2 / log2(3) + 2 / log2(5)
+    assert found.gain == pytest.approx(gains / (2 / log2(2) + 2 / log2(3) + 1 / log2(4)))
+    assert not found.has_failed
+    best = outcome("question", "abx", right=("a", "b"), also=("x",))
+    assert (best.rank, best.recall(1), best.gain) == (1, 1.0, pytest.approx(1.0))
+    nothing = outcome("question", "", right=("a",))
+    assert (nothing.rank, nothing.recall(10), nothing.gain) == (None, 0.0, 0.0)
+    summary = search.summary([found, best, nothing])
+    assert summary["MRR"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert summary["recall@5"] == pytest.approx(2 / 3)
+    assert (summary["cases"], summary["empty"], summary["failed"]) == (3, 1, 1)
+
+
+def test_what_a_user_would_call_a_failure_depends_on_the_kind() -> None:
+    assert not outcome("identifier", "xa", right=("a",), literal="SHOWS  x").has_failed
+    assert outcome("identifier", "ax", right=("a",), literal="shows x").has_failed
+    assert outcome("identifier", "a", right=("a",)).has_failed, "the literal is the query"
+    assert not outcome("keyword", "wxyza", right=("a",)).has_failed
+    assert outcome("keyword", "uwxyza", right=("a",)).has_failed
+    assert not outcome("filter", "abcdefghijz", right=("a",), absent=("z",)).has_failed
+    assert outcome("filter", "abcdefghiz", right=("a",), absent=("z",)).has_failed
+
+
+def test_searches_that_miss_a_target_end_with_1(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ASSOC_REAL_CORPUS", raising=False)
+    of_demo = {case.query: case for case in search.cases() if case.home == "demo"}
+
+    def best(_: sqlite3.Connection, query: str) -> search.Ranking:
+        case = of_demo[query]
+        return [(key, case.literal or query) for key in case.right]
+
+    monkeypatch.setattr(search, "conversations", best)
+    assert search.main(["--build", str(build)]) == 0
+    page = capsys.readouterr().out
+    skipped = len(search.cases()) - len(of_demo)
+    assert f"{len(of_demo)} cases, {skipped} skipped" in page
+    assert "| question, held out | " in page
+    assert "Missed" not in page
+    monkeypatch.setattr(search, "conversations", lambda connection, query: [])
+    assert search.main(["--build", str(build)]) == 1
+    page = capsys.readouterr().out
+    assert "Missed: recall@5 of questions is 0.00, and should be 0.90." in page
+    listed = [line for line in page.splitlines() if line.endswith(" | not found |")]
+    assert len(listed) == sum(not case.held_out for case in of_demo.values())
+
+
+def test_a_search_finds_conversations_each_with_its_first_hit(tmp_path: Path) -> None:
+    sync(tmp_path / "assoc.db", search.homes()["demo"])
+    with closing(open_reader(tmp_path / "assoc.db")) as connection:
+        found = search.conversations(connection, "crops.toml")
+    assert found[0][0] == "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+    assert "crops.toml" in found[0][1]
+    assert len(dict(found)) == len(found)
 
 
 # -- peers ---------------------------------------------------------------------------------------
