@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
+.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-pages bench-peers \
 	bench-compare bench-search home ci
 
 help: ## list these commands
@@ -66,9 +66,6 @@ wheel: ## build the wheel into dist/
 
 bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps the report
 	$(BIN)/python -m benchmarks.bench $(ARGS)
-
-bench-hard: ## measure syncs of extreme corpora
-	$(BIN)/python -m benchmarks.bench --sizes '' --hard $(ARGS)
 
 bench-pages: ## measure the pages of a server while an agent writes
 	$(BIN)/python -m benchmarks.pages $(ARGS)

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import bench, compare, hard, peers, plain, report, search
+from benchmarks import bench, compare, peers, report, search
 from benchmarks.asking import SEARCHES
 from benchmarks.cost import Answer, Cost, Line
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import ROOT, Homes
-from benchmarks.parts import PARTS, parts
-from benchmarks.plain import spoken_line
 from benchmarks.syncs import Run
+from benchmarks.synthetic import chat
 
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
@@ -57,19 +56,16 @@ def test_every_row_is_measured_and_kept(
     assert printed.strip() in kept
     rows = tables(kept)
     assert rows["A home of 300KB"] == [
-        *("read the files", "+ parse each line (orjson)", "+ insert, no index"),
-        *("+ full-text index", "first sync", "no-op sync", "start: --version"),
-        *("start: search error", "verify", "rebuild", "compact", "10 lines to 200 kB"),
-        *("10 lines to 200 messages", "rewrite of 200 kB"),
+        *("first sync", "no-op sync", "start: --version", "start: search error", "verify"),
+        *("rebuild", "compact", "10 lines to 200 kB", "10 lines to 200 messages"),
+        "rewrite of 200 kB",
     ]
     searches = [f"{name}, {scope}" for scope in ("prose", "tools") for name in SEARCHES]
     pages = ["list sessions", "usage_by_day", "tool_use", "status", "show, first page"]
     assert rows["Questions to a home of 300KB"] == [*searches, *pages]
     assert re.search(r"^## \d{4}-\d\d-\d\d \d\d:\d\d, \S+", kept, re.M)
     assert re.search(r"\d+ cores?, .+ Python .+, SQLite .+, orjson .+, best of 1, in a test", kept)
-    assert re.search(r"first sync, in seconds of processor per byte: [\d.]+ x read the files", kept)
     assert "1 times: middle" in kept
-    assert all(f"{part} " in kept for part in PARTS) or "without dbstat" in kept
 
 
 def test_the_newest_results_stand_first(tmp_path: Path) -> None:
@@ -80,48 +76,22 @@ def test_the_newest_results_stand_first(tmp_path: Path) -> None:
     assert results.read_text("utf-8") == f"{report.HEADER}\n{sections}\n"
 
 
-def test_a_table_of_costs_has_its_ratio_to_the_last_floor() -> None:
-    floors = [Line("floor", Cost(1.0, 2.0, 50_000_000), 100_000_000)]
-    lines = [Line("first sync", Cost(2.0, 5.0, 90_000_000), 100_000_000, "note")]
-    assert report.costs("Title", floors, lines) == (
+def test_a_table_of_costs_says_what_each_byte_costs() -> None:
+    lines = [
+        Line("first sync", Cost(2.0, 5.0, 90_000_000), 100_000_000, "note"),
+        Line("no-op sync", Cost(0.1, 0.1, 30_000_000)),
+    ]
+    assert bench.costs("Title", lines) == (
         "### Title\n\n"
-        "|  | wall | CPU | MB/s | CPU s/GB | peak | x floor |  |\n"
-        "|---|--:|--:|--:|--:|--:|--:|---|\n"
-        "| floor | 1.00 s | 2.00 s | 100.0 | 20.0 | 50 MB |  |  |\n"
-        "| first sync | 2.00 s | 5.00 s | 50.0 | 50.0 | 90 MB | 2.50 | note |\n"
+        "|  | wall | CPU | MB/s | CPU s/GB | peak |  |\n"
+        "|---|--:|--:|--:|--:|--:|---|\n"
+        "| first sync | 2.00 s | 5.00 s | 50.0 | 50.0 | 90 MB | note |\n"
+        "| no-op sync | 0.10 s | 0.10 s |  |  | 30 MB |  |\n"
     )
 
 
-def test_hard_corpora_are_synced_whole_and_in_half(build: Path) -> None:
-    rows = tables("\n" + hard.report_of(Homes(build), 0.001))["Hard corpora, first sync"]
-    assert rows == [
-        *("one line of words: 60,000", "files of one line: 100"),
-        *("messages of one word: 1,000", "one text without a space: 20,000"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "files", "messages"),
-    [("chat", 1, 40), ("words", 1, 40), ("files", 40, 40), ("line", 1, 1), ("solid", 1, 1)],
-)
-def test_plain_homes_hold_what_was_asked_for(
-    tmp_path: Path, kind: str, files: int, messages: int
-) -> None:
-    home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, kind, 40)
-    assert sync(database, [home]).files_read == files
-    with sqlite3.connect(database) as connection:
-        (texts,) = connection.execute("select json_group_array(text) from messages").fetchall()
-        (count,) = connection.execute("select count(*) from messages").fetchone()
-        (issues,) = connection.execute("select count(*) from issues").fetchone()
-    assert (count, issues) == (messages, 0)
-    if kind in ("line", "solid"):
-        assert len(texts[0]) == len('[""]') + 40
-        assert (" " in texts[0]) == (kind == "line")
-
-
 def test_a_growing_transcript_ends_as_it_was(build: Path, tmp_path: Path) -> None:
-    home = Homes(build).plain("chat", 100)
+    home = Homes(build).chat(100)
     growing = Growing(home, tmp_path / "copy", 3)
     (whole,) = home.glob("projects/*/*.jsonl")
     sizes = []
@@ -135,24 +105,13 @@ def test_a_growing_transcript_ends_as_it_was(build: Path, tmp_path: Path) -> Non
     assert growing.path.read_bytes() != whole.read_bytes()
 
 
-def test_the_parts_are_the_whole_database(tmp_path: Path) -> None:
-    home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, "chat", 300)
-    sync(database, [home])
-    found = parts(database)
-    if found is None:
-        pytest.skip("SQLite is built without dbstat")
-    assert sum(found.values()) == database.stat().st_size
-    assert all(found[part] for part in ("messages", "indexes", "full text", "archive"))
-
-
 def test_a_spoken_line_can_be_found(tmp_path: Path) -> None:
     """Else a watch would be waited for in vain."""
     home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, "chat", 10)
+    chat.write(home, 10)
     (path,) = home.glob("projects/*/*.jsonl")
     with path.open("ab") as file:
-        file.write(spoken_line("zwatch1") + spoken_line("zwatch2"))
+        file.write(chat.spoken_line("zwatch1") + chat.spoken_line("zwatch2"))
     sync(database, [home])
     with sqlite3.connect(database) as connection:
         query = "select m.text from messages m join messages_fts f on f.rowid = m.id"
