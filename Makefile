@@ -3,8 +3,8 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-hard bench-pages bench-peers \
-	bench-compare home ci
+.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-pages bench-peers \
+	bench-compare bench-search home ci
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -67,9 +67,6 @@ wheel: ## build the wheel into dist/
 bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps the report
 	$(BIN)/python -m benchmarks.bench $(ARGS)
 
-bench-hard: ## measure syncs of extreme corpora
-	$(BIN)/python -m benchmarks.bench --sizes '' --hard $(ARGS)
-
 bench-pages: ## measure the pages of a server while an agent writes
 	$(BIN)/python -m benchmarks.pages $(ARGS)
 
@@ -78,6 +75,9 @@ bench-peers: ## compare with other programs, each on a private copy of a home
 
 bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE (200MB)
 	$(BIN)/python -m benchmarks.compare $(or $(BASE),$(error BASE=commit is missing)) --size $(SIZE) $(ARGS)
+
+bench-search: ## ask searches with known answers; needs ASSOC_REAL_CORPUS for most of them
+	$(BIN)/python -m benchmarks.search $(ARGS)
 
 home: ## write a synthetic home of 20 MB into build/home
 	$(BIN)/python benchmarks/generate.py build/home --bytes 20MB

@@ -64,7 +64,7 @@ def compared(base: list[Run], head: list[Run]) -> str:
         questions.append([f"{name}, {scope}" if scope else name, *cells])
     columns = ["", "base warm ms", "warm ms", "x", "spread"]
     tables.append(report.table("Questions", columns, questions))
-    return "\n".join(tables)
+    return "\n".join([*tables, "x below 1: this checkout is better than the base.\n"])
 
 
 def _cells(base: list[Cost], head: list[Cost]) -> tuple[str, ...]:
@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("base", help="a commit, branch or tag")
     parser.add_argument("--size", type=parse_size, default="200MB", help="of the home")
     scale_options(parser)
+    report.add_options(parser)
     given = parser.parse_args(arguments)
     homes = Homes(given.build)
     home = homes.of_size(given.size)
@@ -100,10 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for program in (base, head):  # else the first run pays for compiling
             measure(sys.executable, "-m", "compileall", "-q", program.checkout / "ingest")
         runs = alternated(base, head, homes, home, scale_of(given), given.repeat)
-        title = f"## {report.commit()} against {report.commit(checkout)}, {amount(given.size)}"
-        print(f"{title}\n\n{report.facts(f'best of {given.repeat} runs in turn')}\n")
-        print(compared(*runs))
-        print("x below 1: this checkout is better than the base.")
+        title = f"{report.commit()} against {report.commit(checkout)}, {amount(given.size)}"
+        about = f"{title}, best of {given.repeat} runs in turn"
+        report.show(given, about, [compared(*runs)])
     return 0
 
 

@@ -7,6 +7,7 @@ a run slower, so the best of some runs counts.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.homes import ROOT
+
+PATIENCE = 120.0
+"""Seconds to wait for what should take a moment."""
 
 
 class Cost(NamedTuple):
@@ -35,6 +39,16 @@ class Line(NamedTuple):
     cost: Cost
     bytes: int | None = None
     note: str = ""
+
+
+class Answer(NamedTuple):
+    """A question that was asked: its name and scope, milliseconds cold and warm, rows."""
+
+    name: str
+    scope: str
+    cold: float
+    warm: float
+    rows: int
 
 
 def measure(
@@ -88,6 +102,23 @@ class Program:
     def run(self, *arguments: str | Path) -> Cost:
         """Run the program and return what it cost."""
         return measure(*self.command(*arguments), environment=self.environment(), cwd=self.home)
+
+    @contextmanager
+    def running(self, *arguments: str | Path) -> Iterator[None]:
+        """Run the program beside what the caller does, and end it as its user would."""
+        process = subprocess.Popen(
+            self.command(*arguments),
+            env={**os.environ, **self.environment()},
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE)
 
     def module(self, name: str, *arguments: str | Path) -> bytes:
         """Run one of our modules beside the program's, and return what it printed."""

@@ -1,14 +1,23 @@
-"""A private copy of a home of one transcript that is cut off, and grows again piece by piece."""
+"""Transcripts that grow: a private copy that is cut off and appended to, and a watch on it."""
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
-from benchmarks.floors import transcripts
+from benchmarks.cost import PATIENCE, Program
+from benchmarks.homes import transcripts
+from benchmarks.synthetic.chat import spoken_line
 
 LINES = 10
 """Lines of one piece."""
+
+_LOOK = 0.002  # seconds between two looks at the index
+_PAUSE = 0.3  # seconds of silence before an append: agents do not write without end
+_WARM_UP = 2  # appends that find out whether the watch listens already
 
 
 class Growing:
@@ -51,3 +60,34 @@ def _cut_off(path: Path, pieces: int) -> list[bytes]:
         lines = [line.rstrip(b"\n") + b"\n" for line in file]
         file.truncate(end)
     return [b"".join(lines[start : start + LINES]) for start in range(0, len(lines), LINES)]
+
+
+def latencies(
+    program: Program, database: Path, home: Path, transcript: Path, times: int
+) -> list[float]:
+    """Return the seconds from an append to its row in the full-text index, so many times.
+
+    `home` holds the transcript and was synced before. Raises TimeoutError if a line never comes.
+    """
+    found = []
+    with (
+        program.running("watch", home, "--db", database),
+        closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        for number in range(_WARM_UP + times):
+            found.append(_latency(connection, transcript, f"zwatch{number}"))
+            time.sleep(_PAUSE)
+    return found[_WARM_UP:]
+
+
+def _latency(connection: sqlite3.Connection, transcript: Path, word: str) -> float:
+    """Append a line with a word that is nowhere else, and wait until it can be found."""
+    started = time.perf_counter()
+    with transcript.open("ab") as file:
+        file.write(spoken_line(word))
+    while time.perf_counter() < started + PATIENCE:
+        query = "select 1 from messages_fts where messages_fts match ?"
+        if connection.execute(query, (word,)).fetchone():
+            return time.perf_counter() - started
+        time.sleep(_LOOK)
+    raise TimeoutError(f"{word} was appended to a transcript, and never found")

@@ -13,8 +13,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.floors import transcripts
-
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "bench"
 
@@ -27,28 +25,28 @@ class Homes:
 
     def of_size(self, size: int) -> Path:
         """Return a home of about `size` bytes that has everything a real one has."""
-        return self._made(f"home-{size}", "benchmarks.generate", "--bytes", str(size))
+        return self._made("bytes", size)
 
     def one_file(self, size: int) -> Path:
         """Return a home with nothing but one transcript of about `size` bytes."""
-        return self._made(f"file-{size}", "benchmarks.generate", "--one-file", str(size))
+        return self._made("one-file", size)
 
     def small_files(self, count: int) -> Path:
         """Return a home of `count` transcripts of ten lines."""
-        return self._made(f"small-{count}", "benchmarks.generate", "--files", str(count))
+        return self._made("files", count)
 
-    def plain(self, kind: str, amount: int) -> Path:
-        """Return a home of a kind in `plain.KINDS`."""
-        return self._made(f"{kind}-{amount}", "benchmarks.plain", kind, str(amount))
+    def chat(self, messages: int) -> Path:
+        """Return a home with one session of so many short messages."""
+        return self._made("chat", messages)
 
-    def _made(self, name: str, module: str, *arguments: str) -> Path:
-        place = self.build / "homes" / f"{name}-{_digest(module)}"
+    def _made(self, option: str, amount: int) -> Path:
+        place = self.build / "homes" / f"{option}-{amount}-{_digest()}"
         if not place.exists():
             new = place.with_name(f"{place.name}.new")
             shutil.rmtree(new, ignore_errors=True)
             # In a process of its own: the one that measures has to stay small, see `cost.measure`.
             subprocess.run(
-                [sys.executable, "-m", module, new, *arguments],
+                [sys.executable, "-m", "benchmarks.generate", new, f"--{option}", str(amount)],
                 cwd=ROOT,
                 check=True,
                 stdout=subprocess.DEVNULL,
@@ -57,17 +55,19 @@ class Homes:
         return place
 
 
+def transcripts(home: Path) -> list[Path]:
+    """Return the files of a home that hold lines of JSON."""
+    return sorted(path for path in home.glob("projects/**/*.jsonl") if path.is_file())
+
+
 def size_of(home: Path) -> int:
     """Return the bytes of the transcripts of a home."""
     return sum(path.stat().st_size for path in transcripts(home))
 
 
-def _digest(module: str) -> str:
-    """Return a digest of the code that writes a home: `plain`, or `generate` and its parts."""
-    folder = ROOT / "benchmarks"
-    is_plain = module == "benchmarks.plain"
-    paths = [folder / "plain.py"] if is_plain else sorted((folder / "synthetic").glob("*.py"))
+def _digest() -> str:
+    """Return a digest of the code that writes homes."""
     code = hashlib.sha256()
-    for path in paths:
+    for path in sorted((ROOT / "benchmarks" / "synthetic").glob("*.py")):
         code.update(path.read_bytes())
     return code.hexdigest()[:12]

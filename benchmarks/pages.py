@@ -10,29 +10,24 @@ asked for once after the server has started, and then ten times more.
 from __future__ import annotations
 
 import argparse
-import shutil
-import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from os import environ
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from benchmarks import report
-from benchmarks.cost import Program, measure, scratch
+from benchmarks.cost import PATIENCE, Program, scratch
 from benchmarks.generate import parse_size
-from benchmarks.homes import BUILD, Homes
-from benchmarks.plain import spoken_line
+from benchmarks.homes import Homes
+from benchmarks.synthetic.chat import KEY, spoken_line
 
-_PATIENCE = 120.0  # seconds
 _TIMES = 10
 _PAUSE = 0.2  # seconds between two lines that are written
 _LONG_SESSION = 20_000  # messages
@@ -70,10 +65,11 @@ class Page(NamedTuple):
 def pages(program: Program, homes: Homes, home: Path, place: Path) -> tuple[str, list[Page]]:
     """Return what was in the database, and what each page took."""
     database, growing = place / "assoc.db", place / "growing"
-    shutil.copytree(homes.plain("chat", 100), growing)
-    (transcript,) = growing.rglob("*.jsonl")
-    roots = (home, homes.plain("chat", _LONG_SESSION), growing)
-    measure(*program.command("sync", *roots, "--db", database), environment=program.environment())
+    transcript = growing / "projects" / "-home-dev-plain" / "growing.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(spoken_line("growing"))
+    roots = (home, homes.chat(_LONG_SESSION), growing)
+    program.run("sync", *roots, "--db", database)
     with closing(sqlite3.connect(database)) as connection:
         names = _names(connection)
         (messages,) = connection.execute("select count(*) from messages").fetchone()
@@ -86,18 +82,15 @@ def _names(connection: sqlite3.Connection) -> dict[str, object]:
     def one(query: str, *values: object) -> object:
         return connection.execute(query, values).fetchone()[0]
 
-    long = one(
-        "select session_key from sessions where message_count = ? order by id desc", _LONG_SESSION
-    )
     return {
-        "long": long,
+        "long": KEY,
         "middle": one(
             "select m.id from messages m join sessions s on s.id = m.session_id"
-            " where s.session_key = ? limit 1 offset ?", long, _LONG_SESSION // 2,
+            " where s.session_key = ? limit 1 offset ?", KEY, _LONG_SESSION // 2,
         ),
         "largest": one(
             "select session_key from sessions where session_key <> ? order by message_count desc",
-            long,
+            KEY,
         ),
         "project": one("select id from projects order by session_count desc"),
     }  # fmt: skip
@@ -107,7 +100,7 @@ def _asked(what: str, address: str) -> Page:
     times = []
     for _ in range(_TIMES + 1):
         started = time.perf_counter()
-        with urllib.request.urlopen(address, timeout=_PATIENCE) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             size = len(answer.read())
         times.append(time.perf_counter() - started)
     first, *others = times
@@ -120,25 +113,14 @@ def _serving(program: Program, database: Path) -> Iterator[str]:
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        program.command("serve", "--watch", "--port", str(port), "--db", database),
-        env={**environ, **program.environment()},
-        cwd=program.home,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     address = f"http://127.0.0.1:{port}"
-    try:
+    with program.running("serve", "--watch", "--port", str(port), "--db", database):
         _wait_for(address)
         yield address
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(_PATIENCE)
 
 
 def _wait_for(address: str) -> None:
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             urllib.request.urlopen(f"{address}/-/versions.json", timeout=1).close()
@@ -173,9 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Measure the pages of `serve --watch`.")
     parser.add_argument("--size", type=parse_size, default="1GB", metavar="SIZE")
-    parser.add_argument("--build", type=Path, default=BUILD, help="where homes are kept")
-    parser.add_argument("--write", action="store_true", help="keep the report in results.md")
-    parser.add_argument("--remark", default="", help="what else one needs to know of the run")
+    report.add_options(parser)
     given = parser.parse_args(arguments)
     homes = Homes(given.build)
     home = homes.of_size(given.size)
@@ -190,11 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for page in found
     ]
     columns = ("", "first ms", "middle ms", "worst ms", "KB")
-    pages_table = report.table(f"Pages of `serve --watch`: {about}", columns, rows)
-    section = f"{report.heading()}\n\n{report.facts(given.remark)}\n\n{pages_table}"
-    print(section)
-    if given.write:
-        report.write(section)
+    report.show(given, "", [report.table(f"Pages of `serve --watch`: {about}", columns, rows)])
     return 0
 
 

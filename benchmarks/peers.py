@@ -28,7 +28,7 @@ from benchmarks import report
 from benchmarks.cost import Cost, Program, best, measure, scratch
 from benchmarks.generate import parse_size
 from benchmarks.growing import LINES, Growing
-from benchmarks.homes import BUILD, Homes, size_of
+from benchmarks.homes import Homes, size_of
 from benchmarks.syncs import amount
 
 STEPS = ("first sync", "no-op sync", f"{LINES} lines appended")
@@ -194,16 +194,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", type=parse_size, default="200MB", help="of the home")
     parser.add_argument("--growing", type=parse_size, default=_GROWING, metavar="SIZE")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="the best of N counts")
-    parser.add_argument("--build", type=Path, default=BUILD, help="where homes and peers are kept")
-    parser.add_argument("--write", action="store_true", help="keep the report in results.md")
-    parser.add_argument("--results", type=Path, default=report.RESULTS, help=argparse.SUPPRESS)
-    parser.add_argument("--remark", default="", help="to stand beside the facts of the machine")
+    report.add_options(parser)
     given = parser.parse_args(arguments)
-    remark = ", ".join(filter(None, (f"best of {given.repeat} runs in turn", given.remark)))
-    said = f"{report.heading()}\n\n{report.facts(remark)}\n\n{_section(given)}"
-    print(said)
-    if given.write:
-        report.write(said, given.results)
+    report.show(given, f"best of {given.repeat}", [_section(given)])
     return 0
 
 

@@ -13,19 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
-from benchmarks.cost import Cost, Line, Program, best, scratch
-from benchmarks.floors import transcripts
-from benchmarks.growing import LINES, Growing
-from benchmarks.homes import Homes, size_of
-from benchmarks.parts import parts
-from benchmarks.plain import session_key
-from benchmarks.watching import latencies
-
-FIRST = "first sync"
-Answer = tuple[str, str, float, float, int]
-"""A question: its name and scope, milliseconds cold and warm, rows."""
+from benchmarks.cost import Answer, Cost, Line, Program, best, scratch
+from benchmarks.growing import LINES, Growing, latencies
+from benchmarks.homes import Homes, size_of, transcripts
+from benchmarks.synthetic.chat import KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +44,6 @@ class Run:
     answers: list[Answer] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     """Seconds from an append to its row, under a watch."""
-    parts: dict[str, int] | None = None
-    """Bytes of the database by part, after the first sync."""
 
 
 def run(program: Program, homes: Homes, home: Path, scale: Scale) -> Run:
@@ -76,8 +66,7 @@ def _whole(
         files, read = connection.execute("select files_read, bytes_read from sync_runs").fetchone()
         (rows,) = connection.execute("select count(*) from messages").fetchone()
     note = f"{_many(files, 'file')}, {_many(rows, 'row')}, database {stored / read:.2f} x source"
-    yield Line(FIRST, cost, read, note)
-    found.parts = parts(database)
+    yield Line("first sync", cost, read, note)
     nothing = _repeated(scale, lambda: program.run("sync", home, "--db", database))
     yield Line("no-op sync", nothing, None, _many(len(transcripts(home)), "transcript"))
     found.answers.extend(_answers(program, "ask", database))
@@ -96,10 +85,10 @@ def _growth(
     """Yield the steps in which a transcript changes, in the database of the home."""
     database = place / "assoc.db"
     shown = place / "shown.db"
-    program.run("sync", homes.plain("chat", scale.shown), "--db", shown)
-    found.answers.extend(_answers(program, "show", shown, session_key(0)))
+    program.run("sync", homes.chat(scale.shown), "--db", shown)
+    found.answers.extend(_answers(program, "show", shown, KEY))
     growing = Growing(homes.one_file(scale.growing), place / "growing", scale.repeat)
-    chat = Growing(homes.plain("chat", scale.chat), place / "chat", scale.repeat)
+    chat = Growing(homes.chat(scale.chat), place / "chat", scale.repeat)
     program.run("sync", growing.home, chat.home, "--db", database)
     for one, what in (
         (growing, f"to {amount(scale.growing)}"),
@@ -139,8 +128,8 @@ def _repeated(scale: Scale, step: Callable[[], Cost]) -> Cost:
 
 
 def _answers(program: Program, what: str, database: Path, *arguments: str) -> list[Answer]:
-    printed = program.module("benchmarks.questions", what, database, *arguments)
-    return [(row[0], row[1], row[2], row[3], row[4]) for row in json.loads(printed)]
+    printed = program.module("benchmarks.asking", what, database, *arguments)
+    return [Answer(*row) for row in json.loads(printed)]
 
 
 def amount(size: int) -> str:
@@ -164,12 +153,7 @@ def folded(runs: list[Run]) -> Run:
     ]
     answers = []
     for same in zip(*(run.answers for run in runs), strict=True):
-        name, scope, _, _, rows = same[0]
-        answers.append((name, scope, min(a[2] for a in same), min(a[3] for a in same), rows))
+        fastest = {"cold": min(a.cold for a in same), "warm": min(a.warm for a in same)}
+        answers.append(same[0]._replace(**fastest))
     waits = [wait for run in runs for wait in run.latencies]
-    return Run(lines, answers, waits, first.parts)
-
-
-def middle_and_worst(seconds: list[float]) -> tuple[float, float]:
-    """Return the middle and the longest of some waits, in milliseconds."""
-    return median(seconds) * 1000, max(seconds) * 1000
+    return Run(lines, answers, waits)

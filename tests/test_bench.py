@@ -9,18 +9,21 @@ import re
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
+from math import log2
 from pathlib import Path
+from typing import Any
 
 import pytest
-from benchmarks import bench, compare, hard, peers, plain, report
-from benchmarks.cost import Cost, Line
+from benchmarks import bench, compare, peers, report, search
+from benchmarks.asking import SEARCHES
+from benchmarks.cost import Answer, Cost, Line
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import ROOT, Homes
-from benchmarks.parts import PARTS, parts
-from benchmarks.plain import spoken_line
-from benchmarks.questions import SEARCHES
 from benchmarks.syncs import Run
+from benchmarks.synthetic import chat
 
+from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
 SMALL = ("--repeat", "1", "--growing", "200KB", "--chat", "200", "--shown", "150", "--watched", "1")
@@ -53,19 +56,16 @@ def test_every_row_is_measured_and_kept(
     assert printed.strip() in kept
     rows = tables(kept)
     assert rows["A home of 300KB"] == [
-        *("read the files", "+ parse each line (orjson)", "+ insert, no index"),
-        *("+ full-text index", "first sync", "no-op sync", "start: --version"),
-        *("start: search error", "verify", "rebuild", "compact", "10 lines to 200 kB"),
-        *("10 lines to 200 messages", "rewrite of 200 kB"),
+        *("first sync", "no-op sync", "start: --version", "start: search error", "verify"),
+        *("rebuild", "compact", "10 lines to 200 kB", "10 lines to 200 messages"),
+        "rewrite of 200 kB",
     ]
     searches = [f"{name}, {scope}" for scope in ("prose", "tools") for name in SEARCHES]
     pages = ["list sessions", "usage_by_day", "tool_use", "status", "show, first page"]
     assert rows["Questions to a home of 300KB"] == [*searches, *pages]
     assert re.search(r"^## \d{4}-\d\d-\d\d \d\d:\d\d, \S+", kept, re.M)
     assert re.search(r"\d+ cores?, .+ Python .+, SQLite .+, orjson .+, best of 1, in a test", kept)
-    assert re.search(r"first sync, in seconds of processor per byte: [\d.]+ x read the files", kept)
     assert "1 times: middle" in kept
-    assert all(f"{part} " in kept for part in PARTS) or "without dbstat" in kept
 
 
 def test_the_newest_results_stand_first(tmp_path: Path) -> None:
@@ -76,48 +76,22 @@ def test_the_newest_results_stand_first(tmp_path: Path) -> None:
     assert results.read_text("utf-8") == f"{report.HEADER}\n{sections}\n"
 
 
-def test_a_table_of_costs_has_its_ratio_to_the_last_floor() -> None:
-    floors = [Line("floor", Cost(1.0, 2.0, 50_000_000), 100_000_000)]
-    lines = [Line("first sync", Cost(2.0, 5.0, 90_000_000), 100_000_000, "note")]
-    assert report.costs("Title", floors, lines) == (
+def test_a_table_of_costs_says_what_each_byte_costs() -> None:
+    lines = [
+        Line("first sync", Cost(2.0, 5.0, 90_000_000), 100_000_000, "note"),
+        Line("no-op sync", Cost(0.1, 0.1, 30_000_000)),
+    ]
+    assert bench.costs("Title", lines) == (
         "### Title\n\n"
-        "|  | wall | CPU | MB/s | CPU s/GB | peak | x floor |  |\n"
-        "|---|--:|--:|--:|--:|--:|--:|---|\n"
-        "| floor | 1.00 s | 2.00 s | 100.0 | 20.0 | 50 MB |  |  |\n"
-        "| first sync | 2.00 s | 5.00 s | 50.0 | 50.0 | 90 MB | 2.50 | note |\n"
+        "|  | wall | CPU | MB/s | CPU s/GB | peak |  |\n"
+        "|---|--:|--:|--:|--:|--:|---|\n"
+        "| first sync | 2.00 s | 5.00 s | 50.0 | 50.0 | 90 MB | note |\n"
+        "| no-op sync | 0.10 s | 0.10 s |  |  | 30 MB |  |\n"
     )
 
 
-def test_hard_corpora_are_synced_whole_and_in_half(build: Path) -> None:
-    rows = tables("\n" + hard.report_of(Homes(build), 0.001))["Hard corpora, first sync"]
-    assert rows == [
-        *("one line of words: 60,000", "files of one line: 100"),
-        *("messages of one word: 1,000", "one text without a space: 20,000"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "files", "messages"),
-    [("chat", 1, 40), ("words", 1, 40), ("files", 40, 40), ("line", 1, 1), ("solid", 1, 1)],
-)
-def test_plain_homes_hold_what_was_asked_for(
-    tmp_path: Path, kind: str, files: int, messages: int
-) -> None:
-    home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, kind, 40)
-    assert sync(database, [home]).files_read == files
-    with sqlite3.connect(database) as connection:
-        (texts,) = connection.execute("select json_group_array(text) from messages").fetchall()
-        (count,) = connection.execute("select count(*) from messages").fetchone()
-        (issues,) = connection.execute("select count(*) from issues").fetchone()
-    assert (count, issues) == (messages, 0)
-    if kind in ("line", "solid"):
-        assert len(texts[0]) == len('[""]') + 40
-        assert (" " in texts[0]) == (kind == "line")
-
-
 def test_a_growing_transcript_ends_as_it_was(build: Path, tmp_path: Path) -> None:
-    home = Homes(build).plain("chat", 100)
+    home = Homes(build).chat(100)
     growing = Growing(home, tmp_path / "copy", 3)
     (whole,) = home.glob("projects/*/*.jsonl")
     sizes = []
@@ -131,24 +105,13 @@ def test_a_growing_transcript_ends_as_it_was(build: Path, tmp_path: Path) -> Non
     assert growing.path.read_bytes() != whole.read_bytes()
 
 
-def test_the_parts_are_the_whole_database(tmp_path: Path) -> None:
-    home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, "chat", 300)
-    sync(database, [home])
-    found = parts(database)
-    if found is None:
-        pytest.skip("SQLite is built without dbstat")
-    assert sum(found.values()) == database.stat().st_size
-    assert all(found[part] for part in ("messages", "indexes", "full text", "archive"))
-
-
 def test_a_spoken_line_can_be_found(tmp_path: Path) -> None:
     """Else a watch would be waited for in vain."""
     home, database = tmp_path / "home", tmp_path / "assoc.db"
-    plain.write(home, "chat", 10)
+    chat.write(home, 10)
     (path,) = home.glob("projects/*/*.jsonl")
     with path.open("ab") as file:
-        file.write(spoken_line("zwatch1") + spoken_line("zwatch2"))
+        file.write(chat.spoken_line("zwatch1") + chat.spoken_line("zwatch2"))
     sync(database, [home])
     with sqlite3.connect(database) as connection:
         query = "select m.text from messages m join messages_fts f on f.rowid = m.id"
@@ -162,7 +125,7 @@ def test_a_spoken_line_can_be_found(tmp_path: Path) -> None:
 def test_a_comparison_shows_ratios_of_the_best_and_the_larger_spread() -> None:
     def runs(*walls: float) -> list[Run]:
         costs = [Line("first sync", Cost(wall, 2 * wall, 100)) for wall in walls]
-        return [Run([line], [("rare", "prose", 9.0, line.cost.wall, 1)]) for line in costs]
+        return [Run([line], [Answer("rare", "prose", 9.0, line.cost.wall, 1)]) for line in costs]
 
     page = compare.compared(runs(4.0, 5.0), runs(2.0, 2.2))
     row = "4.00 s | 2.00 s | 0.50 | 25% | 8.00 s | 4.00 s | 0.50 | 25% | 1.00"
@@ -179,6 +142,110 @@ def test_a_commit_is_compared_with_this_checkout(
     assert len(tables(page)["Commands"]) == 10
     assert len(tables(page)["Questions"]) == 2 * len(SEARCHES) + 5
     assert not list(build.glob("run-*"))
+
+
+# -- searching -----------------------------------------------------------------------------------
+
+
+def outcome(kind: str, found: str, **expected: Any) -> search.Outcome:
+    """Return the answer to a case: letters that stand for sessions, each shown as itself."""
+    case = search.Case(kind, "the query", "demo", **expected)
+    return search.Outcome(case, [(letter, f"shows {letter}") for letter in found])
+
+
+def test_the_cases_of_searches_are_well_formed() -> None:
+    cases = search.cases()
+    assert len({case.query for case in cases}) == len(cases) >= 80
+    for kind in search.KINDS:
+        of_kind = [case for case in cases if case.kind == kind]
+        assert sum(case.held_out for case in of_kind) == len(of_kind) // 3 > 0
+    for case in cases:
+        named = [*case.right, *case.also, *case.absent]
+        assert case.kind in search.KINDS
+        assert case.right, case
+        assert len(set(named)) == len(named), case
+        assert not case.literal or case.kind == "identifier", case
+
+
+@pytest.mark.parametrize("home", ["demo", "corpus"])
+def test_the_sessions_of_cases_exist_and_hold_what_is_looked_for(home: str, tmp_path: Path) -> None:
+    if home not in search.homes():
+        pytest.skip("ASSOC_REAL_CORPUS names no transcripts")
+    sync(tmp_path / "assoc.db", search.homes()[home])
+    held = "instr(lower(coalesce(m.text, m.tool_text)), lower(?))"
+    with sqlite3.connect(tmp_path / "assoc.db") as connection:
+        known = {key for (key,) in connection.execute("select session_key from sessions")}
+        for case in search.cases():
+            if case.home != home:
+                continue
+            assert known.issuperset([*case.right, *case.also, *case.absent]), case
+            for key in case.right if case.kind == "identifier" else ():
+                literal = case.literal or case.query
+                assert connection.execute(
+                    "select 1 from messages m join sessions s on s.id = m.session_id"
+                    f" where s.session_key = ? and {held}", (key, literal),
+                ).fetchone(), case  # fmt: skip
+
+
+def test_ranks_recall_and_gain_are_those_of_a_ranking_made_by_hand() -> None:
+    found = outcome("question", "xaybz", right=("a", "b"), also=("x",))
+    assert found.rank == 2
+    assert [found.recall(first) for first in (1, 2, 3, 5, 10)] == [0.0, 0.5, 0.5, 1.0, 1.0]
+    gains = 1 / log2(2) + 2 / log2(3) + 2 / log2(5)
+    assert found.gain == pytest.approx(gains / (2 / log2(2) + 2 / log2(3) + 1 / log2(4)))
+    assert not found.has_failed
+    best = outcome("question", "abx", right=("a", "b"), also=("x",))
+    assert (best.rank, best.recall(1), best.gain) == (1, 1.0, pytest.approx(1.0))
+    nothing = outcome("question", "", right=("a",))
+    assert (nothing.rank, nothing.recall(10), nothing.gain) == (None, 0.0, 0.0)
+    summary = search.summary([found, best, nothing])
+    assert summary["MRR"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert summary["recall@5"] == pytest.approx(2 / 3)
+    assert (summary["cases"], summary["empty"], summary["failed"]) == (3, 1, 1)
+
+
+def test_what_a_user_would_call_a_failure_depends_on_the_kind() -> None:
+    assert not outcome("identifier", "xa", right=("a",), literal="SHOWS  x").has_failed
+    assert outcome("identifier", "ax", right=("a",), literal="shows x").has_failed
+    assert outcome("identifier", "a", right=("a",)).has_failed, "the literal is the query"
+    assert not outcome("keyword", "wxyza", right=("a",)).has_failed
+    assert outcome("keyword", "uwxyza", right=("a",)).has_failed
+    assert not outcome("filter", "abcdefghijz", right=("a",), absent=("z",)).has_failed
+    assert outcome("filter", "abcdefghiz", right=("a",), absent=("z",)).has_failed
+
+
+def test_searches_that_miss_a_target_end_with_1(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ASSOC_REAL_CORPUS", raising=False)
+    of_demo = {case.query: case for case in search.cases() if case.home == "demo"}
+
+    def best(_: sqlite3.Connection, query: str) -> search.Ranking:
+        case = of_demo[query]
+        return [(key, case.literal or query) for key in case.right]
+
+    monkeypatch.setattr(search, "conversations", best)
+    assert search.main(["--build", str(build)]) == 0
+    page = capsys.readouterr().out
+    skipped = len(search.cases()) - len(of_demo)
+    assert f"{len(of_demo)} cases, {skipped} skipped" in page
+    assert "| question, held out | " in page
+    assert "Missed" not in page
+    monkeypatch.setattr(search, "conversations", lambda connection, query: [])
+    assert search.main(["--build", str(build)]) == 1
+    page = capsys.readouterr().out
+    assert "Missed: recall@5 of questions is 0.00, and should be 0.90." in page
+    listed = [line for line in page.splitlines() if line.endswith(" | not found |")]
+    assert len(listed) == sum(not case.held_out for case in of_demo.values())
+
+
+def test_a_search_finds_conversations_each_with_its_first_hit(tmp_path: Path) -> None:
+    sync(tmp_path / "assoc.db", search.homes()["demo"])
+    with closing(open_reader(tmp_path / "assoc.db")) as connection:
+        found = search.conversations(connection, "crops.toml")
+    assert found[0][0] == "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+    assert "crops.toml" in found[0][1]
+    assert len(dict(found)) == len(found)
 
 
 # -- peers ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What questions cost: searches, and what a page of lists and sums asks.
 
-    python -m benchmarks.questions ask DATABASE     searches and the questions of a page
-    python -m benchmarks.questions show DATABASE SESSION    the first page of a conversation
+    python -m benchmarks.asking ask DATABASE     searches and the questions of a page
+    python -m benchmarks.asking show DATABASE SESSION    the first page of a conversation
 
 Runs in a process of its own, beside the program that `PYTHONPATH` names, and prints JSON: for each
 question [name, scope, milliseconds cold, milliseconds warm, rows]. *Cold* is a new connection to a
@@ -29,6 +29,7 @@ from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.terminal import Paint
 from assoc_ingest.upkeep.status import look
+from benchmarks.cost import Answer
 from benchmarks.synthetic.words import NEEDLE, PHRASE
 
 SEARCHES = {
@@ -91,9 +92,9 @@ def shown(session: str) -> dict[tuple[str, str], Ask]:
     return {("show, first page", ""): ask}
 
 
-def measured(database: Path, asked: dict[tuple[str, str], Ask]) -> list[list[object]]:
-    """Ask each question, cold and warm, and return name, scope, milliseconds twice, and rows."""
-    answers: list[list[object]] = []
+def measured(database: Path, asked: dict[tuple[str, str], Ask]) -> list[Answer]:
+    """Ask each question, by name and scope, cold and warm."""
+    answers = []
     for (name, scope), ask in asked.items():
         _put_out_of_the_cache(database)
         with closing(open_reader(database)) as connection:
@@ -103,7 +104,7 @@ def measured(database: Path, asked: dict[tuple[str, str], Ask]) -> list[list[obj
                 if left > 0:
                     again, rows = _timed(ask, connection)
                     warm, left = min(warm, again), left - again
-        answers.append([name, scope, cold * 1000, warm * 1000, rows])
+        answers.append(Answer(name, scope, cold * 1000, warm * 1000, rows))
     return answers
 
 
