@@ -65,19 +65,24 @@ class Rows:
     def project(self, name: str, path: str | None = None, **values: object) -> int:
         path = path or f"/srv/{name}"
         key = path.replace("/", "-").lower()
-        return self.add("projects", name=name, path=path, key=key, source_id=self.source, **values)
+        row = {"name": name, "path": path, "key": key, "source_id": self.source, **values}
+        return self.add("projects", **row)
 
     def session(self, key: str, project: int | None = None, **values: object) -> tuple[int, int]:
         """Insert a session and its transcript; return the ids of both."""
         row = {"title_source": "ai-title", "started_at": AT, "ended_at": AT, **values}
-        session = self.add(
-            "sessions", session_key=key, project_id=project, source_id=self.source, **row
+        both = {
+            "session_key": key,
+            "project_id": project,
+            "source_id": row.pop("source_id", self.source),
+        }
+        session = self.add("sessions", **both, **row)
+        return session, self.file(
+            f"projects/-srv-{project}/{key}.jsonl", session_id=session, **both
         )
-        path = f"projects/-srv-{project}/{key}.jsonl"
-        return session, self.file(path, session_id=session, session_key=key, project_id=project)
 
     def file(self, path: str, **values: object) -> int:
-        return self.add("files", path=path, source_id=self.source, **values)
+        return self.add("files", **{"path": path, "source_id": self.source, **values})
 
     def message(self, file: int, kind: str, text: str, **values: object) -> int:
         """Insert a message of the file's session, at the next place of the file."""
