@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from ..fields import json_text, number
+from .changeset import SESSION_RANK
 from .inbox import FOLDED
 
 Group = tuple[int, str, str]
@@ -297,7 +298,7 @@ def _session(connection: sqlite3.Connection, source_id: int, key: str) -> int | 
     found: int | None = _one(
         connection,
         "select s.id from sessions s join sources x on x.id = s.source_id where s.session_key = ?"
-        " order by s.source_id = ? desc, x.is_agent desc, x.root limit 1",
+        f" order by {SESSION_RANK.format(source='?')} limit 1",
         (key, source_id),
     )
     return found
