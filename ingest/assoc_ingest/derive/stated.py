@@ -103,7 +103,7 @@ def _tasks(
     team_id = _one(
         connection, "select id from teams where source_id = ? and key = ?", (source_id, list_key)
     )
-    for key in tasks.keys() - with_file:
+    for key in (key for key in tasks if key not in with_file):
         blockers = [] if key in deleted else sorted(waits.get(key, set()) - deleted)
         metadata = tasks[key].pop("metadata", None)
         yield {
