@@ -112,8 +112,14 @@ def test_a_session_that_goes_its_own_way_later_takes_the_originals_over(rows: Ro
     assert rows.get("files", waiting, "own_since") is None
     assert originals(rows, "u1") == {"b.jsonl"}  # nothing in it is known to be later
     grown = say(rows, waiting, "u9")
-    read(rows, waiting, first=grown)
+    assert read(rows, waiting, first=grown) == set(rows.all("select id from files"))
     assert originals(rows, "u1") == {"a.jsonl"}
+
+
+def test_a_line_that_only_its_own_file_repeats_is_its_own(rows: Rows) -> None:
+    file = transcript(rows, "a", "u1", "u2", "u2")
+    read(rows, file, transcript(rows, "b", "u1", "u9"))
+    assert rows.get("files", file, "own_since") == "2026-01-20T10:00:02.000Z"
 
 
 def test_a_compaction_repeats_lines_of_its_own_file(rows: Rows) -> None:
@@ -180,8 +186,10 @@ def test_a_copy_whose_original_was_rewritten_becomes_the_original(rows: Rows) ->
 
 
 def test_a_file_that_moved_has_another_rank(rows: Rows) -> None:
-    one, two = transcript(rows, "a", "u1"), transcript(rows, "b", "u1")
+    one, two = transcript(rows, "a", "u1", "u5"), transcript(rows, "b", "u1")
+    say(rows, two, "u6", timestamp="2026-01-20T10:00:05.000Z")
     read(rows, one, two)
+    assert originals(rows, "u1") == {"a.jsonl"}
     rows.set("files", one, path="z.jsonl")
     assert read(rows, one, first=99, moved={one}) == {one, two}
     assert originals(rows, "u1") == {"b.jsonl"}

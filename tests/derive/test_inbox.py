@@ -138,6 +138,18 @@ def test_a_message_that_appears_in_an_inbox_later_is_the_original_of_all(rows: R
     assert [original(rows, item) for item in items] == [message, message]
 
 
+def test_one_row_that_is_found_in_an_inbox_is_enough_for_all_with_its_key(rows: Rows) -> None:
+    message = inbox(rows, team(rows))
+    cut = {"text_hash": "cut off", "message_key": "k1"}
+    items = [
+        shown(rows, transcript(rows, "a"), timestamp=at(1), **cut),
+        shown(rows, transcript(rows, "b"), timestamp=at(2), message_key="k1"),
+        shown(rows, transcript(rows, "c"), timestamp=at(3), **cut),
+    ]
+    derive(rows)
+    assert [original(rows, item) for item in items] == [message] * 3
+
+
 def test_what_has_no_key_is_a_copy_where_its_line_is_one(rows: Rows) -> None:
     first, fork = transcript(rows, "a"), transcript(rows, "b")
     told, again = shown(rows, first), shown(rows, fork)

@@ -45,10 +45,10 @@ def test_the_line_with_the_most_output_counts_as_a_whole(rows: Rows) -> None:
 
 
 def test_of_equal_lines_that_of_the_first_file_counts(rows: Rows) -> None:
-    _, fork = rows.session("b")
     _, file = rows.session("a")
-    line(rows, fork, input_tokens=1)
+    _, fork = rows.session("b")
     line(rows, file, input_tokens=2)
+    line(rows, fork, input_tokens=1)
     derive(rows, "msg_1")
     assert responses(rows, "input_tokens", "file_id") == [(2, file)]
 

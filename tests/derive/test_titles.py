@@ -152,7 +152,7 @@ def test_a_copy_of_the_leaf_does_not_own_it(rows: Rows) -> None:
     one, a = rows.session("one")
     _, b = rows.session("two")
     copy = rows.message(b, "prompt", "hello", uuid="leaf")
-    original = rows.message(a, "prompt", "hello", uuid="leaf")
+    original = rows.message(a, "prompt", "hello", uuid="leaf", block=1)
     rows.set("messages", copy, copy_of=original)
     rows.add("summaries", title="A day", leaf_uuid="leaf", file_id=b)
     assert summaries(rows, [b]) == [one]

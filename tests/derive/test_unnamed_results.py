@@ -54,10 +54,10 @@ def test_a_result_answers_the_last_open_call_before_it(rows: Rows) -> None:
 
 def test_a_result_that_names_a_tool_answers_the_last_open_call_of_it(rows: Rows) -> None:
     log = Log(rows)
-    read, bash = log.call("Read"), log.call("Bash")
-    assert log.answers() == {read: None, bash: None}
-    named, unnamed = log.result("Read"), log.result()
-    assert log.answers() == {read: named, bash: unnamed}
+    bash, read, grep = log.call("Bash"), log.call("Read"), log.call("Grep")
+    assert log.answers() == {bash: None, read: None, grep: None}
+    named, other, unnamed = log.result("Read"), log.result("Grep"), log.result()
+    assert log.answers() == {read: named, grep: other, bash: unnamed}
 
 
 def test_a_call_that_is_answered_by_its_id_is_not_open(rows: Rows) -> None:
@@ -106,9 +106,9 @@ def test_a_clock_that_went_back_gives_no_negative_duration(rows: Rows) -> None:
 
 def test_the_place_in_the_file_counts_and_not_the_order_of_reading(rows: Rows) -> None:
     log = Log(rows)
-    result = log.result(byte_offset=200)
-    later, call = log.call(byte_offset=300), log.call(byte_offset=100)
-    assert log.answers() == {call: result, later: None}
+    outer, inner = log.result(byte_offset=250), log.result(byte_offset=200)
+    later, last, first = (log.call(byte_offset=offset) for offset in (300, 101, 100))
+    assert log.answers() == {last: inner, first: outer, later: None}
 
 
 def test_a_file_that_grew_is_worked_out_again(rows: Rows) -> None:
@@ -132,7 +132,7 @@ def test_other_files_are_left_alone(rows: Rows) -> None:
 
 def test_deriving_again_changes_nothing(rows: Rows) -> None:
     log = Log(rows)
-    log.call(), log.call("Read")
+    log.call(), log.call(), log.call("Read")
     log.result("Read", 3), log.result()
     log.answers()
     found = rows.all("select * from tool_calls")
