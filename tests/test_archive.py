@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.dump import connect
-from tests.support.reading import Rows, index
+from tests.support.reading import index
+from tests.support.rows import Rows
 from tests.support.writing import SESSION, user, write
 
 from assoc_ingest.errors import ArchiveError, DatabaseError

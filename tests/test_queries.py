@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.reading import AT, Rows, index, reader
+from tests.support.reading import index, reader
+from tests.support.rows import AT, Rows
 
 from assoc_ingest import sql
 

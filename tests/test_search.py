@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.child import is_done_with
 from tests.support.hostile import TEXTS
-from tests.support.reading import Rows, index, reader
+from tests.support.reading import index, reader
+from tests.support.rows import Rows
 
 from assoc_ingest.ask.facets import facets
 from assoc_ingest.ask.filters import Filters

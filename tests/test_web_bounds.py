@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tests.support.child import is_done_with
 from tests.support.hostile import TEXTS
-from tests.support.reading import AT, Rows, index
+from tests.support.reading import index
+from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
 from assoc_ingest.web import budget, dashboard, html, pages, project, team

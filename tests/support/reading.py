@@ -6,120 +6,15 @@ exactly what is in the database.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assoc_ingest.fields import has_invisible
-from assoc_ingest.sources.claude.tools import action_of
+from tests.support.rows import Rows
+
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.store.fts import MESSAGE_COLUMNS
-
-AT = "2026-01-20T10:00:00.000Z"
-CJK = "\u3040\u30ff\u4e00\u9fff\uac00\ud7a3"
-
-_TOOL_KINDS = {
-    "tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"
-}  # fmt: skip
-_DEFAULTS: dict[str, dict[str, object]] = {
-    "sources": {"first_synced_at": AT, "last_synced_at": AT},
-    "files": {
-        "kind": "transcript", "size": 1000, "offset": 1000, "line_count": 1, "issue_count": 0,
-        "mtime": AT, "first_seen_at": AT, "last_synced_at": AT, "generation": 0, "inode": 1,
-        "device": 1, "mtime_ns": 1, "ctime_ns": 1, "prefix_crc": 0,
-    },
-    "messages": {
-        "is_meta": 0, "is_sidechain": 0, "is_error": 0, "is_cut": 0, "has_cjk": 0,
-        "byte_length": 10, "block": 0, "timestamp": AT,
-    },
-    "tool_calls": {"status": "ok", "byte_length": 10, "block": 0},
-    "subagents": {"kind": "task"},
-}  # fmt: skip
-
-
-class Rows:
-    """Inserts rows; every method returns the id of the new one."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-        self._offset = 0
-        self.source = self.add("sources", kind="claude", root="/home/ada/.claude")
-
-    def add(self, table: str, **values: object) -> int:
-        """Insert one row of any table."""
-        row = {**_DEFAULTS.get(table, {}), **values}
-        if table == "tool_calls":
-            row.setdefault("action", action_of(str(values.get("name"))))
-        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
-        statement = f"insert into {table} ({names}) values ({marks})"
-        cursor = self.connection.execute(statement, tuple(row.values()))
-        assert cursor.lastrowid
-        return cursor.lastrowid
-
-    def project(self, name: str, path: str | None = None, **values: object) -> int:
-        path = path or f"/srv/{name}"
-        key = path.replace("/", "-").lower()
-        return self.add("projects", name=name, path=path, key=key, source_id=self.source, **values)
-
-    def session(self, key: str, project: int | None = None, **values: object) -> tuple[int, int]:
-        """Insert a session and its transcript; return the ids of both."""
-        row = {"title_source": "ai-title", "started_at": AT, "ended_at": AT, **values}
-        session = self.add(
-            "sessions", session_key=key, project_id=project, source_id=self.source, **row
-        )
-        path = f"projects/-srv-{project}/{key}.jsonl"
-        return session, self.file(path, session_id=session, session_key=key, project_id=project)
-
-    def file(self, path: str, **values: object) -> int:
-        return self.add("files", path=path, source_id=self.source, **values)
-
-    def message(self, file: int, kind: str, text: str, **values: object) -> int:
-        """Insert a message of the file's session, at the next place of the file."""
-        self._offset += 100
-        (session,) = self.connection.execute(
-            "select session_id from files where id = ?", (file,)
-        ).fetchone()
-        is_tool = kind in _TOOL_KINDS
-        row = {
-            "session_id": session,
-            "text": None if is_tool else text,
-            "tool_text": text if is_tool else None,
-            "byte_offset": self._offset,
-            "role": "user" if kind in ("prompt", "tool_result") else "assistant",
-            "has_cjk": int(any("\u3040" <= letter <= "\ud7a3" for letter in text)),
-            "has_invisible": has_invisible(text),
-            **values,
-        }
-        return self.add("messages", file_id=file, kind=kind, **row)
-
-    def call(
-        self, file: int, name: str, arguments: dict[str, object], result: str | None = None,
-        **values: object,
-    ) -> tuple[int, int]:  # fmt: skip
-        """Insert a call with its result; return the ids of the tool call and of its message."""
-        session = values.pop("session_id", None)
-        subagent = values.pop("subagent_id", None)
-        owner = {"subagent_id": subagent, **({"session_id": session} if session else {})}
-        text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-        call = self.message(file, "tool_use", text, **owner)
-        is_error = values.get("status") == "error"
-        answer = (
-            None
-            if result is None
-            else self.message(file, "tool_result", result, is_error=int(is_error), **owner)
-        )
-        target = next((value for value in arguments.values() if isinstance(value, str)), None)
-        row: dict[str, object] = {
-            "name": name, "target": target, "call_id": call, "result_id": answer,
-            "file_id": file, "byte_offset": self._offset, "tool_use_id": f"toolu_{call}",
-            "subagent_id": subagent, "status": "pending" if result is None else "ok", **values,
-        }  # fmt: skip
-        (row["session_id"],) = self.connection.execute(
-            "select session_id from messages where id = ?", (call,)
-        ).fetchone()
-        return self.add("tool_calls", **row), call
 
 
 @contextmanager

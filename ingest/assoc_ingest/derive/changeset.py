@@ -32,6 +32,12 @@ FILE_RANK = """
 """
 """How the files that hold the same line are ordered; the first has the canonical occurrence."""
 
+SESSION_RANK = "s.source_id = {source} desc, x.is_agent desc, x.root"
+"""How sessions `s` of several roots `x` that have the same key are ordered; the first is meant.
+
+`{source}` is the root of the row that names the key.
+"""
+
 
 @dataclass
 class Touched:

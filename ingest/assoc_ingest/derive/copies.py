@@ -26,7 +26,20 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
     affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
     if touched.moved:
         affected.update(_partners(connection, touched.moved))
-    fill(connection, "touched_files", affected | touched.files)
+    _note_own_way(connection, affected, touched.files)
+    if affected or repeated:
+        _find_originals(connection, affected, repeated)
+        changed = _point_to_originals(connection)
+        _count_repeated(connection, affected | changed.keys())
+        # What hangs on originals must be looked at in other files, too. New rows are looked at
+        # anyway: for them alone no file is gone through from its beginning.
+        affected.update(file for file, first in changed.items() if first < touched.first_message_id)
+    return affected
+
+
+def _note_own_way(connection: sqlite3.Connection, affected: set[int], grown: set[int]) -> None:
+    """Note when each file had its first line that no other file has."""
+    fill(connection, "touched_files", affected | grown)
     connection.execute(
         "update files set own_since = ("
         " select m.timestamp from messages m"
@@ -37,8 +50,12 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " where id in (select id from touched_files)"
         f" and (own_since is null or id in ({id_list(affected)}))"
     )
-    if not affected and not repeated:
-        return affected
+
+
+def _find_originals(
+    connection: sqlite3.Connection, affected: Iterable[int], repeated: Iterable[str]
+) -> None:
+    """Put every occurrence of these lines, and of those of these files, into `canonical`."""
     fill(connection, "touched_files", affected)
     fill(connection, "touched_uuids", repeated)
     connection.execute(
@@ -56,27 +73,19 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
         " cross join messages m on m.uuid = u.uuid"
         " join files f on f.id = m.file_id)"
     )
-    changed = {
-        file_id
-        for (file_id,) in connection.execute(
-            "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
-            " where m.copy_of is not c.copy_of"
-        )
-    }
-    rows = connection.execute(  # what hangs on originals must be looked at in other files, too;
-        # new rows are looked at anyway: for them alone no file is gone through from its beginning
-        "select distinct m.file_id from canonical c cross join messages m on m.id = c.id"
-        " where m.id < ? and m.copy_of is not c.copy_of",
-        (touched.first_message_id,),
+
+
+def _point_to_originals(connection: sqlite3.Connection) -> dict[int, int]:
+    """Write what `canonical` says. Returns the files it changes, with the first message of each."""
+    changed = (
+        "from canonical c cross join messages m on m.id = c.id where m.copy_of is not c.copy_of"
     )
-    affected.update(file_id for (file_id,) in rows)
+    rows = connection.execute(f"select m.file_id, min(m.id) {changed} group by 1").fetchall()
     connection.execute(  # not `update ... from`: the planner would go through all messages
         "update messages set copy_of = (select c.copy_of from canonical c where c.id = messages.id)"
-        " where id in (select c.id from canonical c cross join messages m on m.id = c.id"
-        "  where m.copy_of is not c.copy_of)"
+        f" where id in (select c.id {changed})"
     )
-    _count_repeated(connection, affected | changed)
-    return affected
+    return dict(rows)
 
 
 def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> None:

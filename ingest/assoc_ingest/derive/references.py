@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 
 from ..sql import id_list
-from .changeset import Touched
+from .changeset import SESSION_RANK, Touched
 from .inbox import FOLDED, refresh_mail
 from .task_edges import refresh_edges
 
@@ -72,7 +72,7 @@ def _session(table: str, key: str, condition: str = "1") -> str:
     return (
         "select s.id from files f, sessions s join sources x on x.id = s.source_id"
         f" where f.id = {table}.file_id and s.session_key = {table}.{key} and {condition}"
-        " order by s.source_id = f.source_id desc, x.is_agent desc, x.root limit 1"
+        f" order by {SESSION_RANK.format(source='f.source_id')} limit 1"
     )
 
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from ..fast_json import orjson
 from ..fields import json_text, number
+from .changeset import SESSION_RANK
 from .inbox import FOLDED
 
 Group = tuple[int, str, str]
@@ -101,7 +102,7 @@ def _tasks(
     team_id = _one(
         connection, "select id from teams where source_id = ? and key = ?", (source_id, list_key)
     )
-    for key in tasks.keys() - with_file:
+    for key in (key for key in tasks if key not in with_file):
         blockers = [] if key in deleted else sorted(waits.get(key, set()) - deleted)
         metadata = tasks[key].pop("metadata", None)
         yield {
@@ -296,7 +297,7 @@ def _session(connection: sqlite3.Connection, source_id: int, key: str) -> int | 
     found: int | None = _one(
         connection,
         "select s.id from sessions s join sources x on x.id = s.source_id where s.session_key = ?"
-        " order by s.source_id = ? desc, x.is_agent desc, x.root limit 1",
+        f" order by {SESSION_RANK.format(source='?')} limit 1",
         (key, source_id),
     )
     return found
