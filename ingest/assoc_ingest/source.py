@@ -69,7 +69,7 @@ class Claim:
     elsewhere: frozenset[str] = frozenset()
     """Agents that have files of their own: lines that repeat theirs are not read again."""
     is_doubtful: bool = False
-    """The name alone is not enough to claim it: `Source.judge` looks at its lines."""
+    """The name alone is not enough to claim it: `Source.classify` looks at its lines."""
 
     def as_foreign(self, kind: str = FOREIGN) -> Claim:
         """Return the claim of a file whose lines show that its name proves nothing."""
@@ -209,11 +209,11 @@ class Source(Protocol):
         """Return how the file is to be read: LOG, DOCUMENT, or another of the shapes above."""
         ...
 
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """Return the claim of a log as its lines show it: mostly as it is.
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Return the claim of a log, changed if its lines show that the path is misleading.
 
-        `lines` are read as they are asked for. Where they do not change the claim, no line that
-        follows them may: a log that goes on is not judged again.
+        `lines` are read as they are used. If they do not change the claim, no later line may:
+        a log that continues is not classified again.
         """
         return claim
 

@@ -27,11 +27,11 @@ from ..records import Issue, LineType, Record
 from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
 from . import clock_tick
 from .archive import Compressor, Frame
+from .classify import first_records, lines_in
 from .exclusions import document_without, log_without, without_sample
-from .judge import first_records, lines_in
 from .parsing import Parser
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
-from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
+from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
 from .walk import Found
 
 _SNIFFED = 8192  # bytes in which a NUL tells a binary file
@@ -95,21 +95,19 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
 def _read_log(
     work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
 ) -> Iterator[Step]:
-    source, known, generation, prefix = work.root.source, work.known, 0, None
-    was_judged = known is not None and known.kind == work.claim.kind and known.checkpoint.offset > 0
-    claim = work.claim if was_judged else source.judge(work.claim, lines_in(descriptor, size))
-    if known is not None and claim.kind == known.kind:
-        odd = thorough or is_odd(known, work.found)
-        prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
-    if was_judged and prefix is None:  # by lines that are no longer there
-        claim = source.judge(work.claim, lines_in(descriptor, size))
+    source, known, claim, generation = work.root.source, work.known, work.claim, 0
+    prefix = _resumed(work, claim, descriptor, size, thorough)
+    if prefix is None or prefix.offset == 0:
+        claim = source.classify(claim, lines_in(descriptor, size))
+        if claim.kind != work.claim.kind:
+            prefix = _resumed(work, claim, descriptor, size, thorough)
     if source.shape(claim) != LOG:
         yield from _note_document(work, claim, descriptor, size)
         return
     if known is not None:
         generation = known.generation
         if prefix is None and known.gone_at is not None:
-            # What a sync saw gone came back as something else: the old rows stay.
+            # A sync saw it gone, and it came back with other content: the old rows stay.
             known, generation = None, generation + 1
         elif prefix is not None and prefix.offset == size and _is_where_it_was(work):
             yield Unchanged(known, work.found)
@@ -117,6 +115,15 @@ def _read_log(
     is_rewritten = known is not None and prefix is None
     opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
     yield from _log_parts(opened, descriptor, size, packer)
+
+
+def _resumed(work: Work, claim: Claim, descriptor: int, size: int, thorough: bool) -> Prefix | None:
+    """Return the prefix to continue from, None if the file was rewritten or was of another kind."""
+    known = work.known
+    if known is None or known.kind != claim.kind:
+        return None
+    odd = thorough or is_odd(known, work.found)
+    return resume(descriptor, size, known.checkpoint, thorough=odd)
 
 
 def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
@@ -144,8 +151,7 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
     work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
     is_shared = work.forgotten and claim.session_key is None
-    is_continued = opened.known is not None and prefix.offset > 0
-    parser = Parser(source, claim, opened.known.context if is_continued and opened.known else None)
+    parser = Parser(source, claim, opened.known.context if opened.known and prefix.offset else None)
     is_opened = is_open = False
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
@@ -158,18 +164,15 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
         if not is_opened:
             yield opened
             is_opened = True
-        data, lines = stretch.data, stretch.lines
-        left_out: list[Record] = []
         if is_shared:
-            data, lines, left_out = log_without(
-                work.forgotten, source, claim, stretch.start, data, lines, parser.context
-            )
-        frames = packer.begin(stretch.start, data)
-        records = parser.parse(list(lines))
+            data, records = log_without(work.forgotten, parser, stretch)
+            frames = packer.begin(stretch.start, data)
+        else:
+            frames = packer.begin(stretch.start, stretch.data)
+            records = parser.parse(stretch.lines)
         records.extend(first_records(claim, stretch.start))
-        records.extend(left_out)
         if stretch.long_line:
-            records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
+            records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
         yield Part(records, frames, prefix, len(stretch.data), is_open, parser.context)
     if not is_opened:
         yield opened
@@ -184,7 +187,7 @@ def _read_document(
         yield Part([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
         yield Closed()
         return
-    data = _read_all(descriptor, size)
+    data = b"".join(pieces(descriptor, 0, size))
     known, prefix = work.known, Prefix().extended(data)
     # Content that is known by its hash only: at offset 0, nothing is archived.
     unarchived = replace(prefix, offset=0, head=b"")
@@ -245,15 +248,3 @@ def is_odd(known: KnownFile, found: Found) -> bool:
 def _is_where_it_was(work: Work) -> bool:
     known = work.known
     return known is not None and known.gone_at is None and known.path == work.found.path
-
-
-def _read_all(descriptor: int, size: int) -> bytes:
-    parts = []
-    done = 0
-    while done < size:
-        data = read_at(descriptor, size - done, done)
-        if not data:
-            break
-        parts.append(data)
-        done += len(data)
-    return b"".join(parts)

@@ -25,9 +25,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
-from ..source import Checkpoint, Claim, Context, Line, Source
+from ..source import Checkpoint, Claim, Line
 from .lost import PATH_LOST, PATH_TOLD
-from .parsing import unpacked
+from .parsing import Parser
+from .tail import Stretch
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue that stands where something was left out."""
@@ -166,58 +167,47 @@ def _uuids(parts: Iterable[str]) -> list[str]:
 
 
 def log_without(
-    keys: Collection[str],
-    source: Source,
-    claim: Claim,
-    start: int,
-    data: bytes,
-    lines: Iterable[Line],
-    context: str | None = None,
-) -> tuple[bytes, list[Line], list[Record]]:
-    """Return a stretch of a log without the lines that name one of these conversations.
+    keys: Collection[str], parser: Parser, stretch: Stretch
+) -> tuple[bytes, list[Record]]:
+    """Return the bytes of a stretch of a log, and its records, without these conversations.
 
-    `data` are its bytes from the offset `start`, `context` is what the lines before them left; a
-    line that is left out still tells what those behind it are about.
-
-    Returns bytes of the same length, the lines that are left, and an issue for each that is not. A
-    piece of a line too long to be decoded comes without lines: nobody can tell what it names, so
-    it is blanked.
+    A line that names one of them is replaced by as many spaces, and an issue says so. The lines
+    after it are parsed as if it had always been blank: that is how its archived bytes will be read,
+    and what the context of the file continues from. A piece of a line too long to be decoded is
+    blanked, since nobody can tell what it names.
     """
-    all_lines = list(lines)
-    if not all_lines:
-        return re.sub(rb"[^\n]", b" ", data), [], []
-    kept: list[Line] = []
-    left_out: list[Record] = []
-    changed = bytearray(data)
-    left = unpacked(context)
-    for line in all_lines:
-        is_named, left = _names(keys, source, claim, line, left)
-        if not is_named:
-            kept.append(line)
-            continue
-        text = line.data.rstrip(b" \t\r\n")
-        low = line.start - start
-        changed[low : low + len(text)] = b" " * len(text)
-        left_out.append(Issue(LEFT_OUT, 1, None, line.start, len(text)))
-    return bytes(changed), kept, left_out
+    if not stretch.lines:
+        return re.sub(rb"[^\n]", b" ", stretch.data), []
+    kept: list[Record] = []
+    changed = bytearray(stretch.data)
+    for line in stretch.lines:
+        context = parser.context
+        records = _unless_named(keys, parser, line)
+        if records is None:
+            parser.context = context
+            text = line.data.rstrip(b" \t\r\n")
+            low = line.start - stretch.start
+            changed[low : low + len(text)] = b" " * len(text)
+            records = [Issue(LEFT_OUT, 1, None, line.start, len(text))]
+        kept.extend(records)
+    return bytes(changed), kept
 
 
-def _names(
-    keys: Collection[str], source: Source, claim: Claim, line: Line, context: Context
-) -> tuple[bool, Context]:
-    """Does a line name one of the conversations: by a record's key, or by a uuid anywhere in it?
+def _unless_named(keys: Collection[str], parser: Parser, line: Line) -> list[Record] | None:
+    """Return the records of a line, None if it names one of these conversations.
 
-    An agent's file is of the conversation that its lines state, whatever their text mentions.
-    Returns the context behind the line, too.
+    A line names a conversation by a uuid anywhere in it, or by a key of a record. A line of an
+    agent's file belongs to the conversation that it states, whatever its text mentions.
     """
-    records, context = source.read(claim, [line], context)
-    if claim.agent_key is not None:
+    if parser.claim.agent_key is not None:
+        records = parser.parse([line])
         stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
-        return any(key in keys for key in stated), context
+        return None if any(key in keys for key in stated) else records
     lowered = line.data.lower()
     if any(key.encode() in lowered for key in keys if is_unique_key(key)):
-        return True, context
-    return any(names(keys, record) for record in records), context
+        return None
+    records = parser.parse([line])
+    return None if any(names(keys, record) for record in records) else records
 
 
 def names(keys: Collection[str], record: Record) -> bool:

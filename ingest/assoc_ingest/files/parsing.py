@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
 from ..records import Issue, Record
@@ -16,15 +18,15 @@ class Parser:
 
     def __init__(self, source: Source, claim: Claim, context: str | None = None) -> None:
         self._source = source
-        self._claim = claim
+        self.claim = claim
         self.context = context
         """The context behind the last stretch, as it is stored: JSON, None if it is empty."""
 
-    def parse(self, lines: list[Line]) -> list[Record]:
+    def parse(self, lines: Sequence[Line]) -> list[Record]:
         """Return the records of the lines that follow."""
         if not lines:
             return []
-        records, context = self._source.read(self._claim, lines, unpacked(self.context))
+        records, context = self._source.read(self.claim, lines, _unpacked(self.context))
         if not context:
             self.context = None
             return records
@@ -37,7 +39,7 @@ class Parser:
         return records
 
 
-def unpacked(context: str | None) -> Context:
+def _unpacked(context: str | None) -> Context:
     """Return a stored context; an empty one, where none is stored."""
     found: Context = orjson.loads(context) if context is not None else {}
     return found

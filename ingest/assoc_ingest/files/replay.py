@@ -14,7 +14,7 @@ from ..records import Issue, Record
 from ..source import LOG, Claim, KnownFile, Line, Source
 from . import lost, tail
 from .changes import LONG_LINE
-from .judge import as_known, first_records
+from .classify import as_known, first_records
 from .parsing import Parser
 
 
@@ -53,7 +53,7 @@ def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Re
         if stretch.is_cut:
             continue
         start = stretch.first_line
-        records = parser.parse(list(stretch.lines))
+        records = parser.parse(stretch.lines)
         records.extend(first_records(claim, start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, start, stretch.long_line))

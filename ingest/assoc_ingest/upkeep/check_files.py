@@ -18,7 +18,7 @@ from ..files.replay import claim_of
 from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.stored_names import original_root
-from ..files.tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
+from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import hindrance, is_directory
 from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
@@ -170,12 +170,7 @@ def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> 
 def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: bool) -> str | None:
     if size > MAX_LINE or (known.checkpoint.offset == 0 and not is_private):
         return None  # it was never read, or is binary: there is nothing to compare
-    prefix = Prefix()
-    while prefix.offset < size:
-        data = read_at(descriptor, min(CHUNK, size - prefix.offset), prefix.offset)
-        if not data:
-            break
-        prefix = prefix.extended(data)
+    prefix = prefix_of(descriptor, size)
     if is_private:  # known by its hash only, see `changes`
         prefix = replace(prefix, offset=0, head=b"")
     if prefix.checkpoint() == known.checkpoint:

@@ -21,8 +21,8 @@ from pathlib import Path
 from ..files import archive
 from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
+from ..files.classify import first_records
 from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
-from ..files.judge import first_records
 from ..files.parsing import Parser
 from ..files.tail import Prefix, Stretch, cut
 from ..records import Issue
@@ -107,9 +107,8 @@ def forget(
                 check_room(database)
                 found, about = _settled(connection, target, with_copies)
                 _remove(connection, found)
-                forgetting = replace(
-                    about, is_pending=True
-                )  # it has happened, and is to be reported
+                # From here on it has happened, and is reported even if the rewrite fails.
+                forgetting = replace(about, is_pending=True)
                 rewrite(connection, database)
                 forgetting = about
     finally:
@@ -231,14 +230,11 @@ def _blank_lines(
     batch.add(opened, blanked_before, [], None, 0)
     compressor, parser = Compressor(), Parser(source, claim)
     for stretch in _stretches(frames, file):
-        start = stretch.start
-        data, lines, left_out = log_without(
-            keys, source, claim, start, stretch.data, stretch.lines, parser.context
-        )
-        records = [*parser.parse(lines), *left_out, *first_records(claim, start)]
+        data, records = log_without(keys, parser, stretch)
+        records.extend(first_records(claim, stretch.start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
-        batch.add(opened, records, compressor.frames(start, data), None, len(data))
+        batch.add(opened, records, compressor.frames(stretch.start, data), None, len(data))
         opened.context = parser.context
 
 

@@ -34,7 +34,7 @@ from ..files.exclusions import (
     places_above,
 )
 from ..files.steps import Work
-from ..files.tail import CHUNK, Prefix, opened, read_at, resume
+from ..files.tail import Prefix, opened, pieces, resume
 from ..source import LOG, UNREAD, Checkpoint, Claim
 from ..store.batch import Batch, known_file
 from ..store.clock import Clock
@@ -104,16 +104,16 @@ class Originals:
             return None
         try:
             with opened(work.found.location) as descriptor:
-                return first_of(originals, _pieces(descriptor))
+                return first_of(originals, pieces(descriptor))
         except OSError:
             return None  # reading it will show
 
 
-def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone | None:
+def first_of(originals: dict[Content, Stone], parts: Iterable[bytes]) -> Stone | None:
     """Return the first of these with which the pieces of a file begin."""
     lengths = sorted({content.length for content in originals}, reverse=True)
     prefix = Prefix()
-    for data in pieces:
+    for data in parts:
         start = 0
         while lengths and prefix.offset + len(data) - start >= lengths[-1]:
             end = start + lengths.pop() - prefix.offset
@@ -135,13 +135,6 @@ def key_in_root(original: Stone, claim: Claim) -> str | None:
     key = claim.session_key
     is_same = key is not None and key == original.session_key and not is_unique_key(key)
     return key if is_same else None
-
-
-def _pieces(descriptor: int) -> Iterator[bytes]:
-    position = 0
-    while data := read_at(descriptor, CHUNK, position):
-        yield data
-        position += len(data)
 
 
 # -- in a sync -----------------------------------------------------------------------------------
@@ -263,7 +256,7 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
 def _unarchived(descriptor: int) -> Checkpoint:
     """Return the checkpoint of a document that is known by its hash only, see `changes`."""
     prefix = Prefix()
-    for data in _pieces(descriptor):
+    for data in pieces(descriptor):
         prefix = prefix.extended(data)
     return replace(prefix, offset=0, head=b"").checkpoint()
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
+from ..files.classify import as_known
 from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
-from ..files.judge import as_known
 from ..source import LOG, UNREAD, Checkpoint, Claim
 from ..sources import SOURCES
 from ..sql import id_list

@@ -30,8 +30,8 @@ from ..errors import ArchiveError, DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
+from ..files.classify import as_known, lines_of
 from ..files.exclusions import issues_of_other_bytes
-from ..files.judge import as_known, lines_of
 from ..files.replay import replay
 from ..files.tail import Prefix
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
@@ -243,7 +243,7 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
     if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
         return as_known(claim, known.kind)
     try:
-        return source.judge(claim, lines_of(archive.read(connection, known.id)))
+        return source.classify(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
         return as_known(claim, known.kind)
 

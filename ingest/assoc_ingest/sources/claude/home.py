@@ -175,7 +175,7 @@ class Claude(Source):
             return STORES[claim.kind][0]
         return DOCUMENT if claim.kind in _DOCUMENTS else LOG
 
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         """Judge a transcript by its first line, and by any of them where its name is odd.
 
         A document that is laid out over many lines is none, whatever its name is.
