@@ -26,6 +26,16 @@ UNREAD = "unread"
 """A file that is never opened: that it is there is all we want to know."""
 
 
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the names in a stored path, as `Source.claim` takes them."""
+    return tuple(path.split("/"))
+
+
+def claim_at(source: Source, path: str) -> Claim | None:
+    """Return what a source says of the file at a stored path, None if it is not of this source."""
+    return source.claim(parts_of(path))
+
+
 class Line(NamedTuple):
     """The bytes of one line, without its line break, and the offset of the first of them."""
 

@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..source import LOG, Claim, Source
+from ..source import LOG, Claim, Source, claim_at
 from ..sources import SOURCES
 from ..sql import id_list
 from .exclusions import load
@@ -58,7 +58,7 @@ def _forgotten(connection: sqlite3.Connection, source_id: int) -> frozenset[str]
     if row is None or row[0] not in SOURCES:
         return frozenset()
     claims = (
-        SOURCES[row[0]].claim(tuple(path.split("/")))
+        claim_at(SOURCES[row[0]], path)
         for root, path in load(connection).places
         if root in (None, row[1])
     )

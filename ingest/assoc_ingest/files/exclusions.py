@@ -25,7 +25,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
-from ..source import Checkpoint, Claim, Line
+from ..source import Checkpoint, Claim, Line, parts_of
 from .lost import PATH_LOST, PATH_TOLD
 from .parsing import Parser
 from .tail import Stretch
@@ -98,12 +98,12 @@ class Forgotten:
         above = places_above(path)
         if any((root, name) in self.places or (None, name) in self.places for name in above):
             return True
-        return is_of(claim, path.split("/"), self.keys_in(root))
+        return is_of(claim, parts_of(path), self.keys_in(root))
 
 
 def places_above(path: str) -> set[str]:
     """Return a path with all directories that lead to it."""
-    parts = path.split("/")
+    parts = parts_of(path)
     return {"/".join(parts[: count + 1]) for count in range(len(parts))}
 
 

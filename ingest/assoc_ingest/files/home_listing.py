@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ..paths import identity
-from ..source import Source
+from ..source import Source, parts_of
 from . import scanning
 from .scanning import DIRECTORY, Walk
 from .stored_names import original_parts, stored_name
@@ -50,7 +50,7 @@ class Listing:
             return file.read(_MAX_LIST)
 
     def _is_private(self, path: str) -> bool:
-        parts = tuple(path.split("/"))
+        parts = parts_of(path)
         return any(source.withholds(parts) for source in self._sources)
 
     def _is_private_too(self, location: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..records import Issue, Record
-from ..source import LOG, Claim, KnownFile, Line, Source
+from ..source import LOG, Claim, KnownFile, Line, Source, claim_at
 from . import lost, tail
 from .changes import LONG_LINE
 from .classify import as_known, first_records
@@ -38,7 +38,7 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
     """
     if lost.is_unnamed(known.path):
         return lost.claim_of_unnamed(source.name, known)
-    claim = source.claim(tuple(known.path.split("/")))
+    claim = claim_at(source, known.path)
     return as_known(claim, known.kind) if claim is not None else None
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..records import Record
-from ..source import LOG, Claim, Line, Listing, Source
+from ..source import LOG, Claim, Line, Listing, Source, claim_at
 from .chat_reader import ChatReader
 from .jsonl import JSONObject, complete_prefix
 
@@ -37,7 +37,7 @@ class Cortex(Source):
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a transcript of an agent."""
-        return any(self.claim(tuple(path.split("/"))) for path in listing)
+        return any(claim_at(self, path) for path in listing)
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """An agent's name may have any number of parts."""

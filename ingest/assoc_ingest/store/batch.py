@@ -29,7 +29,7 @@ from ..files.archive import Frame
 from ..files.tail import Prefix
 from ..files.walk import Found, Place
 from ..records import Record
-from ..source import Checkpoint, Claim, KnownFile
+from ..source import Checkpoint, Claim, KnownFile, parts_of
 from . import upserts
 from .delete import clear_rows, remove_entries, remove_files
 from .file_rows import FileRows, OpenFile
@@ -170,7 +170,7 @@ class Batch:
         With `keeps_rows`, only what is missing is going to be added.
         """
         found = Found(
-            tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
+            parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns,
             known.inode, known.device,
         )  # fmt: skip
         file = OpenFile(
@@ -243,7 +243,7 @@ class Batch:
     def prepare(self) -> None:
         """Write the rows that are left, derived facts and checkpoints."""
         self._buffer.flush()
-        self._write_checkpoints()
+        self.written.issues += self._file_rows.write_checkpoints(self._files.values())
         self._touched.first_message_id = self._buffer.first_id
         refresh(self.connection, self._touched)
 
@@ -257,9 +257,6 @@ class Batch:
     def rollback(self) -> None:
         """Leave the database as it was before the batch."""
         roll_back(self.connection)
-
-    def _write_checkpoints(self) -> None:
-        self.written.issues += self._file_rows.write_checkpoints(self._files.values())
 
     def _index(self, table: str) -> None:
         content = "messages" if table == "messages_fts" else "messages_cjk"

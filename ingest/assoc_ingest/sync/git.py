@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -53,15 +54,14 @@ _STATUS = (
     "--",
     ".",
 )
-_BRANCHES = (
-    "for-each-ref",
-    "--sort=refname",
-    "--sort=-HEAD",  # first, however many there are
-    f"--count={MOST_ENTRIES}",
-    "--format=%(HEAD)%(refname:short)",
-    "refs/heads/",
+_BRANCHES_AND_PATHS = (
+    "rev-parse",
+    "--symbolic",
+    "--branches",
+    "--show-toplevel",
+    "--absolute-git-dir",
+    "--git-common-dir",
 )
-_PLACES = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
 _KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _HEAD = "# branch.head "
 
@@ -122,19 +122,21 @@ def look_at(directory: str) -> GitFacts | None:
     if without_filters is None:
         return None
     status = _ask(directory, (*without_filters, *_STATUS), deadline)
-    branches = _ask(directory, _BRANCHES, deadline)
-    places = _ask(directory, _PLACES, deadline)
-    if status is None or branches is None:
+    answer = _ask(directory, _BRANCHES_AND_PATHS, deadline)
+    if status is None or answer is None:
         return None
-    entries = _entries(status, "\0")
+    entries, lines = _entries(status, "\0"), _entries(answer, "\n")
     heads = [entry.removeprefix(_HEAD) for entry in entries if entry.startswith(_HEAD)]
+    head = heads[0] if heads and heads[0] != "(detached)" else None
     changes = list(_changes(entries))
+    names = list(takewhile(lambda line: not os.path.isabs(line), lines))  # noqa: PTH117
+    branches = [Branch(name, name == head) for name in sorted(names, key=lambda name: name != head)]
     return GitFacts(
-        heads[0] if heads and heads[0] != "(detached)" else None,
+        head,
         len(changes),
         tuple(changes[:MOST_ENTRIES]),
-        tuple(Branch(line[1:], line[0] == "*") for line in _entries(branches, "\n") if line),
-        _repository(directory, _entries(places or b"", "\n")),
+        tuple(branches[:MOST_ENTRIES]),
+        _repository(directory, lines[len(names) :]),
     )
 
 

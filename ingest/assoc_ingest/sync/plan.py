@@ -22,7 +22,7 @@ from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.tail import opened, resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
-from ..source import LOG, UNREAD, Claim, KnownFile
+from ..source import LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
 from ..store.report import Report
 from ..store.upserts import OF_THEIR_PLACE
@@ -159,7 +159,7 @@ def _plan_root(
         report.missing_roots.append(root.name)
         return seen
     for file in known.values():
-        if file.gone_at is None and not seen.hides(root.location(file.path.split("/"))):
+        if file.gone_at is None and not seen.hides(root.location(parts_of(file.path))):
             plan.gone.append((root, file))
     return seen
 
@@ -193,7 +193,7 @@ def match_moved(plan: Plan) -> set[int]:
     """
     vanished: dict[tuple[object, ...], list[KnownFile]] = {}
     for root, file in plan.gone:
-        claim = root.source.claim(tuple(file.path.split("/")))
+        claim = claim_at(root.source, file.path)
         if claim is not None and file.checkpoint.offset:
             vanished.setdefault(_identity(root, claim), []).append(file)
     moved = set()

@@ -21,7 +21,7 @@ from ..files.stored_names import original_root
 from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import hindrance, is_directory
-from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
+from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
 from ..sources import SOURCES
 from ..store.batch import known_files
 from .findings import SYNC, SYNC_FULL, Finding
@@ -100,7 +100,7 @@ def _compare_root(
             _compare_file(root, found, file, seen, is_broken=file.id in broken)
             advance(min(found.size, file.size))
     for file in known.values():
-        place = root.location(file.path.split("/"))
+        place = root.location(parts_of(file.path))
         if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable]

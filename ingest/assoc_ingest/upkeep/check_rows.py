@@ -239,18 +239,17 @@ class Comparison:
             is_read = "1" if self._is_log else "quarantined = 0"
             others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, ODD_TIME, *lost.REASONS))
             return f"{is_read} and reason not in ({others})"
-        if kind is Plan:
-            return "channel = 'file'"
+        of_file = "channel = 'file'" if kind in _ALSO_IN_TRANSCRIPTS else "1"
         if kind in upserts.ENTRIES:
-            # What the last version of a list did not name was gone before the list itself was.
+            # An entry that the last version of a list did not contain was gone before the list was.
             since = self._known.gone_at
             there = "gone_at is null" + (f" or gone_at = '{since}'" if since is not None else "")
-            return f"({there}) and {_OF_FILES.get(kind, '1')}"
-        return "1"
+            return f"({there}) and {of_file}"
+        return of_file
 
 
-_OF_FILES: dict[type, str] = {kind: "channel = 'file'" for kind in (Task, Todo)}
-"""The rows of a table that are those of a file's records; others follow from transcripts."""
+_ALSO_IN_TRANSCRIPTS = (Plan, Task, Todo)
+"""Types whose tables also have rows that follow from transcripts, which are not compared here."""
 
 _INSERT_TASK = (
     f"insert into tasks (file_id, source_id, {', '.join(Task._fields)})"

@@ -35,7 +35,7 @@ from ..files.exclusions import (
 )
 from ..files.steps import Work
 from ..files.tail import Prefix, opened, pieces, resume
-from ..source import LOG, UNREAD, Checkpoint, Claim
+from ..source import LOG, UNREAD, Checkpoint, Claim, parts_of
 from ..store.batch import Batch, known_file
 from ..store.clock import Clock
 from ..store.upserts import OF_THEIR_PLACE
@@ -77,7 +77,7 @@ class Originals:
             lengths = [size] if size in self._by_length else []
         if not lengths:
             return {}
-        named = owners(claim, path.split("/"))
+        named = owners(claim, parts_of(path))
         found = [
             stone
             for length in lengths

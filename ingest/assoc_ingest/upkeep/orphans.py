@@ -19,7 +19,7 @@ from collections import Counter
 from typing import Any
 
 from ..files import lost
-from ..source import LOG, Claim, facts_of
+from ..source import LOG, Claim, claim_at, facts_of
 from ..sources import SOURCES
 from ..when import now
 from .lost_rows import Table
@@ -64,9 +64,8 @@ def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
         "sources": {"first_synced_at": moment, "last_synced_at": moment},
         "subagents": {"kind": "task"},
         "teams": {"name": row.get("key")},
-        "tasks": {
-            "gone_at": moment
-        },  # unless its document still contains it, which then states everything
+        # If its document still contains the task, reading the document removes `gone_at` again.
+        "tasks": {"gone_at": moment},
         "forgotten": {"forgotten_at": moment, "is_pending": 1},
     }
     return stand_ins.get(table, {})
@@ -128,7 +127,7 @@ def _make_file(
 
 def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:
     kind = one(connection, "select kind from sources where id = ?", source_id)
-    return SOURCES[kind].claim(tuple(path.split("/"))) if kind in SOURCES else None
+    return claim_at(SOURCES[kind], path) if kind in SOURCES else None
 
 
 def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> bool:
@@ -141,13 +140,14 @@ def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> boo
 
 def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> None:
     """Make the row of a root whose directory no index knows; its kind is that of its files."""
-    votes: Counter[str] = Counter({next(iter(SOURCES)): 0})
+    agent = next(name for name, source in SOURCES.items() if source.is_agent)
+    votes: Counter[str] = Counter({agent: 0})  # the kind if none of the files tells
     rows = connection.execute(
         "select path, kind from files where source_id = ? order by id", (source_id,)
     )
     for path, kind in rows.fetchall():
         for name, source in SOURCES.items():
-            claim = source.claim(tuple(path.split("/")))
+            claim = claim_at(source, path)
             votes[name] += claim is not None and claim.kind == kind
     ((kind, _),) = votes.most_common(1)
     row = {"id": source_id, "kind": kind, "root": lost.root_stand_in(source_id)}

@@ -18,7 +18,7 @@ from ..derive.inbox import FOLDED
 from ..files import archive, lost
 from ..files.classify import as_known
 from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
-from ..source import LOG, UNREAD, Checkpoint, Claim
+from ..source import LOG, UNREAD, Checkpoint, Claim, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
 from .moved_copies import Originals, first_of, key_in_root
@@ -92,7 +92,7 @@ def stored_files(
     )
     for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
         source = SOURCES.get(name)
-        claim = source.claim(tuple(path.split("/"))) if source else None
+        claim = claim_at(source, path) if source else None
         claim = as_known(claim, kind) if claim is not None else None
         if source is not None and lost.is_unnamed(path):
             claim = Claim(name, kind, session_key=key, agent_key=agent)
@@ -158,7 +158,7 @@ def _belongings(
     """Find the files that are its own."""
     found = Belongings(keys)
     for file in files:
-        mine, parts = _keys_in(keys, file.root), file.path.split("/")
+        mine, parts = _keys_in(keys, file.root), parts_of(file.path)
         if is_of(file.claim, parts, mine):
             if owners(file.claim, parts):
                 found.own[file.id] = file
@@ -214,7 +214,7 @@ def _take_named(
     for file_id, key, is_of_team in _named(connection, keys):
         if file_id in files:
             file = files[file_id]
-            parts = file.path.split("/")
+            parts = parts_of(file.path)
             _take(found, file, key)
             if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
                 found.stones.add(Stone(key, "/".join(parts[:2]), file.root))

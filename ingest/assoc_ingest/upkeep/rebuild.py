@@ -34,7 +34,7 @@ from ..files.classify import as_known, lines_of
 from ..files.exclusions import issues_of_other_bytes
 from ..files.replay import replay
 from ..files.tail import Prefix
-from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
 from ..sources import SOURCES
 from ..sql import id_list
 from ..store import database, fts, location
@@ -237,7 +237,7 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
     if lost.is_unnamed(known.path):
         claim = lost.claim_of_unnamed(source.name, known)
         return claim and lost.with_places(connection, claim, known.id)
-    claim = source.claim(tuple(known.path.split("/")))
+    claim = claim_at(source, known.path)
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived

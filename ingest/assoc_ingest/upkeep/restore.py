@@ -120,7 +120,7 @@ def _known_roots(connection: sqlite3.Connection) -> list[Path]:
 
 
 def _checked(directory: Path, roots: Iterable[Path]) -> Path:
-    """Return the directory, links real_path. Raises UsageError if nothing may be written there."""
+    """Return the directory, links resolved. Raises UsageError if nothing may be written there."""
     place = real_path(directory)
     if is_there(place) and not is_directory(place):
         raise UsageError(f"{directory} is a file. Give a directory: --to DIR")
