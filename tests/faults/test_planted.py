@@ -163,7 +163,7 @@ def stale_rows() -> Any:
         for table in ("tool_calls", "usage", "issues", "line_types", "transcripts"):
             batch.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
 
-    return patch.object(Batch, "_begin_anew", clear)
+    return patch.object(Batch, "_clear", clear)
 
 
 @contextmanager

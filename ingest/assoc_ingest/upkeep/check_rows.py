@@ -112,7 +112,7 @@ class Comparison:
             if records := by_type.get(kind):
                 self._filled.add(kind)
                 if kind in upserts.ENTRIES:
-                    entries, others = upserts.parted(records)
+                    entries, others = upserts.split(records)
                     records = [*entries, *others]
                 self._insert(kind, records, places)
 

@@ -84,7 +84,7 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
     indexes = fts.indexes(connection)
     with _busy_means_a_writer():
         for name in indexes:
-            fts.make_anew(connection, name)
+            fts.rebuild_index(connection, name)
         with _copied_in_its_place(connection, database):
             connection.execute("vacuum")
         for name in indexes:

@@ -169,7 +169,7 @@ def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
 def _repair_indexes(connection: sqlite3.Connection) -> None:
     for name in fts.indexes(connection):
         if not fts.fits(connection, name):
-            fts.make_anew(connection, name)
+            fts.rebuild_index(connection, name)
 
 
 def _files(

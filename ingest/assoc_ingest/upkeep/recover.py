@@ -138,7 +138,7 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
             if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
                 salvaged.holes[table.name] = len(table.holes)
         for name in fts.indexes(sound):  # before a row goes, whose words must stand there
-            fts.make_anew(sound, name)
+            fts.rebuild_index(sound, name)
         orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
     return salvaged
 
