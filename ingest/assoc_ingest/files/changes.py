@@ -1,18 +1,18 @@
-"""From files to steps for the store: what changed, its bytes, and what they mean.
+"""From files to steps for the store: what changed, its bytes, and their records.
 
 Nothing here touches the database, so a large sync can read ahead while a batch is indexed and
-committed. For each file that the directory shows as changed, these are the steps:
+committed. A file whose stat changed is read like this:
 
-- it is compared with what was read of it (`tail.resume`): it continues, it was rewritten, it came
-  back with other content after it was gone (a new generation), or nothing but its stat changed;
-- an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
-  with the records that its source made of it, and a `Closed` step at the end;
-- what must not be kept by halves (a file that is read anew, a line of several parts) begins with a
-  `Border`: should a read fail before it is whole, all that was done since is undone;
-- a document is one `Part`. One that does not parse keeps what was read before: half-written
-  documents are normal, and the next sync sees them whole.
+- it is compared with its checkpoint (`tail.resume`): it continues, it was rewritten, it came back
+  with other content after it was gone (a new generation), or only its stat changed;
+- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 8 MB,
+  with its records, and a `Closed` step at the end;
+- what must be stored completely or not at all (a file that is read from its beginning again, a line
+  of several parts) begins with a `Border`. If a read fails later, everything since is undone;
+- a document is one `Part`. If it cannot be parsed, its old rows are kept: half-written documents
+  are normal, and complete at the next sync.
 
-A large stretch is compressed in a thread while its lines are parsed: zstd needs no interpreter.
+A large stretch is compressed in a thread while its lines are parsed: zstd releases the interpreter.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Wo
 from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
 from .walk import Found
 
-_SNIFFED = 8192  # bytes in which a NUL tells a binary file
-_LARGE = 64 * 1024  # bytes that are worth handing to a thread
+_SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
+_LARGE = 64 * 1024  # bytes that are worth compressing in a thread
 LONG_LINE = "line is longer than 64 MiB"
 
 
@@ -49,13 +49,13 @@ def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
 
 @dataclass(frozen=True, slots=True)
 class _Packer:
-    """Makes frames of the archive beside other work, where that takes long enough to pay."""
+    """Compresses frames for the archive, large ones in a thread."""
 
     compressor: Compressor
     thread: ThreadPoolExecutor
 
     def begin(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
-        """Begin with the frames of the bytes at `start`; what is returned waits for them."""
+        """Begin to compress the bytes at `start`; the returned function waits for the frames."""
         if len(data) < _LARGE:
             return partial(self.compressor.frames, start, data)
         return self.thread.submit(self.compressor.frames, start, data).result
@@ -127,9 +127,9 @@ def _resumed(work: Work, claim: Claim, descriptor: int, size: int, thorough: boo
 
 
 def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
-    """Record that a file in the place of a log holds no lines; its bytes are left where they are.
+    """Record that a file at the path of a log is none; its bytes are not archived.
 
-    One that a sync saw gone keeps its rows, and is followed by this one.
+    If a sync saw the log gone, its rows are kept, and this file is the next generation.
     """
     known, generation = work.known, 0
     if known is not None:
@@ -143,10 +143,10 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
 
 
 def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
-    """Yield the steps for the lines behind the prefix.
+    """Yield the steps for the lines after the prefix.
 
-    The first stretch is read before a word is said: an error in it leaves nothing to be undone,
-    and most files have no other.
+    The first stretch is read before the first step: if that fails, nothing has to be undone. Most
+    files have only one stretch.
     """
     work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
@@ -189,7 +189,7 @@ def _read_document(
         return
     data = b"".join(pieces(descriptor, 0, size))
     known, prefix = work.known, Prefix().extended(data)
-    # Content that is known by its hash only: at offset 0, nothing is archived.
+    # The checkpoint of content of which only the hash is stored: at offset 0, nothing is archived.
     unarchived = replace(prefix, offset=0, head=b"")
     as_read = (prefix.checkpoint(), unarchived.checkpoint())
     if known and _is_where_it_was(work) and known.checkpoint in as_read:
@@ -203,7 +203,7 @@ def _read_document(
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
-        if is_shared:  # nobody can tell what half a document is about
+        if is_shared:  # it may be about a forgotten conversation
             issues = [without_sample(issue) for issue in issues]
         yield Part(issues, list, None, 0)
         yield Closed()
@@ -217,7 +217,7 @@ def _read_document(
 
 
 def _without_values(record: Record) -> Record:
-    """Return a record of a private document without what it quotes from it unasked."""
+    """Return a record of a private document without the values that it quotes."""
     record = without_sample(record)
     return record._replace(type="") if isinstance(record, LineType) else record
 
@@ -227,14 +227,14 @@ def _is_binary(descriptor: int, size: int) -> bool:
 
 
 def _note_binary(work: Work) -> Iterator[Step]:
-    """Record that a binary file is there; its bytes are left where they are."""
+    """Record that a binary file exists; its bytes are not archived."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
     yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
     yield Closed()
 
 
 def is_odd(known: KnownFile, found: Found) -> bool:
-    """Does something other than growth show? Then every byte read before is compared."""
+    """Does the stat show more than growth? Then every byte read before is compared."""
     return (
         known.gone_at is not None
         or known.path != found.path

@@ -1,8 +1,8 @@
-"""A file read again from its archive, as a sync read it from the disk: the same records.
+"""Parses a file again from its archive, with the same result as a sync that reads it from disk.
 
-Only bytes up to the offset are archived, so every line of them is whole, and so is a last one
-without a line feed. The bytes come in frames; they are cut at line ends again here, about
-`tail.CHUNK` at a time, so that a file of any size costs the memory of one stretch.
+Only bytes up to the offset are archived, so every line is complete, even a last one without a line
+feed. The archived frames are cut into stretches of whole lines, about `tail.CHUNK` each, so that a
+file of any size takes the memory of one stretch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .parsing import Parser
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A stretch of whole lines: its borders in the file, what it means, how many lines it has."""
+    """A stretch of whole lines: its borders in the file, its records, its number of lines."""
 
     start: int
     end: int
@@ -28,13 +28,13 @@ class Replayed:
     line_count: int
     """Lines that are not blank."""
     context: str | None = None
-    """What its lines leave to those that follow, as it is stored; see `source.Context`."""
+    """The context for the lines after it, as it is stored; see `source.Context`."""
 
 
 def claim_of(source: Source, known: KnownFile) -> Claim | None:
-    """Return what the source says of a known file's path, None if it no longer reads such.
+    """Return the claim of a known file, None if the source no longer reads such files.
 
-    Where the path is lost, what the row says in its place.
+    If the path is lost, the claim is made from the row.
     """
     if lost.is_unnamed(known.path):
         return lost.claim_of_unnamed(source.name, known)
@@ -43,7 +43,7 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
 
 
 def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Replayed]:
-    """Parse the bytes of a file, given piece by piece, in stretches."""
+    """Parse the bytes of a file, which come in pieces, and yield its stretches."""
     if source.shape(claim) != LOG:
         data = b"".join(pieces)
         yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)

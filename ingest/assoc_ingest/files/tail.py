@@ -1,13 +1,13 @@
-"""Whole lines from a byte offset, and the proof that what was read before is still there.
+"""Whole lines from a byte offset, and the proof that what was read before is unchanged.
 
 A file is read from its checkpoint to the size it had when it was opened. The offset never passes
-a byte that could still change: it stands behind the last line feed, or behind an unterminated
-tail that is already complete (the source says how much of it).
+a byte that could still change: it is after the last line feed, or after that part of an
+unterminated last line that is complete (the source says how much).
 
 The marker of a checkpoint is three fingerprints of the bytes before the offset: of the first
-1 KiB, of the last 1 KiB, and a running CRC-32 of them all. Head and tail are compared at every
-visit; the CRC, which costs reading everything again, for small files, when something about the
-file is odd, and when asked for.
+1 KiB, of the last 1 KiB, and a running CRC-32 of all of them. Head and tail are compared whenever
+the file is opened. The CRC requires reading everything again: it is compared for small files, if
+something about the file is odd, and on request.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ CHUNK = 8 * 1024 * 1024
 """Bytes read at a time; a line longer than this is read whole."""
 
 MAX_LINE = 64 * 1024 * 1024
-"""A longer line is archived but not decoded: it would take a gigabyte of memory."""
+"""A longer line is archived but not parsed: that would take a gigabyte of memory."""
 
 _MARK = 1024
-_ALWAYS_CHECKED = 1024 * 1024  # prefixes up to this size are compared whole at every visit
+_ALWAYS_CHECKED = (
+    1024 * 1024
+)  # shorter prefixes are compared as a whole whenever the file is opened
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The consumed part of a file, as far as the next checkpoint needs it."""
+    """The part of a file that was read, as far as the next checkpoint needs it."""
 
     offset: int = 0
     head: bytes = b""
@@ -59,7 +61,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes that were read: whole lines, or a piece of one line too long to be decoded."""
+    """Bytes that were read: whole lines, or a piece of one line too long to be parsed."""
 
     start: int
     data: bytes
@@ -83,11 +85,11 @@ class Stretch:
 def open_regular(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    Raises OSError. A link is not followed, and a pipe or a device that someone put in the way
-    does not block: what is not a regular file raises FileNotFoundError.
+    Raises OSError. Links are not followed, and a pipe or device at this path does not block:
+    anything but a regular file raises FileNotFoundError.
     """
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # which there are differs by system
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # not every system has all of them
         flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -231,10 +233,10 @@ def _chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int:
-    """Return how much can be read of a line that is too long but begins with whole objects.
+    """Return how many bytes of whole objects begin a line that is too long.
 
-    Whoever looked before the rest was written has read them. Only what is behind them is too long,
-    or is not.
+    A sync that came before the rest was written has read them, so every sync has to. What follows
+    them is a line of its own, which may be too long or not.
     """
     if not begins_too_long(buffer) or not buffer.lstrip(LEADING).startswith(b"{"):
         return 0
@@ -242,7 +244,7 @@ def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int
 
 
 def begins_too_long(buffer: bytes) -> bool:
-    """Is the first line of these bytes too long to be decoded, wherever they were cut?"""
+    """Is the first line of these bytes too long to be parsed?"""
     return len(buffer) > MAX_LINE and buffer.find(b"\n", 0, MAX_LINE + 1) < 0
 
 

@@ -114,7 +114,7 @@ class Batch:
         file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
         if known is not None:
             self._file_rows.expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
-            lost.settle_path(self.connection, known.id)
+            lost.clear_path_issues(self.connection, known.id)
         file.id = known.id if known else self._file_rows.insert(file, generation)
         if known is not None and not is_rewritten:
             file.context = known.context
@@ -149,7 +149,7 @@ class Batch:
 
         A document may have been broken in the meantime. It is whole again, so its issue is removed.
         """
-        lost.settle_path(self.connection, known.id)
+        lost.clear_path_issues(self.connection, known.id)
         if is_document:
             self._file_rows.clear_unreadable(known.id)
             self._touched.files.add(known.id)

@@ -96,7 +96,7 @@ def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> 
     return [
         replace(
             item,
-            claim=agents.tell(
+            claim=agents.with_files(
                 item.root.source, item.source_id, item.claim, found.get(item.root, ())
             ),
         )

@@ -34,7 +34,7 @@ from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
 from . import git, project_dirs
-from .adopt import adopt_files, adopt_roots
+from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
 from .plan import Places, Plan, make_plan, match_moved
 from .roots import Given, find_roots, given_roots
@@ -188,7 +188,7 @@ def _plan(
     report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
     report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
-    adopt_roots(connection, roots, report.missing_roots)
+    find_lost_roots(connection, roots, report.missing_roots)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
 
@@ -204,7 +204,7 @@ def _carry_out(
 ) -> None:
     progress = progress or (lambda done, total: None)
     note(connection, plan.returned)
-    moved = match_moved(plan) | adopt_files(connection, plan)
+    moved = match_moved(plan) | find_lost_files(connection, plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes

@@ -56,12 +56,12 @@ def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> b
     """
     try:
         with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
-            return known.gone_at is None or stands_in(connection, known, descriptor)
+            return known.gone_at is None or has_its_bytes(connection, known, descriptor)
     except OSError:
         return False
 
 
-def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+def has_its_bytes(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
     """Does a file on disk contain what is left of this one, at the same places? Raises OSError."""
     found = False
     for start, data in archive.sound_pieces(connection, known.id):

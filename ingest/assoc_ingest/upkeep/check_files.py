@@ -109,7 +109,7 @@ def _compare_root(
 def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
     """Return what says whether a sync leaves a file alone because it is forgotten."""
     forgotten = load(connection)
-    originals = Originals(forgotten.stones)
+    originals = Originals(forgotten.exclusions)
 
     def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
         if forgotten.covers(root.name, found.path, claim):

@@ -22,7 +22,13 @@ from ..files import archive
 from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
 from ..files.classify import first_records
-from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
+from ..files.exclusions import (
+    LEFT_OUT,
+    Exclusion,
+    is_unique_key,
+    issues_of_other_bytes,
+    log_without,
+)
 from ..files.parsing import Parser
 from ..files.tail import Prefix, Stretch, cut
 from ..records import Issue
@@ -203,14 +209,14 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
 
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
     """Write the rows of `forgotten`, as pending until the file is free of traces."""
-    stones = {Stone(key, None, root) for root, key in found.keys} | found.stones
+    exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
     connection.executemany(
         "insert into forgotten (session_key, path, root, content_length, content_hash,"
         " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
         " on conflict do update set is_pending = 1",
         (
-            (*stone[:3], *(stone.content or (None, None)), moment)
-            for stone in sorted(stones, key=str)
+            (*exclusion[:3], *(exclusion.content or (None, None)), moment)
+            for exclusion in sorted(exclusions, key=str)
         ),
     )
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 
 from ..files.exclusions import (
     Content,
+    Exclusion,
     Forgotten,
-    Stone,
     content_of,
     is_left_out,
     is_unique_key,
@@ -48,25 +48,25 @@ Home = tuple[str, str]
 class Returned:
     """What a sync found to be forgotten, though it is elsewhere."""
 
-    stones: list[Stone] = field(default_factory=list)
+    exclusions: list[Exclusion] = field(default_factory=list)
     """Rows that `forgotten` is to have."""
-    copies: dict[int, Stone] = field(default_factory=dict)
+    copies: dict[int, Exclusion] = field(default_factory=dict)
     """Ids of files that were taken for something else, and what they are copies of."""
 
 
 class Originals:
     """The forgotten files by which copies of them are recognised."""
 
-    def __init__(self, stones: Iterable[Stone]) -> None:
-        self._by_length: dict[int, list[Stone]] = {}
-        for stone in stones:
-            if stone.content is not None:
-                self._by_length.setdefault(stone.content.length, []).append(stone)
+    def __init__(self, exclusions: Iterable[Exclusion]) -> None:
+        self._by_length: dict[int, list[Exclusion]] = {}
+        for exclusion in exclusions:
+            if exclusion.content is not None:
+                self._by_length.setdefault(exclusion.content.length, []).append(exclusion)
         self._lengths = sorted(self._by_length)
 
     def fitting(
         self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
-    ) -> dict[Content, Stone]:
+    ) -> dict[Content, Exclusion]:
         """Return what a file of this size may be a copy of.
 
         Of a log, the first `read` bytes have been looked at before.
@@ -79,16 +79,20 @@ class Originals:
             return {}
         named = owners(claim, parts_of(path))
         found = [
-            stone
+            exclusion
             for length in lengths
-            for stone in self._by_length[length]
-            if (stone.path == path or claim.kind not in OF_THEIR_PLACE)
-            and all(owner in (stone.path or "").lower() for owner in named)
+            for exclusion in self._by_length[length]
+            if (exclusion.path == path or claim.kind not in OF_THEIR_PLACE)
+            and all(owner in (exclusion.path or "").lower() for owner in named)
         ]
-        found.sort(key=lambda stone: stone.path == path)  # of equal ones, that at the same path
-        return {stone.content: stone for stone in found if stone.content is not None}
+        found.sort(
+            key=lambda exclusion: exclusion.path == path
+        )  # of equal ones, that at the same path
+        return {
+            exclusion.content: exclusion for exclusion in found if exclusion.content is not None
+        }
 
-    def of(self, work: Work) -> Stone | None:
+    def of(self, work: Work) -> Exclusion | None:
         """Return what a file on the disk is a copy of, None if it is none or cannot be read."""
         shape = work.root.source.shape(work.claim)
         if shape == UNREAD:
@@ -109,7 +113,7 @@ class Originals:
             return None  # reading it will show
 
 
-def first_of(originals: dict[Content, Stone], parts: Iterable[bytes]) -> Stone | None:
+def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exclusion | None:
     """Return the first of these with which the pieces of a file begin."""
     lengths = sorted({content.length for content in originals}, reverse=True)
     prefix = Prefix()
@@ -127,7 +131,7 @@ def first_of(originals: dict[Content, Stone], parts: Iterable[bytes]) -> Stone |
     return None
 
 
-def key_in_root(original: Stone, claim: Claim) -> str | None:
+def key_in_root(original: Exclusion, claim: Claim) -> str | None:
     """Return the key of the conversation that a copy is of, if it means it in the copy's root only.
 
     That root then holds the conversation: other files and lists there are about it, too.
@@ -151,15 +155,15 @@ def sort_out(
     `homes` are those of the files that their path gives to a forgotten conversation.
     """
     returned = Returned()
-    if connection is None or not forgotten.stones:
+    if connection is None or not forgotten.exclusions:
         return work, returned
-    originals, kept = Originals(forgotten.stones), []
+    originals, kept = Originals(forgotten.exclusions), []
     for item in work:
         original = originals.of(item)
         if original is None:
             kept.append(item)
             continue
-        returned.stones += _learned(item, original)
+        returned.exclusions += _learned(item, original)
         if item.known is not None:
             returned.copies[item.known.id] = original
     by_root: dict[str, list[Work]] = {}
@@ -168,10 +172,10 @@ def sort_out(
     for root, items in by_root.items():
         if not _was_read(connection, root):
             keys = {key for place, key in homes if place == root}
-            returned.stones += _of_copied_root(connection, forgotten, root, items, keys)
-    if not returned.stones:
+            returned.exclusions += _of_copied_root(connection, forgotten, root, items, keys)
+    if not returned.exclusions:
         return kept, returned
-    forgotten = Forgotten.of([*forgotten.stones, *returned.stones])
+    forgotten = Forgotten.of([*forgotten.exclusions, *returned.exclusions])
     return [
         replace(item, forgotten=forgotten.keys_in(item.root.name))
         for item in kept
@@ -179,16 +183,16 @@ def sort_out(
     ], returned
 
 
-def _learned(item: Work, original: Stone) -> Iterator[Stone]:
+def _learned(item: Work, original: Exclusion) -> Iterator[Exclusion]:
     """Yield what a copy shows about its root.
 
     A document at another path is checked again whenever it changes: it may become another one.
     """
     root = item.root.name
     if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
-        yield Stone(original.session_key, item.found.path, root)
+        yield Exclusion(original.session_key, item.found.path, root)
     if key := key_in_root(original, item.claim):
-        yield Stone(key, None, root)
+        yield Exclusion(key, None, root)
 
 
 def _was_read(connection: sqlite3.Connection, root: str) -> bool:
@@ -205,18 +209,22 @@ def _of_copied_root(
     root: str,
     items: list[Work],
     keys: set[str],
-) -> Iterator[Stone]:
+) -> Iterator[Exclusion]:
     """Yield what is forgotten in a root because it is forgotten in one that it is a copy of.
 
     `keys` are those of forgotten conversations that are in it.
     """
-    others = {stone.root for stone in forgotten.stones if stone.root not in (None, root)}
+    others = {
+        exclusion.root for exclusion in forgotten.exclusions if exclusion.root not in (None, root)
+    }
     same = {other for other in others if other and _is_copy(connection, other, items)}
     there = {place for item in items for place in places_above(item.found.path)}
-    for stone in forgotten.stones:
-        is_here = stone.root in same or (stone.root in others and stone.session_key in keys)
-        if is_here and (stone.path is None or stone.path in there):
-            yield Stone(stone.session_key, stone.path, root)
+    for exclusion in forgotten.exclusions:
+        is_here = exclusion.root in same or (
+            exclusion.root in others and exclusion.session_key in keys
+        )
+        if is_here and (exclusion.path is None or exclusion.path in there):
+            yield Exclusion(exclusion.session_key, exclusion.path, root)
 
 
 def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
@@ -263,13 +271,13 @@ def _unarchived(descriptor: int) -> Checkpoint:
 
 def note(connection: sqlite3.Connection, returned: Returned) -> None:
     """Note in one transaction what was found, and remove what had been read of it."""
-    if not returned.stones and not returned.copies:
+    if not returned.exclusions and not returned.copies:
         return
     with Batch(connection, Clock(connection).now()) as batch:
         connection.executemany(
             "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
             " values (?, ?, ?, ?, 0) on conflict do nothing",
-            ((*stone[:3], batch.now) for stone in dict.fromkeys(returned.stones)),
+            ((*exclusion[:3], batch.now) for exclusion in dict.fromkeys(returned.exclusions)),
         )
         connection.executemany(
             "update forgotten set is_pending = 1 where content_hash = ?",

@@ -5,7 +5,7 @@
    again later, and a file is looked at by the next sync.
 2. A file of which no index speaks either is made from its archive and from the rows that name it.
    Where they do not state its path, a placeholder is used (`lost`), until a sync finds a file
-   with the same bytes (`adopt`).
+   with the same bytes (`lost_paths`).
 3. A root that no index knows gets a placeholder path, likewise.
 4. A reference to a row that is still missing becomes null. Where it may not, the row goes. That is
    one that names a file or a root of which nothing else speaks, though none is lost: a number that
@@ -38,7 +38,7 @@ def keep(
     moment = now()
     for table in _KEYED:
         for id_, row in told.get(table, {}).items():
-            insert(connection, table, {**_stand_ins(table, row, moment), **row, "id": id_})
+            insert(connection, table, {**_defaults(table, row, moment), **row, "id": id_})
     beyond: dict[int, int] = {}
     for frame in told.get("archive", {}).values():  # of these only the place is known
         if "file_id" in frame and "start" in frame:
@@ -58,9 +58,9 @@ def keep(
     _let_go(connection)
 
 
-def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
+def _defaults(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
     """Return values for the columns that must have one, and of which no index speaks."""
-    stand_ins: dict[str, dict[str, Any]] = {
+    defaults: dict[str, dict[str, Any]] = {
         "sources": {"first_synced_at": moment, "last_synced_at": moment},
         "subagents": {"kind": "task"},
         "teams": {"name": row.get("key")},
@@ -68,7 +68,7 @@ def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
         "tasks": {"gone_at": moment},
         "forgotten": {"forgotten_at": moment, "is_pending": 1},
     }
-    return stand_ins.get(table, {})
+    return defaults.get(table, {})
 
 
 def _lost(
@@ -150,9 +150,9 @@ def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> N
             claim = claim_at(source, path)
             votes[name] += claim is not None and claim.kind == kind
     ((kind, _),) = votes.most_common(1)
-    row = {"id": source_id, "kind": kind, "root": lost.root_stand_in(source_id)}
+    row = {"id": source_id, "kind": kind, "root": lost.root_placeholder(source_id)}
     row |= facts_of(SOURCES[kind])
-    insert(connection, "sources", {**_stand_ins("sources", row, moment), **row})
+    insert(connection, "sources", {**_defaults("sources", row, moment), **row})
 
 
 # -- what is left --------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
 from ..files.classify import as_known
-from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
+from ..files.exclusions import Content, Exclusion, content_of, is_of, is_unique_key, owners
 from ..source import LOG, UNREAD, Checkpoint, Claim, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
@@ -72,7 +72,7 @@ class Belongings:
 
     keys: set[Key]
     own: dict[int, StoredFile] = field(default_factory=dict)
-    stones: set[Stone] = field(default_factory=set)
+    exclusions: set[Exclusion] = field(default_factory=set)
     """What a sync is to leave alone of it that no uuid in its path shows to be its own."""
     shared: list[StoredFile] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
@@ -176,7 +176,7 @@ def _take_copies(
     connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
 ) -> set[Key]:
     """Take in the copies of its files; return the conversations that they turn out to be."""
-    originals = Originals(found.stones)
+    originals = Originals(found.exclusions)
     keys: set[Key] = set()
     for file in files:
         if file.id in found.own:
@@ -217,7 +217,7 @@ def _take_named(
             parts = parts_of(file.path)
             _take(found, file, key)
             if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
-                found.stones.add(Stone(key, "/".join(parts[:2]), file.root))
+                found.exclusions.add(Exclusion(key, "/".join(parts[:2]), file.root))
 
 
 def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
@@ -234,7 +234,7 @@ def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int
 
 def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
     found.own[file.id] = file
-    found.stones.add(Stone(key, file.path, file.root, file.content))
+    found.exclusions.add(Exclusion(key, file.path, file.root, file.content))
 
 
 def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..files.agent_files import bereaved
+from ..files.agent_files import repeating_removed
 from ..sql import id_list
 from ..store.batch import Batch
 from ..store.clock import Clock
@@ -128,7 +128,7 @@ def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Lim
 
 def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -> None:
     with Batch(connection, Clock(connection).now()) as batch:
-        bereft = bereaved(connection, file_ids)
+        bereft = repeating_removed(connection, file_ids)
         batch.remove_entries(limit.since, limit.before)
         batch.remove(file_ids)
         derive_in(batch, bereft)

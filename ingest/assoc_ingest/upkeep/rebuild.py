@@ -219,7 +219,7 @@ def _derive(
         if known.gone_at is None and not lost.is_unnamed(known.path):  # else found by its bytes
             read_again_later(connection, known.id)
         return
-    claim = agents.tell(source, source_id, claim)
+    claim = agents.with_files(source, source_id, claim)
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)

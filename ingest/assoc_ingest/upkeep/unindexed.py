@@ -92,10 +92,10 @@ def make_unnamed_file(
     del keys["directory"]
     row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
     row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
-    reason = lost.PATH_TOLD
+    reason = lost.PATH_FROM_LINES
     if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
         reason = lost.PATH_LOST
-        insert(connection, "files", {**row, "path": lost.stand_in(file_id)})
+        insert(connection, "files", {**row, "path": lost.placeholder(file_id)})
     mark_as_its_rows(connection, file_id)
     note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
 

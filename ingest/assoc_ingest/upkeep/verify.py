@@ -143,7 +143,7 @@ def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
     rows = connection.execute(
         "select s.root, f.path, i.reason from issues i join files f on f.id = i.file_id"
         " join sources s on s.id = f.source_id where i.reason in (?, ?) order by s.root, f.path",
-        (lost.PATH_LOST, lost.PATH_TOLD),
+        (lost.PATH_LOST, lost.PATH_FROM_LINES),
     )
     for root, path, reason in rows.fetchall():
         yield Finding("path", f"Its {reason}.", _FOUND_AGAIN, root, path)
@@ -209,7 +209,7 @@ class _FileCheck:
         source = SOURCES.get(kind)
         claim = claim_of(source, known) if source is not None else None
         if source is not None and claim is not None:
-            claim = self._agents.tell(source, source_id, claim)
+            claim = self._agents.with_files(source, source_id, claim)
         try:
             if lost.is_unnamed(known.path) and claim is None:
                 return self._wrong_bytes(known, found)  # their meaning is unknown

@@ -21,18 +21,18 @@ from ..files.tail import opened
 from ..files.walk import Root
 from ..source import LOG, KnownFile
 from ..store.batch import known_file
-from ..upkeep.archive_gaps import stands_in
+from ..upkeep.archive_gaps import has_its_bytes
 from .plan import Plan
 
 _TRIED = 100  # files of a root that is lost, until one is found
 
 
-def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
+def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
     """Let the files of a plan that are lost ones, in whole or in part, take over their rows.
 
     Returns the ids of those that have a path again. Raises sqlite3.Error.
     """
-    adopted = set()
+    found_again = set()
     unnamed = [
         file
         for file_id in lost.unnamed_files(connection)
@@ -42,23 +42,23 @@ def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
     for place, work in enumerate(plan.work):
         known = work.known
         if known is None:
-            found = _first_that_stands_in(connection, work, _fitting(work, unnamed))
+            found = _first_that_matches(connection, work, _fitting(work, unnamed))
         elif known.gone_at is not None and known.checkpoint.head_hash == b"":
-            found = _first_that_stands_in(connection, work, [known])  # see `archive_gaps`
+            found = _first_that_matches(connection, work, [known])  # see `archive_gaps`
         else:
             continue
         if found is None:
             continue
         if known is None:
             unnamed.remove(found)
-            adopted.add(found.id)
+            found_again.add(found.id)
             connection.execute(
                 "update files set source_id = ? where id = ?", (work.source_id, found.id)
             )
         # No marker fits: all of it is read, in place of what was kept.
         mark = replace(found.checkpoint, head_hash=b"")
         plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
-    return adopted
+    return found_again
 
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
@@ -73,7 +73,7 @@ def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     ]
 
 
-def _first_that_stands_in(
+def _first_that_matches(
     connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
 ) -> KnownFile | None:
     """Return the first whose bytes, those that are left, stand at their places in a file."""
@@ -81,25 +81,27 @@ def _first_that_stands_in(
         return None
     try:
         with opened(work.found.location) as descriptor:
-            fits = (file for file in candidates if stands_in(connection, file, descriptor))
+            fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
             return next(fits, None)
     except OSError:
         return None  # reading it will show
 
 
-def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
+def find_lost_roots(
+    connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]
+) -> None:
     """Give roots that are lost the directory in which their files are; take them off `missing`."""
     known = {(kind, root) for kind, root in connection.execute("select kind, root from sources")}
     for root in roots:
         if (root.source.name, root.name) in known:
             continue
-        for source_id, stand_in in lost.unnamed_roots(connection, root.source.name):
+        for source_id, placeholder in lost.unnamed_roots(connection, root.source.name):
             if _lies_in(connection, source_id, root.path):
                 connection.execute(
                     "update sources set root = ?, gone_at = null where id = ?",
                     (root.name, source_id),
                 )
-                missing[:] = [place for place in missing if place != stand_in]
+                missing[:] = [place for place in missing if place != placeholder]
                 break
 
 
@@ -116,6 +118,6 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
         with suppress(OSError):  # then another of them may be readable
             location = directory.joinpath(*original_parts(file.path))
             with opened(str(location)) as descriptor:
-                if stands_in(connection, file, descriptor):
+                if has_its_bytes(connection, file, descriptor):
                     return True
     return False
