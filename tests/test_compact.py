@@ -198,7 +198,7 @@ def test_an_sqlite_that_cannot_be_told_is_asked_where_it_copies(
     monkeypatch.setenv("TMPDIR", str(elsewhere))
     monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
     with (
-        patch("assoc_ingest.upkeep.compact._can_be_told", lambda beside: False),
+        patch("assoc_ingest.upkeep.compact._can_be_set", lambda beside: False),
         patch("shutil.disk_usage", disks(elsewhere=1)),
     ):
         assert shrinkable("compact") == 5

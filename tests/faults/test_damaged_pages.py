@@ -291,7 +291,9 @@ def indexes_tell_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(orphans, "keep", lambda connection, *_: orphans._let_go(connection))
+    patch.setattr(
+        orphans, "keep", lambda connection, *_: orphans._drop_broken_references(connection)
+    )
 
 
 def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:

@@ -157,8 +157,7 @@ def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
 
 
 def owners(claim: Claim, parts: Iterable[str]) -> list[str]:
-    """Return the conversations to which a path assigns the file, in any root; mostly one or
-    none."""
+    """Return the conversations to which a path assigns the file; mostly one or none."""
     if claim.session_key is not None:
         return [claim.session_key] if is_unique_key(claim.session_key) else []
     return _uuids(parts)

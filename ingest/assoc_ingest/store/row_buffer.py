@@ -125,8 +125,7 @@ class RowBuffer:
             by_type[ToolResultFile] = [row._replace(size=file.found.size) for row in files]
 
     def _apply_entries(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
-        """Update the entries of a list to those that it contains now; remove them from
-        `by_type`."""
+        """Update the entries of a list to those that it has now; remove them from `by_type`."""
         had_entries, file.has_entries = file.has_entries, False
         # A document that an earlier version could parse, and this one cannot, keeps its rows.
         is_broken = file.is_kept and any(i.quarantined for i in _of(Issue, by_type))

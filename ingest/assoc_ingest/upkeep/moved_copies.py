@@ -1,20 +1,20 @@
-"""Forgotten data that is somewhere else: in a home that was moved or copied, at another path.
+"""Recognises forgotten data at other paths: in a home that was moved or copied, or under new names.
 
-Where a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files,
-these are left alone before anything of them is stored:
+If a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files, these
+are ignored before anything of them is stored:
 
-1. Copies: a document that has exactly the bytes of a forgotten file, and a log that begins with
-   them. A document whose rows are kept by key is a copy at the same path only: tasks have no times,
-   and two lists may well begin with the same one.
-2. What is forgotten in a root that was moved or copied. A root that was never read before is a copy
-   of another if most of its logs are there at the same paths, and one begins with the same bytes or
-   a document is the same from which something was left out. All that is forgotten in the one is
-   forgotten in the other then, be it edited or not. If it is only known that a forgotten
-   conversation is in both, that is so for what was forgotten with it: its plan, its pasted texts,
-   the team that it led.
+1. Copies: a document with exactly the bytes of a forgotten file, or a log that begins with them. A
+   document whose rows are matched by key is a copy at the same path only: tasks have no times, and
+   two lists can begin with the same one.
+2. Everything that is forgotten in a root of which this one is a copy. A root that was never read
+   before is a copy of another one if most of its logs are in both at the same paths, and if a log
+   begins with the same bytes, or a document from which something was left out is the same. If all
+   that is known is that a forgotten conversation is in both roots, this applies only to what was
+   forgotten with it: its plan, its pasted texts, the team that it led.
 
-What was found is noted in `forgotten`, as if it had been forgotten there. A copy that was not whole
-when it was read, and now turns out to be one, is removed, and its traces are left to `compact`.
+What was found is recorded in `forgotten`, as if it had been forgotten there. A file that was
+incomplete when it was first read, and now turns out to be a copy, is removed; its traces are left
+to `compact`.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ Home = tuple[str, str]
 
 @dataclass(slots=True)
 class Returned:
-    """What a sync found to be forgotten, though it is elsewhere."""
+    """What a sync recognised as forgotten at another path."""
 
     exclusions: list[Exclusion] = field(default_factory=list)
-    """Rows that `forgotten` is to have."""
+    """Rows to add to `forgotten`."""
     copies: dict[int, Exclusion] = field(default_factory=dict)
-    """Ids of files that were taken for something else, and what they are copies of."""
+    """Ids of stored files that turned out to be copies, and what they are copies of."""
 
 
 class Originals:
-    """The forgotten files by which copies of them are recognised."""
+    """The forgotten files, to recognise copies of them."""
 
     def __init__(self, exclusions: Iterable[Exclusion]) -> None:
         self._by_length: dict[int, list[Exclusion]] = {}
@@ -67,9 +67,9 @@ class Originals:
     def fitting(
         self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
     ) -> dict[Content, Exclusion]:
-        """Return what a file of this size may be a copy of.
+        """Return what a file of this size can be a copy of.
 
-        Of a log, the first `read` bytes have been looked at before.
+        Of a log, the first `read` bytes have already been compared.
         """
         if is_log:
             lengths = [length for length in self._lengths if read < length <= size]
@@ -87,13 +87,13 @@ class Originals:
         ]
         found.sort(
             key=lambda exclusion: exclusion.path == path
-        )  # of equal ones, that at the same path
+        )  # if several are equal, the one at the same path wins
         return {
             exclusion.content: exclusion for exclusion in found if exclusion.content is not None
         }
 
     def of(self, work: Work) -> Exclusion | None:
-        """Return what a file on the disk is a copy of, None if it is none or cannot be read."""
+        """Return what a file on disk is a copy of, None if it is not one or cannot be read."""
         shape = work.root.source.shape(work.claim)
         if shape == UNREAD:
             return None
@@ -110,11 +110,11 @@ class Originals:
             with opened(work.found.location) as descriptor:
                 return first_of(originals, pieces(descriptor))
         except OSError:
-            return None  # reading it will show
+            return None  # reading it will fail, too
 
 
 def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exclusion | None:
-    """Return the first of these with which the pieces of a file begin."""
+    """Return the first of these that the bytes of a file begin with."""
     lengths = sorted({content.length for content in originals}, reverse=True)
     prefix = Prefix()
     for data in parts:
@@ -132,9 +132,10 @@ def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exc
 
 
 def key_in_root(original: Exclusion, claim: Claim) -> str | None:
-    """Return the key of the conversation that a copy is of, if it means it in the copy's root only.
+    """Return the key of the conversation of a copy, if keys like it are valid in one root only.
 
-    That root then holds the conversation: other files and lists there are about it, too.
+    The root of the copy then contains the conversation, so other files and lists there can be about
+    it, too.
     """
     key = claim.session_key
     is_same = key is not None and key == original.session_key and not is_unique_key(key)
@@ -150,9 +151,9 @@ def sort_out(
     work: list[Work],
     homes: set[Home],
 ) -> tuple[list[Work], Returned]:
-    """Return the files that are to be read, without those that are forgotten after all.
+    """Return the files to be read, without those that turn out to be forgotten.
 
-    `homes` are those of the files that their path gives to a forgotten conversation.
+    `homes` are those of files whose path assigns them to a forgotten conversation.
     """
     returned = Returned()
     if connection is None or not forgotten.exclusions:
@@ -184,9 +185,9 @@ def sort_out(
 
 
 def _learned(item: Work, original: Exclusion) -> Iterator[Exclusion]:
-    """Yield what a copy shows about its root.
+    """Yield the exclusions that follow from a copy.
 
-    A document at another path is checked again whenever it changes: it may become another one.
+    Not its path, if it is a document at another path: when it changes, it may be another document.
     """
     root = item.root.name
     if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
@@ -210,9 +211,9 @@ def _of_copied_root(
     items: list[Work],
     keys: set[str],
 ) -> Iterator[Exclusion]:
-    """Yield what is forgotten in a root because it is forgotten in one that it is a copy of.
+    """Yield the exclusions of a root that follow from those of the root that it is a copy of.
 
-    `keys` are those of forgotten conversations that are in it.
+    `keys` are those of forgotten conversations in it.
     """
     others = {
         exclusion.root for exclusion in forgotten.exclusions if exclusion.root not in (None, root)
@@ -228,7 +229,7 @@ def _of_copied_root(
 
 
 def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
-    """Is the root of these files a copy of another, which was read before?"""
+    """Is the root of these files a copy of another root that was read before?"""
     rows = connection.execute(
         "select f.path from files f join sources s on s.id = f.source_id where s.root = ?", (other,)
     )
@@ -239,7 +240,7 @@ def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> b
 
 
 def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
-    """Does a file lie at this path in another root, too, and go back to the same one?"""
+    """Does another root have a file with the same origin at this path?"""
     row = connection.execute(
         "select f.id from files f join sources s on s.id = f.source_id"
         " where s.root = ? and s.kind = ? and f.path = ? order by f.generation desc",
@@ -262,7 +263,7 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
 
 
 def _unarchived(descriptor: int) -> Checkpoint:
-    """Return the checkpoint of a document that is known by its hash only, see `changes`."""
+    """Return the checkpoint of a document of which only the hash is stored, see `changes`."""
     prefix = Prefix()
     for data in pieces(descriptor):
         prefix = prefix.extended(data)
@@ -270,7 +271,7 @@ def _unarchived(descriptor: int) -> Checkpoint:
 
 
 def note(connection: sqlite3.Connection, returned: Returned) -> None:
-    """Note in one transaction what was found, and remove what had been read of it."""
+    """Record in one transaction what was found, and remove what had been read of it."""
     if not returned.exclusions and not returned.copies:
         return
     with Batch(connection, Clock(connection).now()) as batch:
