@@ -126,19 +126,19 @@ def watched_while_it_is_written(
     seen: set[str], listed: set[str], directory: Path
 ) -> Iterator[None]:
     """Look at the temporary files again and again while the database is copied."""
-    make_anew = fts.make_anew
+    rebuild_index = fts.rebuild_index
 
     def look() -> None:
         seen.update(temporary_files())
         if directory.is_dir():
             listed.update(path.name for path in directory.iterdir())
 
-    def make_anew_and_look(connection: sqlite3.Connection, name: str) -> None:
-        make_anew(connection, name)
+    def rebuild_index_and_look(connection: sqlite3.Connection, name: str) -> None:
+        rebuild_index(connection, name)
         connection.execute("pragma cache_size = 10")  # so that the copy does not stay in memory
         connection.set_progress_handler(look, 100)
 
-    with patch.object(fts, "make_anew", make_anew_and_look):
+    with patch.object(fts, "rebuild_index", rebuild_index_and_look):
         yield
 
 
@@ -198,7 +198,7 @@ def test_an_sqlite_that_cannot_be_told_is_asked_where_it_copies(
     monkeypatch.setenv("TMPDIR", str(elsewhere))
     monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
     with (
-        patch("assoc_ingest.upkeep.compact._can_be_told", lambda beside: False),
+        patch("assoc_ingest.upkeep.compact._can_be_set", lambda beside: False),
         patch("shutil.disk_usage", disks(elsewhere=1)),
     ):
         assert shrinkable("compact") == 5
@@ -232,7 +232,7 @@ def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> Non
     reader = open_reader(shrinkable.database)
     reader.execute("begin")
     reader.execute("select count(*) from messages").fetchone()
-    with patch.object(fts, "make_anew", without_patience):
+    with patch.object(fts, "rebuild_index", without_patience):
         assert shrinkable("compact") == 3
     assert "Another program is reading the database" in shrinkable.err
     reader.close()
@@ -258,7 +258,7 @@ def test_a_program_that_writes_without_asking_is_named_as_one(
             begin()
 
     with (
-        patch.object(fts, "make_anew", wait_for_nobody),
+        patch.object(fts, "rebuild_index", wait_for_nobody),
         patch.object(fts, "fits", begin if is_late else fits),
     ):
         assert shrinkable("compact") == 3

@@ -27,7 +27,7 @@ from assoc_ingest.errors import UsageError
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.upserts import ENTRIES, parted
+from assoc_ingest.store.upserts import ENTRIES, split
 from assoc_ingest.sync.run import SyncOptions, sync
 
 Fresh = Callable[[], Path]
@@ -110,7 +110,7 @@ def test_entries_of_lists_stand_in_documents_only(case: str, place: Path) -> Non
                 continue
             lines = [Line(0, line) for line in path.read_bytes().split(b"\n")]
             records = [r for r in root.source.parse(claim, lines) if type(r) in ENTRIES]
-            assert parted(records) == ([], records), path
+            assert split(records) == ([], records), path
 
 
 def cuts(data: bytes) -> Iterator[int]:

@@ -20,8 +20,13 @@ from tests.support.letters import Letters
 from tests.support.pieces import read_in_pieces
 from tests.support.shell import Shell
 from tests.support.web import Site
+from tests.support.writing import SESSION
 
-from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE
+from assoc_ingest.files.exclusions import log_without
+from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE, Parser
+from assoc_ingest.files.replay import replay
+from assoc_ingest.files.tail import Stretch, lines_of
+from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import open_reader
@@ -124,6 +129,34 @@ def test_a_kept_context_that_the_bytes_do_not_give_is_found(home: Path, fresh: F
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute('update files set context = \'{"model":"another"}\'')
     assert {finding.check for finding in verify(database).findings} == {"context"}
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["one stretch", "a stretch for each line"])
+def test_a_line_that_is_left_out_leaves_nothing_to_the_lines_after_it(is_cut: bool) -> None:
+    """Its archived bytes are spaces: what is read again from them knows nothing of it either."""
+    source, claim = SOURCES[Letters.name], Claim(Letters.name, "transcript")
+    lines = [
+        {"model": "quill-1", "desk": "/srv/garden"},
+        {"by": "quill", "words": "First.", "spent": [100, 20]},
+        {"by": "quill", "words": f"About {SESSION}.", "spent": [500, 90], "model": "quill-9"},
+        {"by": "quill", "words": "Last.", "spent": [600, 100]},
+    ]
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    stretches = [Stretch(line.start, line.data, [line]) for line in lines_of(0, data)]
+    parser, archived, read = Parser(source, claim), b"", []
+    for stretch in stretches if is_cut else [Stretch(0, data, lines_of(0, data))]:
+        kept, records = log_without([SESSION], parser, stretch)
+        archived += kept + b"\n" * is_cut
+        read += records
+    (replayed,) = replay(source, claim, [archived])
+    assert len(archived) == len(data)
+    assert parser.context == replayed.context
+    for kind in (Message, Usage):
+        assert [r for r in read if isinstance(r, kind)] == [
+            r for r in replayed.records if isinstance(r, kind)
+        ]
+    spent = [(r.model, r.input_tokens) for r in read if isinstance(r, Usage)]
+    assert spent == [("quill-1", 100), ("quill-1", 500)]
 
 
 def test_a_context_without_end_is_an_issue_and_is_not_kept(

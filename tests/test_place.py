@@ -22,7 +22,7 @@ from assoc_ingest.store import fts, staging
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep import recover
-from assoc_ingest.upkeep.check_environment import look_around
+from assoc_ingest.upkeep.check_environment import check_environment
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -260,9 +260,9 @@ def test_a_forgotten_word_lives_on_in_no_copy_that_a_killed_rebuild_left(
     kill_a_salvage(shell.database, home)
     left = traces(shell.database)
     assert len(left) > 1, "there should be a copy"
-    assert "copies" in [warning.check for warning in look_around(shell.database)]
+    assert "copies" in [warning.check for warning in check_environment(shell.database)]
     assert shell("rebuild") == 0
-    assert "copies" not in [warning.check for warning in look_around(shell.database)]
+    assert "copies" not in [warning.check for warning in check_environment(shell.database)]
     assert shell("forget", SESSION) == 0
     (kept,) = traces(shell.database)  # the damaged database, until its user removes it
     assert ".damaged-" in kept

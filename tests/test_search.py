@@ -28,7 +28,7 @@ from assoc_ingest.ask.snippets import around, parts, plain
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.store.fts import fits, indexes, make_anew
+from assoc_ingest.store.fts import fits, indexes, rebuild_index
 from assoc_ingest.sync.run import sync
 
 Find = Callable[..., list[Hit]]
@@ -280,7 +280,7 @@ def test_the_indexes_follow_texts_with_invisible_letters(tmp_path: Path) -> None
             shell.execute(f"update {table} set {columns[-1]} = 'wal\u200brus' || id")
         for name in indexes(shell):
             assert fits(shell, name)
-            make_anew(shell, name)
+            rebuild_index(shell, name)
             assert fits(shell, name)
         shell.execute("update messages set has_invisible = 0 where id = 1")
         for table in (*STORES, "messages"):

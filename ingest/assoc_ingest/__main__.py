@@ -1,10 +1,11 @@
 """The entry point: runs a command and turns whatever happens into an exit code.
 
-0 done · 1 the answer is no · 2 usage · 3 busy · 4 not a usable database · 5 the database or the
-output could not be written · 70 a bug · 130 interrupted · 143 terminated
+0 success · 1 nothing found, or a problem was found · 2 usage · 3 busy · 4 not a usable database ·
+5 the database or the output could not be written · 70 internal error · 130 interrupted ·
+143 terminated
 
-What is printed comes after what is done (`streams`): a reader that closes the pipe (`... | head`)
-and text that cannot be encoded change nothing; a failed write of the output is reported at the end.
+Output never affects the work (`streams`): nothing changes if a reader closes the pipe (`... |
+head`) or text cannot be encoded. If output could not be written, that is reported at the end.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _DISK_ERRORS = {
     )
     if hasattr(errno, name)
 }
-"""What a disk, or the rights on it, can be to blame for."""
+"""Errors of a disk, or of permissions on it."""
 
 
 class _Terminated(BaseException):
-    """SIGTERM arrived. No `except Exception` may swallow it; transactions roll back on the way."""
+    """SIGTERM arrived. No `except Exception` may catch it, so that transactions roll back."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +67,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = cli.main(
             args=arguments, prog_name="assoc-ingest", standalone_mode=False, obj=settings
         )
-        sys.stdout.flush()  # while a signal still finds its exit code
+        sys.stdout.flush()  # while signals are still turned into exit codes
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
@@ -100,7 +101,9 @@ def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: b
     if _wants_json(arguments):
         _write_error(known.code if known else "internal", words)
     else:
-        start = "" if known and known.exit_code == 1 else "Error: "  # "no" is no error
+        start = (
+            "" if known and known.exit_code == 1 else "Error: "
+        )  # a negative answer is not an error
         click.echo(start + safe(words), err=True)
     return known.exit_code if known else _BUG
 
@@ -124,7 +127,7 @@ def _write_error(code: str, words: str) -> None:
 
 
 def _known(error: Exception) -> AssocIngestError | None:
-    """Return the error as one that the user can act on, None if it is a bug."""
+    """Return the error as one that the user can act on, None if it is an internal error."""
     import sqlite3
 
     from .errors import BusyError, DatabaseError, DatabaseIOError
@@ -160,7 +163,7 @@ def _raise_on_sigterm() -> None:
     def terminate(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
-    with suppress(ValueError):  # not the main thread: another one handles signals
+    with suppress(ValueError):  # only the main thread handles signals
         signal.signal(signal.SIGTERM, terminate)
 
 

@@ -1,7 +1,7 @@
 """The command line: one group, one module for each command.
 
-A command's module is imported when its name is used, and `commands` say what they need where
-they need it, so that starting costs little more than click.
+The module of a command is imported when the command is used, and commands import what they need
+where they need it, so that starting costs little more than click.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from . import __version__
 from .commands.options import any_database_option, verbose_option
 
-# In the order of a first day with the program.
+# In the order in which a new user needs them.
 _COMMANDS = {
     "sync": "sync:sync",
     "watch": "watch:watch",

@@ -3,7 +3,8 @@
 An exception is raised with the sentence that the user reads; it says what is wrong and what
 to do next. `exit_code` is the status of the process:
 
-1 the answer is no · 2 usage · 3 busy · 4 not a usable database · 5 database I/O failed
+1 nothing found, or a problem was found · 2 usage · 3 busy · 4 not a usable database ·
+5 database I/O failed
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ class AssocIngestError(Exception):
 
 
 class NotFoundError(AssocIngestError):
-    """What was asked for is not there: no home, no such session, no hits."""
+    """Nothing was found: no home, no such session, no hits."""
 
     exit_code = 1
     code = "not_found"
 
 
 class UsageError(AssocIngestError):
-    """An argument cannot be used: a path of no known shape, an ambiguous prefix."""
+    """An argument cannot be used: a path that is not recognised, an ambiguous prefix."""
 
     exit_code = 2
     code = "usage"
 
 
 class UnreadableError(UsageError):
-    """A directory that should be a home cannot be read: its rights, or its disk."""
+    """A directory that should be a home cannot be read: no permission, or its disk fails."""
 
     def __init__(self, path: Path, place: Path, reason: str) -> None:
         where = "" if place == path else f" ({place})"
@@ -53,7 +54,7 @@ class BusyError(AssocIngestError):
 
 
 class DatabaseError(AssocIngestError):
-    """The database is missing, of another program, newer than this program, or damaged."""
+    """The database is missing, damaged, newer than this version, or belongs to another program."""
 
     exit_code = 4
     code = "database"

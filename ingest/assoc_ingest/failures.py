@@ -1,4 +1,4 @@
-"""What kind of failure an error of SQLite is: each kind asks for something else to be done."""
+"""Classifies errors of SQLite by what can be done about them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from enum import Enum, auto
 
 
 class Failure(Enum):
-    """The kinds that anything here tells apart."""
+    """The kinds of failures that are handled differently."""
 
     BUSY = auto()
-    """Another process reads or writes, and does not let go in time."""
+    """Another process reads or writes, and does not finish in time."""
     DAMAGED = auto()
     """The file's content is not what SQLite wrote."""
     NOT_TEXT = auto()
-    """A text has bytes that are none, which this program never writes."""
+    """A text is not valid UTF-8, which this program never writes."""
     FULL = auto()
-    """The disk has no room."""
+    """The disk is full."""
     IO = auto()
-    """The disk failed, or the file system between."""
+    """The disk or its file system failed."""
     DENIED = auto()
-    """This user may not read or write it where it lies."""
+    """This user has no permission to read or write the file or its directory."""
     INTERRUPTED = auto()
-    """Somebody ended the statement: it took too long, or is not needed any more."""
+    """The statement was interrupted: it took too long, or is no longer needed."""
     OTHER = auto()
-    """A statement that makes no sense, a broken constraint: a bug, or an odd input."""
+    """An invalid statement or a violated constraint: a bug, or unexpected input."""
 
 
 _KINDS = {
@@ -40,20 +40,20 @@ _KINDS = {
 }
 
 PASSING = frozenset([Failure.BUSY, Failure.FULL, Failure.IO, Failure.DENIED])
-"""What a database may suffer from without being damaged: it may be gone in a while."""
+"""Temporary failures, which do not mean that the database is damaged."""
 
 
 def kind_of(error: sqlite3.Error) -> Failure:
-    """Return the kind of a failure, whatever the extended part of its code says of the details."""
+    """Return the kind of a failure; the extended part of the error code does not matter."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # of Python's module, not of SQLite
+    if code is None:  # an error of Python's module, not of SQLite
         return Failure.NOT_TEXT if str(error).startswith("Could not decode") else Failure.OTHER
     return _KINDS.get(code & 0xFF, Failure.OTHER)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Does the error say that the file's content is not what this program wrote?
+    """Does the error mean that the file's content is not what this program wrote?
 
-    If not, the disk failed or another process is at work.
+    If not, the disk failed or another process is using the file.
     """
     return kind_of(error) in (Failure.DAMAGED, Failure.NOT_TEXT)

@@ -1,7 +1,7 @@
 """Converts values of any type to what the columns need.
 
-Agents, gateways and forks of them write any type into any field. Here a value is taken for what
-it is meant to be, or it is None; nothing raises.
+Agents, gateways and their forks write values of any type into any field. These functions return the
+value if it is of the expected type, and None otherwise; they never raise.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Callable, Collection, Iterable
 from .fast_json import orjson
 
 MAX_TEXT = 256 * 1024
-"""Characters of text that a column keeps; the archive has the rest."""
+"""Characters of a text that a column keeps; the archive has the rest."""
 
 MAX_NAME = 1000
-"""Characters of a name or an id that every row of a line repeats: with a longer one, the rows of a
-line of many blocks would be many times as large as the line."""
+"""Characters of a name or an id that every row of a line repeats. With longer ones, the rows of a
+line with many blocks would be many times as large as the line."""
 
 TOOL_KINDS = frozenset(
     ["tool_use", "tool_result", "command_output", "bash_output", "hook", "attachment", "meta"]
 )
-"""Kinds of messages that tools and the program gave, not people or agents."""
+"""Kinds of messages that come from tools or the program, not from people or agents."""
 
 _MAX_SAMPLE = 4096
-_LONG_VALUE = 4096  # characters of a value that JSON too large for its column, or an extra, keeps
+_LONG_VALUE = 4096  # characters that are kept of a value, in an extra or in JSON that is too large
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 _SECRET_LINE = b"bridge-session"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**63 - 1
 _MAX_DIGITS = 18
-_MAX_COUNT = 2**53  # a larger token count is no count, and JSON readers would round it
+_MAX_COUNT = 2**53  # a larger number is not a token count, and JSON readers would round it
 
 _cjk = re.compile(
     "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u3130-\u318f\u31a0-\u31ff"
@@ -43,26 +43,26 @@ INVISIBLE = (
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
     "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 )
-"""Invisible letters that may be inside a word: soft hyphens, joiners and spaces of
-no width, marks of direction, byte order marks. `schema/` has the same list."""
+"""Invisible letters that can be inside a word: soft hyphens, joiners, zero-width spaces, direction
+marks, byte order marks. `schema/` has the same list."""
 
 _formatting = re.compile(b"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4\xa6-\xa9])").search
 _OTHER_INVISIBLE = "\u00ad\u034f\u061c\u180e\ufeff"
 
 _radical = re.compile(b"\xe2[\xba-\xbf]").search
-# All bytes but those with which letters of these scripts begin in UTF-8, E2 aside.
+# All bytes except those that letters of these scripts begin with in UTF-8; E2 is checked apart.
 _OTHER_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0})
 
-# Where programs put what a person could read, in the order of how likely it is.
+# Where programs put readable text, the most likely key first.
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
 
 
 def has_cjk(text: str) -> int:
-    """Return 1 if the text holds Chinese, Japanese or Korean letters."""
+    """Return 1 if the text contains Chinese, Japanese or Korean letters."""
     if text.isascii():
         return 0
-    # Most text beyond ASCII has arrows, quotes and boxes only. Looking for the bytes with which
-    # letters of these scripts begin is much faster than the expression that decides.
+    # Most text that is not ASCII has only arrows, quotes and boxes. Looking for the bytes that
+    # letters of these scripts begin with is much faster than the expression that decides.
     data = text.encode("utf-8", "replace")
     if not data.translate(None, _OTHER_BYTES) and _radical(data) is None:
         return 0
@@ -73,26 +73,26 @@ def has_invisible(text: str) -> int:
     """Return 1 if the text contains invisible letters."""
     if text.isascii():
         return 0
-    # Faster than one expression for all: most of them begin with the same byte in UTF-8.
+    # Faster than one expression for all letters: most begin with the same byte in UTF-8.
     if _formatting(text.encode("utf-8", "replace")) is not None:
         return 1
     return int(any(letter in text for letter in _OTHER_INVISIBLE))
 
 
 def string(value: object) -> str | None:
-    """Return the value if it is text that says something, else None."""
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def integer(value: object) -> int | None:
-    """Return the value if it is an integer that SQLite can hold, else None."""
+    """Return the value if it is an integer that SQLite can store, else None."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER:
         return value
     return None
 
 
 def number(key: str) -> int | None:
-    """Return the number that a key is, to sort by; None if it is a name."""
+    """Return a key as a number, to sort by; None if it is not a number."""
     is_number = key.isascii() and key.isdigit() and len(key) <= _MAX_DIGITS
     return int(key) if is_number else None
 
@@ -108,10 +108,10 @@ def mapping(value: object) -> dict[str, object]:
 
 
 def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
-    """Return compact JSON, with integers beyond 64 bit as text and at most 64 levels.
+    """Return compact JSON, with integers beyond 64 bits as text and at most 64 levels.
 
-    `exact` decodes the value again with all digits of its integers; it is asked only when some
-    are too many for orjson, which makes them floats.
+    `exact` decodes the value again with all digits of its integers. It is called only if an integer
+    is too large for orjson, which makes it a float.
     """
     if not _is_plain(value):
         value = _tamed(exact() if exact else value, 0)
@@ -122,7 +122,7 @@ def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
 
 
 def bounded_json(value: dict[str, object], exact: Callable[[], object] | None = None) -> str:
-    """Return an object as JSON text that fits a column; in one that does not, values are cut."""
+    """Return an object as JSON text that fits a column; if it is too large, values are cut."""
     text = json_text(value, exact)
     if len(text) <= MAX_TEXT:
         return text
@@ -142,10 +142,10 @@ def left_over(
     taken: Collection[str] = (),
     exact: Callable[[], dict[str, object]] | None = None,
 ) -> str | None:
-    """Return what an object states beside the keys that are taken, as JSON text; None if nothing.
+    """Return an object without the keys that are taken, as JSON text; None if nothing is left.
 
-    Null and what is empty say nothing. Long texts are cut, signatures and the bytes of images left
-    out.
+    Null and empty values are left out, and so are signatures and the bytes of images. Long texts
+    are cut.
     """
     left = _left(value, taken)
     if not left:
@@ -179,16 +179,16 @@ def _trimmed(value: object, depth: int) -> object:
 
 
 def sample(data: bytes) -> str | None:
-    """Return the first 4 KB of a piece for its issue; None if it may hold a secret."""
+    """Return the first 4 KB of a piece for its issue, None if it may contain a secret."""
     if _SECRET_LINE in data:
         return None
     return data[:_MAX_SAMPLE].decode("utf-8", "replace").replace("\x00", "\u2400")
 
 
 def obvious_text(value: object) -> str:
-    """Return the text that a person would read in an object of unknown type, or ''.
+    """Return the readable text in an object of unknown type, or ''.
 
-    Looks at the usual keys only, three levels deep: ids, paths and flags are not text.
+    Only the usual keys are searched, three levels deep: ids, paths and flags are not text.
     """
     return "\n".join(_texts(value, 3))
 
@@ -224,9 +224,9 @@ def _texts(value: object, depth: int) -> Iterable[str]:
 
 
 def _is_plain(value: object) -> bool:
-    """Can orjson write this value without loss: shallow, and no integer beyond 64 bit?
+    """Can orjson write this value without loss: not deep, and without integers beyond 64 bits?
 
-    An integer of 2^64 and more has arrived here as a float, which prints rounded.
+    orjson reads an integer of 2^64 and more as a float, which would be printed rounded.
     """
     pending = [(value, 0)]
     while pending:

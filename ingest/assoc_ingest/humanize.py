@@ -55,7 +55,7 @@ def many(count: int, word: str, plural: str | None = None) -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Return a duration that is worth telling, '' for less than a second."""
+    """Return a duration, '' for less than a second."""
     if milliseconds is None or milliseconds < 1000:
         return ""
     seconds = milliseconds / 1000

@@ -1,8 +1,8 @@
 """Checks what is at a path, without raising errors.
 
-A path may come from a transcript, from an environment variable or from a database: it may lead
-through a directory that must not be entered, to a disk that is not there, in a circle, or be no
-path at all. `Path.is_dir` and its like raise for some of these, and one such path would end a sync.
+A path can come from a transcript, an environment variable or a database: it can lead through a
+directory that this user may not enter, to a disk that is not mounted, in a circle, or not be a
+valid path. `Path.is_dir` and the like raise for some of these, and one such path would end a sync.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errn
 
 def is_directory(path: str | Path) -> bool:
     """Does the path lead to a directory? One that cannot be accessed does not count."""
-    return os.path.isdir(path)  # noqa: PTH112 — that of pathlib raises
+    return os.path.isdir(path)  # noqa: PTH112 — pathlib's method raises
 
 
 def is_file(path: str | Path) -> bool:
@@ -32,7 +32,7 @@ def is_there(path: str | Path) -> bool:
 
 
 def is_real_directory(path: str | Path) -> bool:
-    """Is there a directory, and no link to one?"""
+    """Is there a directory, not a link to one?"""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def real_path(path: str | Path) -> Path:
 
 
 def home() -> Path | None:
-    """Return the user's home directory, None if nothing says which it is."""
+    """Return the user's home directory, None if it cannot be determined."""
     try:
         return Path.home()
     except RuntimeError:
@@ -73,22 +73,22 @@ def here() -> Path | None:
 
 
 def hindrance(path: str | Path) -> str | None:
-    """Return why it is unknown what is at a path; None if it is known, even if nothing is there.
+    """Return why it cannot be found out what is at a path; None if it can, even if that is nothing.
 
-    A directory that is there may still be one that cannot be listed, see `unlisted`.
+    A directory may exist and still be impossible to list, see `unlisted`.
     """
     return _why(os.stat, path)
 
 
 def unlisted(path: str | Path) -> str | None:
-    """Return why a directory cannot be listed, None if it can, or if nothing is there."""
+    """Return why a directory cannot be listed, None if it can or does not exist."""
     return _why(_list, path)
 
 
 def obstacle(path: Path) -> tuple[Path, str] | None:
-    """Return the place that prevents looking at a path, and why, if there is one.
+    """Return what makes a path impossible to examine, and why; None if nothing does.
 
-    That is a directory that may not be entered, or a disk that does not answer.
+    That is a directory that this user may not enter, or a disk that does not answer.
     """
     found = None
     for place in (path, *path.parents):
@@ -109,7 +109,7 @@ def _list(path: str | Path) -> None:
 def _why(ask: Callable[[str | Path], object], path: str | Path) -> str | None:
     try:
         ask(path)
-    except ValueError:  # a NUL, or a letter that no name has: there is no such file
+    except ValueError:  # a NUL, or an invalid letter: no file has such a name
         return None
     except OSError as error:
         return None if error.errno in _NOT_THERE else error.strerror or str(error)

@@ -1,8 +1,8 @@
 """Project directories, as agents state them and as they encode them in directory names.
 
-Two directories that differ in case are two on most systems and one on Windows. Homes of several
-systems may be in one database, so the disk of this machine cannot say which: the path does. One
-with a drive letter, or of a share, is a Windows path.
+Paths that differ only in case are two directories on most systems, and one on Windows. A database
+can have homes of several systems, so the path decides, not this machine: a path with a drive letter
+or of a network share is a Windows path.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _named_after_drive = re.compile(r"[A-Za-z]--").match
 
 
 def slashed(path: str) -> str:
-    """Return a directory with forward slashes, and none at its end.
+    """Return a directory with forward slashes, and without one at its end.
 
-    In a path that begins with a slash, a backslash is a letter like any other.
+    In a path that begins with a slash, a backslash is an ordinary letter.
     """
     if not path.startswith("/"):
         path = path.replace("\\", "/")
@@ -25,18 +25,18 @@ def slashed(path: str) -> str:
 
 
 def is_windows(path: str) -> bool:
-    """Does a path come from a system where the case of names does not matter?"""
+    """Is this a Windows path, where the case of names does not matter?"""
     return _windows_path(path) is not None
 
 
 def comparable(path: str) -> str:
-    """Return what is the same for all ways of writing one directory's path."""
+    """Return a path in a form that is the same for all spellings of one directory."""
     place = slashed(path)
     return place.casefold() if is_windows(path) else place
 
 
 def comparable_name(directory: str) -> str:
-    """Return what is the same for all names that one working directory gives to a project's.
+    """Return a project directory's name in a form that is the same for all its spellings.
 
     `D:\\work` becomes `D--work` in one editor and `d--work` in another.
     """
@@ -44,9 +44,9 @@ def comparable_name(directory: str) -> str:
 
 
 def repository_around(path: str) -> str | None:
-    """Return the repository in which a directory lies as one of its worktrees, None if in none.
+    """Return the repository that has a directory among its worktrees, None if there is none.
 
-    Claude Code makes them in `.claude/worktrees/`, people in `.worktrees/`.
+    Claude Code creates worktrees in `.claude/worktrees/`, people in `.worktrees/`.
     """
     found = _in_repository(slashed(path))
     return found[1] if found else None

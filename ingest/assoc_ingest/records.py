@@ -1,8 +1,8 @@
-"""Records: what lines mean. Each record becomes one row.
+"""Records: what sources make of lines. Each record becomes one row.
 
-Its fields are the columns of its table (schema/), without the surrogate ids that only the store
-knows. Records are named tuples: a gigabyte of transcripts becomes a million of them, and a tuple is
-what sqlite3 binds.
+Its fields are the columns of its table (schema/), without the ids that only the store knows.
+Records are named tuples: a gigabyte of transcripts becomes a million of them, and sqlite3 binds
+tuples.
 
 Positions are bytes from the start of the file. Times are UTC text (see `when`).
 """
@@ -37,13 +37,13 @@ class Message(NamedTuple):
 RUN, READ, EDIT, SEARCH, PLAN, SPAWN, ASK, OTHER = ACTIONS = (
     "run", "read", "edit", "search", "plan", "spawn", "ask", "other",
 )  # fmt: skip
-"""What tool calls do: run a command, read, change or look for files and pages, say what is to be
-done, start a subagent, ask the person. A source says it of each call, so that reports and pages
-need no tool's name."""
+"""What tool calls do: run a command, read, change or search files and pages, plan work, start a
+subagent, ask the person. The source decides it for each call, so that reports and pages need not
+know the names of tools."""
 
 
 class ToolCall(NamedTuple):
-    """A tool invocation: its call, its result, or both, as far as they stand in these lines.
+    """A tool invocation: its call, its result, or both, as far as these lines have them.
 
     `call` and `result` are (byte_offset, block) of the two messages. The store merges the halves
     by (file, tool_use_id), whichever comes first.
@@ -52,9 +52,9 @@ class ToolCall(NamedTuple):
     name: str | None
     target: str | None
     action: str | None
-    """What the tool does, whatever its name is: one of `ACTIONS`; None of a result alone."""
+    """What the tool does, whatever its name is: one of `ACTIONS`; None for a result alone."""
     paths: str | None
-    """The files that it was applied to as a JSON list, where `target` is not all of them."""
+    """The files that it was applied to, as a JSON list, if `target` is not all of them."""
     status: str
     started_at: str | None
     ended_at: str | None
@@ -74,8 +74,8 @@ class ToolCall(NamedTuple):
 class UnmatchedResult(NamedTuple):
     """A tool result that does not say which call it answers.
 
-    `name` is the tool that it names, if it does. Which call it answers follows from all lines
-    before it, so the database finds it out (`unnamed_results`).
+    `name` is the tool that it names, if any. Which call it answers depends on all lines before it,
+    so the database finds that out (`unnamed_results`).
     """
 
     name: str | None
@@ -86,7 +86,7 @@ class UnmatchedResult(NamedTuple):
 
 
 class LineExtra(NamedTuple):
-    """What a line, or a document as a whole, states beside what has a row or a column.
+    """What a line, or a whole document, states that has no row or column of its own.
 
     `extra` is a JSON object as text.
     """
@@ -99,7 +99,7 @@ class LineExtra(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What the lines of a transcript state about where they were said, from this one on."""
+    """A value that holds for this line and those after it: the git branch or the agent version."""
 
     name: str
     value: str
@@ -107,14 +107,14 @@ class Context(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """A line whose messages are those of a subagent, repeated in the transcript that called it."""
+    """A line of a transcript that repeats messages of a subagent."""
 
     agent_key: str
     byte_offset: int
 
 
 class AgentTotals(NamedTuple):
-    """What the result of a call states about the run of the subagent that it spawned."""
+    """What the result of a call states about the subagent run that the call spawned."""
 
     agent_key: str
     agent_type: str | None
@@ -125,7 +125,7 @@ class AgentTotals(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The token counts of one API response, as its best line in this stretch states them."""
+    """The token counts of one API response, from the best of its lines in this stretch."""
 
     response_key: str
     api_message_id: str | None
@@ -145,7 +145,7 @@ class Usage(NamedTuple):
     stated_cost_usd: float | None = None
     line_count: int = 0
     all_input_tokens: int = 0
-    """Sum over all lines of the response, as are the three below."""
+    """The sum over all lines of the response, like the three below."""
     all_output_tokens: int = 0
     all_cache_read_tokens: int = 0
     all_cache_write_tokens: int = 0
@@ -186,10 +186,10 @@ class Transcript(NamedTuple):
 
 
 class WorkingDirectory(NamedTuple):
-    """A directory in which a transcript's session worked, where it is first stated.
+    """A working directory of a transcript's session, at the line that states it first.
 
-    `encoded` is the name that the project directory of this path has, which shows whether it is
-    the project's own.
+    `encoded` is the name of the project directory for this path; it shows whether the path is that
+    of the project.
     """
 
     path: str
@@ -198,7 +198,7 @@ class WorkingDirectory(NamedTuple):
 
 
 class AgentMeta(NamedTuple):
-    """The sidecar of a subagent: what it is, and the call that spawned it."""
+    """The sidecar of a subagent: its type, its task, and how it was started."""
 
     agent_type: str | None
     description: str | None
@@ -212,7 +212,7 @@ class AgentMeta(NamedTuple):
 class AgentLink(NamedTuple):
     """Evidence that a tool call spawned a subagent, or a run of subagents.
 
-    `method` is the place in the precedence of the format reference: a smaller one is trusted more.
+    `method` is the rank of the evidence: a smaller one is trusted more, see `agent_links`.
     """
 
     agent_key: str
@@ -224,7 +224,7 @@ class AgentLink(NamedTuple):
 class WorkflowLink(NamedTuple):
     """Evidence that a workflow run belongs to a tool call or to a background task.
 
-    A tool result names its run or its task; the snapshot of a run names its task.
+    A tool result names a run or a task; the snapshot of a run names its task.
     """
 
     run: str | None
@@ -254,8 +254,8 @@ class Summary(NamedTuple):
 class Link(NamedTuple):
     """A pull request, a frame, a worktree or a plan of a session.
 
-    `session_key` names the session where the path of the file does not: in a list. `origin` is the
-    directory from which a worktree was made.
+    `session_key` names the session if the path of the file does not, as in a list. `origin` is the
+    directory from which a worktree was created.
     """
 
     kind: str
@@ -269,10 +269,10 @@ class Link(NamedTuple):
 
 
 class SessionEntry(NamedTuple):
-    """What a list, a registry or a sidecar states about a session, beside its transcript.
+    """What a list, a registry or a sidecar states about a session, in addition to its transcript.
 
-    `kind` is index, registry, job, conversation or chat; meta, where it stands in a file of the
-    session's own. `extra` is JSON text.
+    `kind` is index, registry, job, conversation or chat, or meta if it is in a file of the session
+    itself. `extra` is JSON text.
     """
 
     session_key: str
@@ -317,7 +317,7 @@ class Agent(NamedTuple):
 
 
 class ProjectEntry(NamedTuple):
-    """A project or worktree that a program's own list names. `extra` is JSON text."""
+    """A project or worktree in a program's own list. `extra` is JSON text."""
 
     key: str
     name: str | None
@@ -340,7 +340,7 @@ class Task(NamedTuple):
     active_form: str | None
     metadata: str | None
     task_number: int | None = None
-    """The key, where it is a number: tasks are shown in this order."""
+    """The key, if it is a number: tasks are shown in this order."""
 
 
 class TaskDependency(NamedTuple):
@@ -352,7 +352,7 @@ class TaskDependency(NamedTuple):
 
 
 class TaskChange(NamedTuple):
-    """A change of a task that a file states, beside those that syncs see."""
+    """A change of a task that a file states, in addition to those that syncs see."""
 
     list_key: str
     task_key: str
@@ -383,7 +383,7 @@ class Statement(NamedTuple):
 
 
 class Todo(NamedTuple):
-    """An item of a todo list, known by its content, and by its place among equals."""
+    """An item of a todo list, identified by its content, and its place among equal ones."""
 
     position: int
     content: str | None
@@ -406,7 +406,7 @@ class Team(NamedTuple):
 
 
 class TeamMember(NamedTuple):
-    """A member of a team, known by its agent_id, else its name, and by its place among equals.
+    """A member of a team, identified by agent_id, else name, and its place among equal ones.
 
     `subscriptions` is a JSON array, `extra` a JSON object.
     """
@@ -428,10 +428,10 @@ class TeamMember(NamedTuple):
 
 
 class InboxItem(NamedTuple):
-    """A message to an agent: in its inbox (offset 0), or where a transcript shows it.
+    """A message to an agent: in its inbox (offset 0), or in a transcript.
 
-    `team_name` names the team where the path does not. `payload` is JSON text. `tool_use_id` is
-    the call that sent it: the store merges what the call states with what its result adds.
+    `team_name` names the team if the path does not. `payload` is JSON text. `tool_use_id` is the
+    call that sent it: the store merges what the call states with what its result adds.
     """
 
     text: str | None
@@ -473,8 +473,8 @@ class PlanLine(NamedTuple):
 class Document(NamedTuple):
     """A note, a memory, a session summary or a ticket. `extra` is JSON text.
 
-    The store fills `modified_at` from the file's stat where the document states no time. A ticket
-    is known by its `ordinal` in its list.
+    The store fills `modified_at` from the file's stat if the document states no time. A ticket is
+    identified by its `ordinal` in its list.
     """
 
     kind: str
@@ -492,8 +492,8 @@ class Document(NamedTuple):
 class Prompt(NamedTuple):
     """A line of the global prompt history.
 
-    `pasted` is what was pasted inline. Where a part is kept as a file, `paste_hashes` lists all
-    parts, a JSON array of hashes and of `{"text": ...}`, and the store puts the text together.
+    `pasted` is what was pasted inline. If a part is in a file of its own, `paste_hashes` lists all
+    parts as a JSON array of hashes and of `{"text": ...}`, and the store combines the text.
     """
 
     text: str
@@ -527,7 +527,7 @@ class FileSnapshot(NamedTuple):
 
 
 class ToolResultFile(NamedTuple):
-    """An output too large for its transcript. The store fills `size` from the file's stat."""
+    """An output that was too large for its transcript. The store fills `size` from the stat."""
 
     name: str
     media_type: str | None
@@ -538,7 +538,7 @@ class ToolResultFile(NamedTuple):
 
 
 class Retention(NamedTuple):
-    """After how many days the agent deletes what it wrote, as its settings say."""
+    """The number of days after which the agent deletes its files, according to its settings."""
 
     cleanup_period_days: int | None
 
@@ -561,9 +561,9 @@ class HookEvent(NamedTuple):
 
 
 class Issue(NamedTuple):
-    """What could not be read, or only with loss.
+    """What could not be parsed, or only with loss.
 
-    `quarantined` 1: this stretch became no record; 0: it became one, with loss.
+    `quarantined` is 1 if this stretch became no record, 0 if it became one with loss.
     """
 
     reason: str
@@ -574,7 +574,7 @@ class Issue(NamedTuple):
 
 
 class LineType(NamedTuple):
-    """How many objects of one type and subtype these lines hold: the column `count`."""
+    """The number of objects of one type and subtype in these lines: the column `count`."""
 
     type: str
     subtype: str

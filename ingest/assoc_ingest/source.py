@@ -12,47 +12,47 @@ from typing import Any, NamedTuple, Protocol
 from .records import Record
 
 FileKind = str
-"""What a file is, in the words of its source: transcript, agent, agent_meta, ..."""
+"""What a file is, as its source calls it: transcript, agent, agent_meta, ..."""
 
 LOG = "log"
 """A file that grows line by line."""
 DOCUMENT = "document"
-"""A file that is rewritten whole: one line."""
+"""A file that is always rewritten as a whole: it is read as one line."""
 UNKNOWN_CONTENT = "unknown content"
-"""A document that may be binary; a binary one is parsed as no line at all, and not archived."""
+"""A document that may be binary; then it is parsed as no lines, and not archived."""
 PRIVATE = "private"
-"""A document that holds a secret beside what we want of it: parsed, never archived or sampled."""
+"""A document that also contains a secret: it is parsed, but never archived or quoted."""
 UNREAD = "unread"
-"""A file that is never opened: that it is there is all we want to know."""
+"""A file that is never opened: only its existence matters."""
 
 
 class Line(NamedTuple):
-    """The bytes of one line, without its line break, and the offset of the first of them."""
+    """The bytes of one line, without its line break, and the offset of its first byte."""
 
     start: int
     data: bytes
 
 
 Context = Mapping[str, Any]
-"""What the lines of a log said that a later line needs: small, and whatever JSON can hold."""
+"""What later lines of a log need to know of earlier ones: a small JSON object."""
 
 MAX_CONTEXT = 64 * 1024
-"""Bytes that a context may have as JSON: it is written with each checkpoint of its file."""
+"""The maximum size of a context as JSON in bytes: it is stored with each checkpoint."""
 
 LEADING = b" \t\r\n\x00\xef\xbb\xbf"
-"""Bytes that may stand before the object of a line: white space, a byte order mark, and the NULs
+"""Bytes that can come before the object of a line: white space, a byte order mark, and the NULs
 that a crash leaves."""
 
 FOREIGN = "foreign"
-"""Kind of a log in a transcript's place that another program left: counted, not believed."""
+"""Kind of a log that lies where transcripts lie, but is none: its lines are only counted."""
 
 FOREIGN_DOCUMENT = "foreign_document"
-"""Kind of a file in the place of a log that holds no lines: it is one issue."""
+"""Kind of a document that lies where a log should be: it is stored as one issue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the path alone says about a file that a source reads."""
+    """What the path of a file says about it, if a source reads such files."""
 
     source: str
     kind: FileKind
@@ -63,22 +63,22 @@ class Claim:
     workflow: str | None = None
     team_key: str | None = None
     named_agent: str | None = None
-    """Key of the application's agent with whom the conversation is held, see `Agent`."""
+    """Key of the application's agent that the conversation is with, see `Agent`."""
     parts: tuple[str, ...] = ()
-    """The path itself, relative to the root, for a source whose records repeat parts of it."""
+    """The path itself, relative to the root, for a source whose records use parts of it."""
     elsewhere: frozenset[str] = frozenset()
-    """Agents that have files of their own: lines that repeat theirs are not read again."""
+    """Agents that have files of their own: lines that repeat theirs are not stored again."""
     is_doubtful: bool = False
-    """The name alone is not enough to claim it: `Source.judge` looks at its lines."""
+    """The path is not enough to claim it: `Source.classify` checks its lines."""
 
     def as_foreign(self, kind: str = FOREIGN) -> Claim:
-        """Return the claim of a file whose lines show that its name proves nothing."""
+        """Return the claim of a file whose lines show that its name is misleading."""
         return replace(self, kind=kind, session_key=None, agent_key=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a file was read, and the marker of what was read."""
+    """How far a file was read, and the marker of the bytes that were read."""
 
     offset: int
     head_hash: bytes
@@ -88,7 +88,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A row of `files`: what the last sync knew of a path."""
+    """A row of `files`: what the last sync knew about a path."""
 
     id: int
     path: str
@@ -104,54 +104,53 @@ class KnownFile:
     agent_key: str | None
     checkpoint: Checkpoint
     context: str | None = None
-    """What its lines before the checkpoint leave to those behind it, as JSON; see `Context`."""
+    """The context at the checkpoint, as JSON; see `Context`."""
 
 
 class Listing(Protocol):
     """A directory that may be a root: the relative paths in it, and the bytes of a few files."""
 
     def __iter__(self) -> Iterator[str]:
-        """Yield relative paths (`a`, `a/b`), the shallow ones first, as the disk is read."""
+        """Yield relative paths (`a`, `a/b`), the shallow ones first, reading the disk lazily."""
         ...
 
     def content(self, path: str) -> bytes:
-        """Return what a file at such a path holds, nothing if it cannot be read."""
+        """Return the bytes of the file at such a path, nothing if it cannot be read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What the lines of a conversation say of where its file lies."""
+    """What the lines of a conversation say about the path of its file."""
 
     session: str | None = None
     """The session that they name."""
     agent: str | None = None
-    """The subagent that wrote them, if one did."""
+    """The subagent that wrote them, if any."""
     directory: str | None = None
-    """The working directory in which it began."""
+    """The working directory at the start."""
 
 
 class Source(Protocol):
     """One on-disk format. Pure: no I/O, SQL, clock, logging or globals.
 
-    `parts` are the names that lead to a file or a directory from the root, as they are stored:
-    no two files have the same, and what is made of them can be stored, too.
+    `parts` are the names that lead to a file or a directory from the root, as they are stored: they
+    are unique, and can be used in records.
 
-    What stands here with a value or a body is what most sources need: they leave it as it is.
+    Attributes and methods that have a default here are overridden only if a source needs to.
     """
 
     name: str
-    """How commands, filters and the column `sources.kind` name it."""
+    """Its name in commands, filters and the column `sources.kind`."""
     label: str
-    """How people call the system."""
+    """What people call the system."""
     is_agent: bool = False
-    """Its files are the transcripts of the agent itself; else those of a program around it, which
+    """Its files are the transcripts of the agent itself, not those of a program around it, which
     may repeat them. The column `sources.is_agent`."""
     lists_sessions: bool = False
-    """A list of its own says which conversations there are, and how they are called. The column
-    `sources.lists_sessions`."""
+    """It has a list of its conversations and their titles. The column `sources.lists_sessions`."""
     retention_days: int | None = None
-    """Days after which the system deletes its own files, unless its settings say otherwise; None:
+    """Days after which the system deletes its own files, unless its settings say otherwise; None if
     it deletes nothing. The column `sources.retention_days`."""
     reads_local_times: bool = False
     """Times are read in the zone of this machine, which may have travelled."""
@@ -161,59 +160,59 @@ class Source(Protocol):
     """Name of the home that the system keeps in the home of another one."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return where the system keeps its home if nobody says otherwise.
+        """Return the default paths of the system's home.
 
-        `home` is the user's; None if there is none. A path may begin with `~`.
+        `home` is that of the user, None if there is none. A path may begin with `~`.
         """
         return []
 
     def resume_command(self, session_key: str) -> list[str] | None:
-        """Return the command that goes on with a session, run where it was held; None: nobody can.
+        """Return the command that resumes a session in its directory, None if there is none.
 
         It is shown to people, and never run.
         """
         return None
 
     def whereabouts(self, lines: Iterable[bytes]) -> Whereabouts:
-        """Return what the lines of a file whose path is lost say of it; nothing, if not ours."""
+        """Return what the lines of a file say about its path, which is lost."""
         return Whereabouts()
 
     def path_of(self, told: Whereabouts, project_key: str | None) -> str | None:
-        """Return where a conversation lies below the root, None where that cannot be told."""
+        """Return the path of a conversation below the root, None if it cannot be derived."""
         return None
 
     def recognises(self, listing: Listing) -> bool:
         """Is a directory with these entries a root of this source?
 
-        The listing reads the disk as it goes: stop at the first entry that decides.
+        The listing reads the disk lazily: stop at the first entry that decides.
         """
         ...
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """Must this file or directory stay closed, because it holds secrets and nothing to read?
+        """Must this file or directory never be opened, because it contains only secrets?
 
-        In a home of this source it is then opened for no other source either. While it is not
-        known whose home a directory is, what any source withholds stays closed.
+        In a home of this source, it is not opened for other sources either. As long as it is not
+        known whose home a directory is, nothing that any source withholds is opened.
         """
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Can a file of this source be below the directory `parts` (relative to the root)?"""
+        """Can the directory `parts` (relative to the root) contain files of this source?"""
         ...
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Return what the file `parts` (relative to the root) is, None if not of this source."""
+        """Return the claim on the file `parts` (relative to the root), None if it is not ours."""
         ...
 
     def shape(self, claim: Claim) -> str:
-        """Return how the file is to be read: LOG, DOCUMENT, or another of the shapes above."""
+        """Return how the file has to be read: LOG, DOCUMENT, or another of the shapes above."""
         ...
 
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """Return the claim of a log as its lines show it: mostly as it is.
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Return the claim of a log, changed if its lines show that the path is misleading.
 
-        `lines` are read as they are asked for. Where they do not change the claim, no line that
-        follows them may: a log that goes on is not judged again.
+        `lines` are read as they are used. If they do not change the claim, no later line may:
+        a log that continues is not classified again.
         """
         return claim
 
@@ -232,16 +231,28 @@ class Source(Protocol):
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
-        """Turn lines into records, with the context that the lines before them left.
+        """Turn lines into records, with the context of the lines before them.
 
-        Returns the context for the lines that follow. It is empty at the start of a file, and is
-        kept beside the checkpoint; it has no more than `MAX_CONTEXT` bytes.
+        Returns the records, and the context for the lines after them. The context is empty at the
+        start of a file, and is stored with the checkpoint; it has at most `MAX_CONTEXT` bytes. In a
+        log that several conversations share, each line has to name its own: a forgotten line is
+        blank, and leaves nothing in the context.
         """
         return self.parse(claim, lines), context
 
 
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the names in a stored path, as `Source.claim` takes them."""
+    return tuple(path.split("/"))
+
+
+def claim_at(source: Source, path: str) -> Claim | None:
+    """Return the claim of a source on the file at a stored path, None if it has none."""
+    return source.claim(parts_of(path))
+
+
 def facts_of(source: Source) -> dict[str, str | int | None]:
-    """Return what a row of the table `sources` states of its system, by column."""
+    """Return the columns of the table `sources` that describe the system."""
     return {
         "label": source.label,
         "is_agent": int(source.is_agent),

@@ -1,10 +1,9 @@
-"""The SQL in files: migrations in `schema/`, queries in `queries/`.
+"""Loads the SQL files: migrations in `schema/`, queries in `queries/`.
 
-`data()` finds a shipped file, in a wheel and in a checkout alike. A query file starts with a
-comment: its first line is the title, the next comment lines the description, and the line
-`-- Group: cost` of a report says under which heading it is listed; `:name` marks a parameter.
-Reading SQL lives in these files, so the same text answers the command line, Datasette and a user
-with a SQLite shell.
+`data()` finds a shipped file, in a wheel as in a checkout. A query file starts with a comment: its
+first line is the title, the other comment lines are the description, and the line `-- Group: cost`
+of a report says under which heading it is listed; `:name` is a parameter. SQL that reads is in
+these files, so that the command line, Datasette and a SQLite shell can run the same text.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 MIGRATION_SET = "assoc-ingest"
 
 FOLDERS = ("reports", "lists", "search", "pages")
-"""What `queries/` holds: reports, which a person asks for by name; what `list` prints; what
-`search` looks through; and what `show`, the pages of `serve` and the rest of the code read."""
+"""The folders of `queries/`: reports, which are run by name; queries of `list`; queries of
+`search`; and those of `show`, the pages of `serve` and the rest of the code."""
 
 GROUPS = {
     "cost": "Usage and cost",
@@ -45,7 +44,7 @@ _quoted_or_parameter = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: where its file lies, what it says of itself, and its SQL."""
+    """A query: the path of its file, its description, and its SQL."""
 
     folder: str
     stem: str
@@ -57,12 +56,12 @@ class Query:
 
     @property
     def path(self) -> str:
-        """What the code calls it: its file below `queries/`, without `.sql`."""
+        """Its name in the code: its path below `queries/`, without `.sql`."""
         return f"{self.folder}/{self.stem}"
 
     @property
     def name(self) -> str:
-        """What a person calls it; only reports and lists are run by name."""
+        """Its name for users, who can run only reports and lists."""
         names = {"reports": self.stem, "lists": f"list_{self.stem}"}
         return names.get(self.folder, self.path)
 
@@ -83,7 +82,7 @@ def query(path: str) -> Query:
 
 @cache
 def queries(folder: str) -> dict[str, Query]:
-    """Return the queries of a folder by the stem of their file, in the order of the names."""
+    """Return the queries of a folder by the stem of their file, sorted by name."""
     names = (entry.name for entry in data("queries", folder).iterdir())
     stems = sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
     return {stem: query(f"{folder}/{stem}") for stem in stems}
@@ -91,13 +90,13 @@ def queries(folder: str) -> dict[str, Query]:
 
 @cache
 def named_queries() -> dict[str, Query]:
-    """Return what a person can run by name, in the order of the names: reports and lists."""
+    """Return the queries that users can run by name, reports and lists, sorted by name."""
     found = [*queries("reports").values(), *queries("lists").values()]
     return {query.name: query for query in sorted(found, key=attrgetter("name"))}
 
 
 def reports_by_heading() -> dict[str, list[Query]]:
-    """Return the reports below the heading of their group, in the order of the headings."""
+    """Return the reports by the heading of their group, in the order of the headings."""
     found: dict[str, list[Query]] = {heading: [] for heading in GROUPS.values()}
     for report in queries("reports").values():
         found.setdefault(GROUPS.get(report.group, "Other"), []).append(report)
@@ -132,7 +131,7 @@ def migration_names() -> list[str]:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply what a database lacks of `schema/`; in the transaction that is open, if one is.
+    """Apply the missing migrations of `schema/`, within the open transaction if there is one.
 
     Plugins of sqlite-utils that were installed for other programs are not loaded.
     """
@@ -162,8 +161,8 @@ def statements(script: str) -> Iterator[str]:
     """Yield the statements of a script, each of which ends at the end of a line.
 
     They are executed one by one inside the open transaction: `executescript` of a sqlite3
-    connection commits first, and that of sqlite-utils looks for an end behind every character,
-    a quarter of a second for a new database.
+    connection commits first, and that of sqlite-utils looks for an end after every character, which
+    takes a quarter of a second for a new database.
     """
     statement = ""
     for line in script.splitlines(keepends=True):
@@ -176,5 +175,5 @@ def statements(script: str) -> Iterator[str]:
 
 
 def id_list(values: Iterable[int]) -> str:
-    """Return ids as SQL text; they are our own integers, and there may be more than variables."""
+    """Return ids as SQL text; they are integers, and can be more than SQLite allows parameters."""
     return ", ".join(map(str, values))

@@ -11,13 +11,13 @@ from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 
 INTERRUPTED = 130
-"""Exit code of a command that SIGINT stopped."""
+"""The exit code of a command that SIGINT stopped."""
 
 _KEEPING = "Keeping what was read; press Ctrl-C again to discard it."
 
 
 class Stop(Event):
-    """Set when a signal asks to stop; `exit_code` is then what the process should end with."""
+    """Set when a signal asks the command to stop; `exit_code` is then the exit code to use."""
 
     exit_code = 0
 
@@ -26,8 +26,8 @@ class Stop(Event):
 def stopped_by_signals() -> Iterator[Stop]:
     """Let SIGTERM and SIGINT set the event instead of raising; a second SIGINT interrupts.
 
-    The handlers raise nothing the first time: an exception in the midst of a wait for changes
-    would be lost in the library that waits.
+    The handlers do not raise the first time: the library that waits for changes would swallow the
+    exception.
     """
     stop = Stop()
 
@@ -47,10 +47,10 @@ def stopped_by_signals() -> Iterator[Stop]:
 
 
 class Keeping:
-    """How signals are answered while something is made, see `kept_at_the_end`."""
+    """How signals are handled while a result is being made, see `kept_at_the_end`."""
 
     is_given_up = False
-    """Who waits does not want it any more."""
+    """The user does not want the result any more."""
 
     def __init__(self) -> None:
         self._is_ending = False
@@ -58,7 +58,7 @@ class Keeping:
         self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
 
     def end(self) -> None:
-        """Say that it is done: from now on it is put where it belongs, which a signal waits for."""
+        """The result is complete: signals now wait until it has been moved to its place."""
         self._is_ending = True
 
     def _answer(self, number: int, frame: FrameType | None) -> None:
@@ -67,7 +67,9 @@ class Keeping:
             self._before[number](number, frame)
         elif self._late is None:
             self._late = number
-            with suppress(OSError, ValueError, RuntimeError):  # no reader, or printed twice
+            with suppress(
+                OSError, ValueError, RuntimeError
+            ):  # nobody reads it, or the signal arrived while printing
                 print(_KEEPING, file=sys.stderr, flush=True)
         elif number == signal.SIGINT:
             self.is_given_up = True
@@ -80,11 +82,11 @@ class Keeping:
 
 @contextmanager
 def kept_at_the_end() -> Iterator[Keeping]:
-    """Let the first signal interrupt as ever, and what then has to be done be finished.
+    """Let the first signal interrupt as usual, but finish what has to be done then.
 
-    The next one is asked to wait: whoever presses Ctrl-C twice wants a reaction, not to lose what
-    took an hour. One more Ctrl-C gives it up. A signal that comes first when all is done (`end`)
-    is asked to wait, too, and is handled afterwards.
+    A second signal only prints a message: someone who presses Ctrl-C twice wants a reaction, and
+    not to lose the work of an hour. Another Ctrl-C gives up the result. If the first signal arrives
+    when the result is complete (`end`), it waits, too, and is handled afterwards.
     """
     keeping = Keeping()
     if current_thread() is not main_thread():  # another thread handles signals
@@ -92,7 +94,7 @@ def kept_at_the_end() -> Iterator[Keeping]:
         return
     for number in (signal.SIGTERM, signal.SIGINT):
         handler = signal.getsignal(number)
-        if callable(handler):  # else it ends the process at once, or is ignored
+        if callable(handler):  # otherwise it ends the process at once, or is ignored
             keeping._before[number] = handler
             signal.signal(number, keeping._answer)
     try:
@@ -126,12 +128,12 @@ def signals_held_back() -> Iterator[None]:
 def stop_at_end_of_input(stop: Event) -> None:
     """Set the event when standard input ends.
 
-    A pipe closes when the process at its other end is gone, whatever ended it; a signal from there
-    would need that process to live long enough to send it.
+    A pipe closes when the process at its other end is gone, for whatever reason; that process may
+    not live long enough to send a signal.
     """
 
     def wait() -> None:
-        # Not sys.stdin: its lock, held here, would make the interpreter fail when it ends.
+        # Not sys.stdin: if its lock is held here, the interpreter fails at exit.
         while os.read(0, 4096):
             pass
         stop.set()

@@ -1,10 +1,10 @@
 """The standard streams: always available, and never a reason for a command to fail.
 
-- One that was closed when the program started leads to the null device. Else the next file that is
-  opened would get its number: what is printed would be written into the database.
-- What a stream does not take is lost, and nothing raises in the midst of the work: a reader has
-  seen enough and closed its pipe, the disk under a log is full, the terminal went away. Who prints
-  can ask for the error (`lost`), to stop printing, and the entry point reports it at the end.
+- A stream that was closed when the program started is replaced by the null device. Otherwise the
+  next opened file would get its number, and output would be written into the database.
+- Output that a stream cannot take is lost, but nothing raises: the reader has closed the pipe, the
+  disk of a log is full, the terminal is gone. Callers can ask for the error (`lost`) to stop
+  printing, and the entry point reports it at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLOSED_PIPE = {errno.EPIPE} | ({errno.EINVAL} if sys.platform == "win32" else s
 
 
 class _Lossy(io.RawIOBase):
-    """A stream of bytes that takes all that is written, and drops it from the first error on."""
+    """A stream of bytes that drops everything that is written after the first error."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
@@ -51,7 +51,7 @@ class _Lossy(io.RawIOBase):
 
 
 class StandardStream(io.TextIOWrapper):
-    """A standard stream that never raises; a letter that it cannot write becomes its number."""
+    """A standard stream that never raises; a letter that it cannot encode becomes an escape."""
 
     def __init__(self, raw: io.RawIOBase, encoding: str, *, line_buffering: bool) -> None:
         self._lossy = _Lossy(raw)
@@ -60,12 +60,12 @@ class StandardStream(io.TextIOWrapper):
 
     @property
     def error(self) -> OSError | None:
-        """Why something was lost; None while nothing is known to be."""
+        """Why output was lost, None if none is known to be lost."""
         return self._lossy.error
 
 
 def prepare() -> None:
-    """Make all three streams usable. To be called before anything is opened."""
+    """Make all three streams usable. Has to be called before any file is opened."""
     for number in range(3):
         _open_if_closed(number)
     if sys.stdin is None:
@@ -75,14 +75,14 @@ def prepare() -> None:
 
 
 def lost() -> OSError | None:
-    """Return why standard output takes no more; None if it does, as far as is known."""
+    """Return why standard output takes no more, None if it does, as far as is known."""
     return sys.stdout.error if isinstance(sys.stdout, StandardStream) else None
 
 
 def flushed() -> OSError | None:
-    """Write what is left; return why something on standard output was lost, if that is an error.
+    """Flush standard output; return why some of it was lost, if that is an error.
 
-    A reader that has seen enough and closed its pipe is not an error.
+    It is not an error if the reader has closed the pipe.
     """
     sys.stdout.flush()
     error = lost()
@@ -93,8 +93,7 @@ def _open_if_closed(number: int) -> None:
     try:
         os.fstat(number)
     except OSError:
-        # It gets the lowest number that is free, which is this one. A process that is started from
-        # here is to have it, too.
+        # It gets the lowest free number, which is this one. Child processes should have it, too.
         os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
@@ -104,7 +103,7 @@ def _prepared(stream: TextIO | None, original: TextIO | None, number: int) -> Te
     if stream is not original or not isinstance(stream, io.TextIOWrapper):
         return stream  # replaced by a caller, such as a test
     stream.flush()
-    # Without a buffer of Python's (-u), the stream of bytes itself is in its place.
+    # Without a buffer (python -u), the raw stream is in its place.
     raw = cast("io.RawIOBase", getattr(stream.buffer, "raw", stream.buffer))
     is_direct = stream.line_buffering or stream.write_through
     return StandardStream(raw, stream.encoding, line_buffering=is_direct)

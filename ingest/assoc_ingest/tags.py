@@ -1,9 +1,9 @@
 """`<tag>` in stored text: what agents wrap messages, commands and their output in.
 
-Stored text may hold anything, and much of it. So there is one scanner, and it is linear: a tag is
-looked at from its `<` to the next `>` and no letter twice, and an end that was not found once is
-not looked for again. One expression for a whole element, `<a>(.*?)</a>`, would run to the end of
-the text from each `<a>` that nothing closes.
+Stored text can be anything, and long. So there is one scanner, and it takes linear time: a tag is
+read from its `<` to the next `>`, no letter twice, and an end that was not found once is not
+searched again. An expression for a whole element, `<a>(.*?)</a>`, would read to the end of the text
+for each `<a>` that is not closed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-# Attributes in quotes may hold < and >. What is no list of attributes reaches to the next of them.
-# Every repetition is possessive: it gives nothing back, so that nothing is tried twice.
+# Quoted attributes may contain < and >. Anything but attributes ends at the next of them. Every
+# repetition is possessive, so that nothing is tried twice.
 _tag = re.compile(
     r"<(?P<slash>/?)(?P<name>[a-z][\w-]*+)"
     r'(?:(?P<attributes>(?:\s++[\w-]++="[^"]*+")*+)\s*+|\s[^<>]*+)>'
@@ -28,13 +28,13 @@ class Tag(NamedTuple):
 
     name: str
     attributes: dict[str, str] | None
-    """None where there is something else between name and `>`."""
+    """None if there is something else between the name and `>`."""
     end: int
-    """Where the text behind it begins."""
+    """Where the text after it begins."""
 
 
 class Element(NamedTuple):
-    """A tag, and the text up to the nearest end of it."""
+    """A tag, and the text up to its nearest end."""
 
     tag: Tag
     text: str
@@ -61,7 +61,7 @@ def outermost(text: str) -> Iterator[Element]:
 
 
 def elements(text: str, names: Collection[str]) -> Iterator[Element]:
-    """Yield the elements with one of these names, well-formed attributes, and an end."""
+    """Yield the elements that have one of these names, well-formed attributes, and an end."""
     endless: set[str] = set()
     position = 0
     while tag := _opening(text, position):
@@ -78,14 +78,14 @@ def elements(text: str, names: Collection[str]) -> Iterator[Element]:
 
 
 def inside(text: str, name: str) -> str | None:
-    """Return what is in the first `<name>`, None if that is nothing or has no end."""
+    """Return the text in the first `<name>`, None if it is empty or has no end."""
     _, opening, rest = text.partition(f"<{name}>")
     inner, ending, _ = rest.partition(f"</{name}>") if opening else ("", "", "")
     return inner.strip() or None if ending else None
 
 
 def is_only(text: str, names: Collection[str]) -> bool:
-    """Is the text nothing but elements with these names and no attributes, and white space?"""
+    """Does the text consist only of elements with these names, without attributes, and spaces?"""
     position = start = _behind_blanks(text, 0)
     while position < len(text):
         name = next((name for name in names if text.startswith(f"<{name}>", position)), None)
@@ -97,7 +97,7 @@ def is_only(text: str, names: Collection[str]) -> bool:
 
 
 def without(text: str) -> str:
-    """Return a piece of text with a space for each tag, and for what is left of a cut one."""
+    """Return a piece of text with a space in place of each tag, even a cut one at its beginning."""
     return _tag.sub(" ", _cut_off.sub(" ", text, 1) if text.startswith("…") else text)
 
 

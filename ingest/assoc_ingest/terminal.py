@@ -1,11 +1,11 @@
-"""Stored text on a terminal: sanitised, measured in columns, wrapped, cut, set in tables.
+"""Prepares stored text for a terminal: sanitises, measures in columns, wraps, cuts, makes tables.
 
-Transcripts hold what an agent fetched from anywhere, so every stored string, path and message
-goes through `safe` before it is printed. A control sequence in it would move the cursor, set the
+Transcripts contain what an agent fetched from anywhere, so every stored string, path and message
+goes through `safe` before it is printed. A control sequence in it could move the cursor, set the
 clipboard or hide text; here it becomes visible as `\\x1b`.
 
-Widths are those of a terminal: a Chinese letter takes two columns, a combining mark none. That is
-also why tables are set here: tabulate counts letters.
+Widths are those of a terminal: a Chinese letter takes two columns, a combining mark none. This is
+also why tables are made here: tabulate counts letters.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import TextIO
 
 import click
 
-# Control characters but newline and tab, bidirectional marks and overrides, zero-width space,
+# Control characters except newline and tab, bidirectional marks and overrides, zero-width space,
 # line and paragraph separators, invisible operators, byte order mark, lone surrogates, tags.
-# U+200C and U+200D stay: emoji and several scripts need them.
+# U+200C and U+200D are kept: emoji and several scripts need them.
 _HOSTILE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
     "\ud800-\udfff\U000e0000-\U000e007f"
@@ -40,14 +40,14 @@ TAB = 4
 
 
 def safe(text: str) -> str:
-    """Return `text` with everything that could act on a terminal as a visible escape."""
+    """Return `text` with visible escapes in place of everything that could control a terminal."""
     if _hostile.search(text) is None:
         return text
     return _hostile.sub(_escape, text)
 
 
 def safe_json(value: object) -> str:
-    """Return JSON that is exact for its reader and harmless for a terminal."""
+    """Return JSON with the exact value, and harmless on a terminal."""
     text = json.dumps(value, ensure_ascii=False)
     if _hostile.search(text) is None:
         return text
@@ -55,12 +55,12 @@ def safe_json(value: object) -> str:
 
 
 def readable(text: str) -> str:
-    """Return stored text as it is read: harmless, without colours, with plain line breaks."""
+    """Return stored text for reading: harmless, without colours, with plain line breaks."""
     return safe(_colour_sequence.sub("", text.replace("\r\n", "\n"))).expandtabs(TAB)
 
 
 def one_line(text: str) -> str:
-    """Return stored text on one line, its white space as single spaces."""
+    """Return stored text on one line, with single spaces."""
     return safe(" ".join(_colour_sequence.sub("", text).split()))
 
 
@@ -72,7 +72,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return `text` in at most `width` columns, the cut marked with an ellipsis."""
+    """Return `text` cut to at most `width` columns, with an ellipsis."""
     if len(text) * 2 <= width or columns(text) <= width:
         return text
     head, _ = _split(text, max(width - 1, 0))
@@ -80,13 +80,13 @@ def cut(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Return `text` filled with spaces to `width` columns."""
+    """Return `text` padded with spaces to `width` columns."""
     fill = " " * max(0, width - columns(text))
     return fill + text if right else text + fill
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of `text`, long ones broken at spaces, with their indentation kept.
+    """Yield the lines of `text`, long ones wrapped at spaces, with their indentation.
 
     Lines are never joined: code, tables and lists keep their shape.
     """
@@ -100,7 +100,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 def table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a table, numbers to the right; the widest columns give way to `width`."""
+    """Yield the lines of a table, numbers right-aligned; wide columns shrink to fit `width`."""
     cells = [[_cell(value) for value in row] for row in rows]
     texts = [list(headers), *([text for text, _ in row] for row in cells)]
     numeric = [_is_numeric([row[n] for row in cells]) for n in range(len(headers))]
@@ -123,14 +123,14 @@ class Figure(str):
 
 
 class Paint:
-    """Colours, where the stream is a terminal that shows them."""
+    """Adds colours if the stream is a terminal that shows them."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
 
     @classmethod
     def for_stream(cls, stream: TextIO) -> Paint:
-        """Colour only a terminal, and not one whose user asked for none."""
+        """Use colours on a terminal, unless the user has switched them off."""
         is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(not is_plain and is_terminal(stream))
 
@@ -191,7 +191,7 @@ def _columns_of(letter: str) -> int:
 
 
 def _split(text: str, width: int) -> tuple[str, str]:
-    """Split `text` after as many letters as `width` columns hold."""
+    """Split `text` after as many letters as fit in `width` columns."""
     if text.isascii():
         return text[:width], text[width:]
     used = 0
@@ -226,7 +226,7 @@ def _wrap_line(line: str, width: int) -> Iterator[str]:
 
 
 def _chunks(run: str, width: int) -> Iterator[str]:
-    """Yield pieces of `width` columns, one letter at least: no letter is looked at twice."""
+    """Yield pieces of at most `width` columns, at least one letter each, in linear time."""
     start = used = 0
     for position, letter in enumerate(run):
         size = _columns_of(letter)
@@ -238,7 +238,7 @@ def _chunks(run: str, width: int) -> Iterator[str]:
 
 
 def _cell(value: object) -> tuple[str, bool]:
-    """Return what a table shows for a value, and whether it is a number."""
+    """Return the text of a value in a table, and whether it is a number."""
     if value is None:
         return "", True
     if isinstance(value, int | float):
@@ -249,7 +249,7 @@ def _cell(value: object) -> tuple[str, bool]:
 
 
 def _cut_cell(text: str, width: int) -> str:
-    """Cut a text at its end, a path at its beginning: the paths of a column begin alike."""
+    """Cut a text at its end, but a path at its beginning: the paths in a column begin alike."""
     if "/" not in text or " " in text or columns(text) <= width:
         return cut(text, width)
     _, tail = _split(text, columns(text) - width + 1)
@@ -261,7 +261,7 @@ def _is_numeric(cells: Sequence[tuple[str, bool]]) -> bool:
 
 
 def _fit(widths: list[int], headers: Sequence[str], width: int) -> None:
-    """Shrink the widest column, again and again, until the table fits; never a time or a key."""
+    """Shrink the widest column repeatedly until the table fits, but never below `_NEVER_CUT`."""
     floors = [max(_NEVER_CUT, columns(header)) for header in headers]
     widths[:] = [min(size, max(width, floor)) for size, floor in zip(widths, floors, strict=True)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width

@@ -291,7 +291,9 @@ def indexes_tell_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(orphans, "keep", lambda connection, *_: orphans._let_go(connection))
+    patch.setattr(
+        orphans, "keep", lambda connection, *_: orphans._drop_broken_references(connection)
+    )
 
 
 def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
@@ -469,7 +471,7 @@ def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
 
 def test_no_source_claims_a_path_that_stands_in_for_another() -> None:
     for name, source in SOURCES.items():
-        assert source.claim(tuple(lost.stand_in(7).split("/"))) is None, name
+        assert source.claim(tuple(lost.placeholder(7).split("/"))) is None, name
 
 
 def test_rows_and_frames_that_are_both_lost_leave_what_is_left_of_either(

@@ -201,18 +201,19 @@ def test_a_file_that_is_cut_while_its_long_line_is_read_is_read_again(
     """The end of the line was seen, and is gone when its bytes are read."""
     home, database = grown(place, fresh)
     file, cuts, oracle = home / GROWN, [], fresh()
-    end_of_line = tail._end_of_line
+    line_ends = tail._line_ends
 
-    def cut(*arguments: int) -> int | None:
-        end = end_of_line(*arguments)
-        os.truncate(file, (end or 0) - MAX_LINE)
-        cuts.append(end)
-        return end
+    def cut(descriptor: int, position: int, size: int) -> bool:
+        is_ended = line_ends(descriptor, position, size)
+        os.truncate(file, position + MAX_LINE)
+        cuts.append(is_ended)
+        return is_ended
 
-    with in_pieces(), patch("assoc_ingest.files.tail._end_of_line", cut):
+    with in_pieces(), patch("assoc_ingest.files.tail._line_ends", cut):
         report = sync(database, [home])
-    assert len(cuts) == 1
-    assert [reason for _, reason in report.unreadable] == ["the file was cut while it was read"]
+    assert cuts == [True]
+    reasons = [reason for _, reason in report.unreadable]
+    assert reasons == ["the file was truncated while it was read"]
     check(database)
     with in_pieces():
         sync(oracle, [home])

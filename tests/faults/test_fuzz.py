@@ -218,6 +218,8 @@ def test_a_type_that_is_a_list_behind_a_stub_is_no_known_line(name: str, odd: by
     logs = [fixture for fixture in fixtures(name) if fixture.is_log]
     assert logs
     for fixture in logs:
-        assert fixture.source.judge(fixture.claim, [line, line[5:]]).source == fixture.claim.source
+        assert (
+            fixture.source.classify(fixture.claim, [line, line[5:]]).source == fixture.claim.source
+        )
         records = fixture.source.parse(fixture.claim, [Line(0, line)])
         assert [r.byte_length for r in records if isinstance(r, Issue)] == [len(line)]

@@ -92,12 +92,12 @@ def offset_before_rows() -> Any:
         )
         for table in ("messages_fts", "messages_cjk_fts"):
             batch._index(table)  # so that it is the missing rows that tell, and not the index
-        batch._write_checkpoints()
+        batch._file_rows.write_checkpoints(batch._files.values())
         batch.connection.execute("commit")
         batch.connection.execute("begin immediate")
         buffer.first_id, buffer.next_id = buffer.next_id, end
         buffer.flush()
-        batch._write_checkpoints()
+        batch._file_rows.write_checkpoints(batch._files.values())
         batch._touched.first_message_id = first
         refresh(batch.connection, batch._touched)
 
@@ -117,7 +117,7 @@ def offset_after_rows() -> Any:
             batch._index(table)
         batch.connection.execute("commit")
         batch.connection.execute("begin immediate")
-        batch._write_checkpoints()
+        batch._file_rows.write_checkpoints(batch._files.values())
         batch.connection.execute("commit")
         return batch.written
 
@@ -163,7 +163,7 @@ def stale_rows() -> Any:
         for table in ("tool_calls", "usage", "issues", "line_types", "transcripts"):
             batch.connection.execute(f"delete from {table} where file_id = ?", (file_id,))
 
-    return patch.object(Batch, "_begin_anew", clear)
+    return patch.object(Batch, "_clear", clear)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from typing import Any
 import orjson
 
 from assoc_ingest.files import archive
+from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
 from assoc_ingest.files.exclusions import LEFT_OUT
-from assoc_ingest.files.judge import NOT_A_TRANSCRIPT
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.source import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES

@@ -1,1 +1,1 @@
-"""What follows from the rows of several files, in SQL: copies, subagents, sessions, projects."""
+"""Derives facts from the rows of several files, in SQL: copies, subagents, sessions, projects."""

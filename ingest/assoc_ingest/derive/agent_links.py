@@ -1,6 +1,6 @@
-"""Which call spawned a subagent.
+"""Finds the call that spawned a subagent.
 
-Evidence for a link stands in many places, differently in every version; the first that hits wins,
+Evidence for a link is in many places, which differ from version to version. The first match wins,
 and the method is recorded:
 
 1. meta: the agent's sidecar names the call;
@@ -11,8 +11,8 @@ and the method is recorded:
 6. prompt: the agent's first text is the prompt of exactly one call;
 7. workflow: the agent belongs to a run, and the run to a call.
 
-A call is looked for in all files of the session, because agents spawn agents. An agent that would
-spawn itself, directly or through others, is not linked.
+Calls are searched in all files of the session, because agents spawn agents. An agent that would
+have spawned itself, directly or through others, is not linked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import re
 import sqlite3
 
 _METHODS = {1: "meta", 2: "result", 3: "progress", 4: "result-text", 5: "notification"}
-# Side agents begin with the prompt of the agent whose context they have: they are not spawned.
+# Side agents begin with the prompt of the agent whose context they share: no call spawned them.
 _SPAWNED = ("task", "sidechain")
 _wrapped = re.compile(
     r"\s*<teammate-message\b[^>]*>(.*)</teammate-message>\s*", re.DOTALL
@@ -29,7 +29,7 @@ _wrapped = re.compile(
 
 
 class Agent:
-    """A subagent on its way to a link."""
+    """A subagent that is to be linked."""
 
     def __init__(
         self, id_: int, key: str, kind: str, session_id: int, workflow: str | None
@@ -44,13 +44,13 @@ class Agent:
         self.method: str | None = None
 
     def link(self, call: tuple[int, int | None], method: str) -> None:
-        """Note the call, with the agent in whose file it stands, and how it was found."""
+        """Set the call, with the agent in whose file it is, and how it was found."""
         self.call, self.parent = call
         self.method = method
 
 
 def link(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -> None:
-    """Link the agents of a session to their calls, and name them as their calls do."""
+    """Link the agents of a session to their calls, and fill in type and description from these."""
     evidence = _evidence(connection, session_id)
     runs = _workflow_calls(connection, session_id)
     for agent in agents:
@@ -73,8 +73,8 @@ def link(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -
     _name_by_call(connection, session_id)
 
 
-# A copied call has a row in each file. The link goes to the one that is no copy, which may stand
-# in another session; where the session has the call itself, its place there shows the parent.
+# A copied call has a row in each file. The link goes to the original, which may be in another
+# session; the parent follows from the place of the call in the agent's own session.
 _CALL = """
     coalesce((
         select o.id from messages c join tool_calls o on o.call_id = c.copy_of
@@ -87,10 +87,10 @@ _CALL = """
 def _evidence(
     connection: sqlite3.Connection, session_id: int
 ) -> dict[str, list[tuple[tuple[int, int | None], str]]]:
-    """Return, for each agent that a line of the session names, its calls, the best first.
+    """Return, for each agent that a line of the session names, its calls, the best one first.
 
-    Calls are found by their own id: the plus keeps the planner from going through all those of
-    the session, and for each through all that its lines say of agents.
+    Calls are found by their id: the plus keeps the planner from scanning all calls of the session,
+    and for each of them all links of its files.
     """
     found: dict[str, list[tuple[tuple[int, int | None], str]]] = {}
     for key, method, call, parent in connection.execute(
@@ -135,8 +135,8 @@ def _link_by_prompt(
 ) -> None:
     """Link an agent whose first text is the prompt of exactly one call.
 
-    A call in `taken` has an agent by better evidence. Several agents with the prompt of one call
-    are all linked to it: it was tried again, and nothing shows which of them was the last.
+    Calls in `taken` have an agent by better evidence. If several agents have the prompt of one
+    call, all of them are linked to it: the call was retried, and the last one cannot be told.
     """
     calls: dict[str, list[tuple[int, int | None]]] = {}
     for prompt, call, parent in connection.execute(
@@ -172,7 +172,7 @@ def _first_text(connection: sqlite3.Connection, subagent_id: int) -> str | None:
 
 
 def _cut_cycles(agents: list[Agent]) -> None:
-    """Unlink agents that would be their own ancestor: every one on the cycle."""
+    """Unlink all agents that would be their own ancestors."""
     by_id = {agent.id: agent for agent in agents}
     on_cycle = []
     for agent in agents:
@@ -188,7 +188,7 @@ def _cut_cycles(agents: list[Agent]) -> None:
 
 
 def _name_by_call(connection: sqlite3.Connection, session_id: int) -> None:
-    """Take type and description from the call where the agent has no sidecar that states them."""
+    """Take type and description from the call if no sidecar states them."""
     rows = connection.execute(
         "select a.id, json_extract(m.tool_text, '$.subagent_type'),"
         " json_extract(m.tool_text, '$.description')"

@@ -1,8 +1,9 @@
-"""The named agents of an application, and the conversations that are held with them.
+"""The named agents of an application, and the conversations with them.
 
-A configuration lists them. It is rewritten whole, so an agent that is no longer in it gets
-`gone_at` and keeps its name: its conversations are still there. An agent of which no configuration
-speaks is known by the directory in which its conversations lie, and goes with the last of them.
+A configuration lists the agents. It is rewritten as a whole, so an agent that is no longer in it
+gets `gone_at` and keeps its name, since its conversations still exist. An agent that is in no
+configuration is identified by the directory of its conversations, and removed with the last of
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _STATED = ("name", "type", "description", "path", "is_general", "extra")
 def apply_agents(
     connection: sqlite3.Connection, file_id: int, source_id: int, agents: Sequence[Agent], now: str
 ) -> None:
-    """Make the agents of a configuration those that it lists now."""
+    """Update the agents of a configuration to those that it lists now."""
     columns = (*Agent._fields, "source_id", "file_id")
     assignments = ", ".join(f"{column} = excluded.{column}" for column in (*_STATED, "file_id"))
     listed = {(agent.project_key, agent.agent_key) for agent in agents}
@@ -42,14 +43,14 @@ def apply_agents(
 
 
 def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> None:
-    """Note that a configuration is missing, and with it what it listed."""
+    """Record that a configuration is missing, and its agents with it."""
     connection.execute(
         "update agents set gone_at = ? where file_id = ? and gone_at is null", (now, file_id)
     )
 
 
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
-    """Take back what a configuration stated, as if it had never been there."""
+    """Remove what a configuration stated, as if it had never existed."""
     connection.execute(
         "update agents set name = agent_key, type = null, description = null, path = null,"
         " is_general = null, extra = null, gone_at = null, file_id = null where file_id = ?",
@@ -58,9 +59,9 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 def refresh_agents(connection: sqlite3.Connection) -> None:
-    """Refer touched conversations to their agents, and agents to their workspaces.
+    """Link changed conversations to their agents, and agents to their workspaces.
 
-    The workspace of a conversation is that of its path; its project may be a worktree.
+    The workspace of a conversation follows from its path; its project may be a worktree.
     """
     connection.execute(
         "insert into agents (name, agent_key, project_key, source_id)"

@@ -1,4 +1,4 @@
-"""What a batch changed, and the temporary tables in which steps of `derive` pass sets of ids."""
+"""What a batch changed, and temporary tables of ids that are passed between steps of `derive`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ create temp table if not exists best (
 );
 """
 
-# Whose line is the original, where several files have it: a main file before an agent's, a
-# foreground session before a background fork, the one that went its own way first, the path.
+# Which file has the original of a line that several files have: a main file before an agent's, a
+# foreground session before a background fork, the file that diverged first, the path.
 FILE_RANK = """
     case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
     coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
@@ -30,7 +30,7 @@ FILE_RANK = """
     f.generation,
     (select root from sources where id = f.source_id)
 """
-"""How the files that hold the same line are ordered; the first has the canonical occurrence."""
+"""The order of files that have the same line; the first has the canonical occurrence."""
 
 SESSION_RANK = "s.source_id = {source} desc, x.is_agent desc, x.root"
 """How sessions `s` of several roots `x` that have the same key are ordered; the first is meant.
@@ -48,23 +48,23 @@ class Touched:
     responses: set[str] = field(default_factory=set)
     sidechains: set[int] = field(default_factory=set)
     moved: set[int] = field(default_factory=set)
-    """Files that have another path or kind now, and with it another place in `FILE_RANK`."""
+    """Files with a new path or kind, and so with another place in `FILE_RANK`."""
     projects: set[int] = field(default_factory=set)
     is_project_removed: bool = False
     shared: set[int] = field(default_factory=set)
-    """Files that lost a partner: a rewritten file had lines that they have too."""
+    """Files that share lines with a file that is rewritten or removed."""
     stated: set[int] = field(default_factory=set)
-    """Files with new statements on tasks, todos and plans."""
+    """Files with new statements about tasks, todos and plans."""
     answered: dict[int, set[str | None]] = field(default_factory=dict)
-    """Calls with results, by file: some may answer what was stated before."""
+    """Calls with new results, by file: some may belong to earlier statements."""
     groups: set[tuple[int, str, str]] = field(default_factory=set)
-    """What removed rows stated, or stated as files, see `statements`."""
+    """Groups of removed statements or of removed files, see `statements`."""
     has_new_edges: bool = False
-    """What tasks of transcripts wait for has changed."""
+    """Dependencies of tasks that transcripts state have changed."""
     first_message_id: int = 0
 
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
-        """Remember what depends on the rows of a file that is about to be read again."""
+        """Record what depends on the rows of a file, before they are deleted."""
         self.responses.update(
             key
             for (key,) in connection.execute(
@@ -80,7 +80,7 @@ class Touched:
                 (file_id,),
             )
         )
-        self.shared.update(  # entries of the queue have no uuid, and repeat those of other files
+        self.shared.update(  # queue entries have no uuid, and can be copies of those of other files
             repeating
             for (repeating,) in connection.execute(
                 "select distinct m.file_id from messages o join messages m on m.copy_of = o.id"
@@ -88,7 +88,7 @@ class Touched:
                 (file_id,),
             )
         )
-        self.files.update(  # their messages repeat one that goes: another may take its place
+        self.files.update(  # their messages are copies of one that goes: another becomes original
             repeating
             for (repeating,) in connection.execute(
                 "select i.file_id from inbox_items o join inbox_items i on i.copy_of = o.id"
@@ -105,7 +105,7 @@ class Touched:
             )
             ids.update(id_ for (id_,) in rows if id_ is not None)
         self.projects.update(linked_worktrees(connection, str(file_id)))
-        rows = connection.execute(  # of a session that a line here titles, though it is elsewhere
+        rows = connection.execute(  # a session in another file that a line of this one titles
             "select session_id from summaries where file_id = ?", (file_id,)
         )
         self.sessions.update(session for (session,) in rows if session is not None)
@@ -116,7 +116,7 @@ class Touched:
 
 
 def linked_worktrees(connection: sqlite3.Connection, file_ids: str) -> set[int]:
-    """Return the projects whose directory the files, as SQL, state to be a worktree."""
+    """Return the projects whose directory is a worktree, according to the files (ids as SQL)."""
     rows = connection.execute(
         "select p.id from links i cross join files f on f.id = i.file_id"
         " cross join projects p on p.source_id = f.source_id"
@@ -127,6 +127,6 @@ def linked_worktrees(connection: sqlite3.Connection, file_ids: str) -> set[int]:
 
 
 def fill(connection: sqlite3.Connection, table: str, values: Iterable[int | str]) -> None:
-    """Make the values the content of a temporary table of one column."""
+    """Replace the content of a temporary table with one column."""
     connection.execute(f"delete from {table}")
     connection.executemany(f"insert into {table} values (?)", ((value,) for value in values))

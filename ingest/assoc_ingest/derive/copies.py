@@ -1,8 +1,8 @@
-"""Lines that occur in several places: each block has one canonical occurrence.
+"""Lines that occur several times: each block has one canonical occurrence.
 
 Forks and resumed sessions repeat the lines of another file, and a compaction appends lines of its
-own file again. `copy_of` points to the occurrence that views and searches show. Which one that is
-follows from the files alone, never from the order in which they were read.
+own file again. `copy_of` points to the canonical occurrence, which views and searches show. It
+follows from the files, never from the order in which they were read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from .changeset import FILE_RANK, Touched, fill
 
 
 def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]:
-    """Point every block that stands elsewhere too to its canonical occurrence.
+    """Set `copy_of` of all blocks that occur several times.
 
-    A file is *affected* when it has a line that another file has as well and one of the two has
-    just changed: then the time since when it went its own way may have changed, and with it which
-    of its lines are originals. Returns the affected files, with those whose copies now point
-    elsewhere.
+    A file is *affected* if it shares a line with another file and one of the two has just changed:
+    then the time at which it diverged may have changed, and so which of its lines are originals.
+    Returns the affected files, and those of which a `copy_of` changed.
     """
     repeated, sharing = _new_lines_that_stand_twice(connection, touched)
     affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
@@ -81,7 +80,7 @@ def _point_to_originals(connection: sqlite3.Connection) -> dict[int, int]:
         "from canonical c cross join messages m on m.id = c.id where m.copy_of is not c.copy_of"
     )
     rows = connection.execute(f"select m.file_id, min(m.id) {changed} group by 1").fetchall()
-    connection.execute(  # not `update ... from`: the planner would go through all messages
+    connection.execute(  # not `update ... from`: the planner would scan all messages
         "update messages set copy_of = (select c.copy_of from canonical c where c.id = messages.id)"
         f" where id in (select c.id {changed})"
     )
@@ -89,10 +88,10 @@ def _point_to_originals(connection: sqlite3.Connection) -> dict[int, int]:
 
 
 def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Count the lines and calls of these files that repeat what stands elsewhere.
+    """Count the lines and calls of these files that repeat others.
 
-    A line repeats another if each of its blocks does. So counts of sessions add up, and an append
-    to a fork costs what was appended, and not what the fork repeats.
+    A line repeats another one if all of its blocks do. With these counts, sums over sessions are
+    right, and an append to a fork costs what was appended, not what the fork repeats.
     """
     connection.execute(f"""
         update transcripts set (repeated_count, copied_count) = (
@@ -116,13 +115,13 @@ def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> Non
 def _new_lines_that_stand_twice(
     connection: sqlite3.Connection, touched: Touched
 ) -> tuple[set[str], set[int]]:
-    """Look for the lines of this batch elsewhere.
+    """Find other occurrences of the lines of this batch.
 
-    Returns the uuids that a file repeats (a compaction appends lines again), and the files, old
-    and new, that share lines with each other.
+    Returns the uuids of lines that a file repeats (a compaction appends lines again), and the files
+    that share lines with each other.
     """
     rows = connection.execute(
-        # Not indexed: the planner would scan an index of all messages for the sake of distinct.
+        # Not indexed: for `distinct`, the planner would scan an index of all messages.
         "select distinct n.file_id, o.file_id, iif(n.file_id = o.file_id, n.uuid, null)"
         " from messages n not indexed"
         " cross join messages o on o.uuid = n.uuid and o.id <> n.id"
@@ -136,7 +135,7 @@ def _new_lines_that_stand_twice(
 
 
 def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) -> set[int]:
-    """Return grown files that so far had no line of their own: they may have one now."""
+    """Return grown files that had no line of their own so far: they may have one now."""
     rows = connection.execute(
         f"select f.id from files f where f.id in ({id_list(touched.files)}) and f.own_since is null"
         " and exists (select 1 from messages m where m.file_id = f.id and m.id < ?"

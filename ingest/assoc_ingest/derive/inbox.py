@@ -1,17 +1,16 @@
-"""Messages between agents: which team they belong to, and which rows are one message.
+"""Messages between agents: the team that they belong to, and which rows are the same message.
 
-A message can be in its recipient's inbox, in the transcript of the agent that sent it, in that
-of the one that got it, and in the forks of both. The inbox is the original; what a transcript shows
-of it has `copy_of`:
+A message can be in the inbox of its recipient, in the transcripts of its sender and its recipient,
+and in forks of both. The row of the inbox is the original; rows of transcripts have `copy_of`:
 
-1. a transcript names the team, or is that of the session that leads one;
-2. the inbox row of the same team with the same text and sender, the recipient's own first, then the
-   nearest in time;
-3. without one: the first row, in the order of time and path, with the same `message_key`;
-4. without that: the row of the line that this line is a copy of.
+1. the team is the one that a transcript names, or that its session leads;
+2. the original is the inbox row of the same team with the same text, sender and recipient, if there
+   are several the nearest in time;
+3. otherwise the first row, by time and path, with the same `message_key`;
+4. otherwise the row of the line that this line is a copy of.
 
-All is derived again for the rows that a batch can have affected, so it never depends on which side
-came first.
+This is derived again for all rows that a batch can affect, so it does not depend on the order in
+which files were read.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ end
 order by t.key limit 1
 """
 
-# What rows are ordered by is a column of an inner query: SQLite's `order by` cannot see the row
-# that an update is about.
+# Rows are ordered by a column of an inner query: in SQLite, `order by` cannot refer to the row that
+# is updated.
 _IN_INBOX = """
 select id from (
 select o.id, o.timestamp, f.path, o.ordinal,
@@ -93,7 +92,7 @@ where m.file_id = inbox_items.file_id and m.byte_offset = inbox_items.byte_offse
 
 
 def refresh_mail(connection: sqlite3.Connection) -> None:
-    """Refer messages in transcripts to their teams, and to the rows that they repeat."""
+    """Link messages in transcripts to their teams, and to the rows that they repeat."""
     if connection.execute(_IS_TOUCHED).fetchone() is None:
         return
     connection.execute("create temp table if not exists affected_mail (id integer primary key)")

@@ -1,4 +1,4 @@
-"""Projects: names, paths and counts, from all that bears on them."""
+"""Projects: their names, paths and counts, from everything that is known about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .changeset import TEMPORARY, Touched, linked_worktrees
 from .stale_lists import refresh_lists
 from .worktrees import refer, relatives, repository_of
 
-# Since when nothing names a project: nothing is in it, and all lists have dropped it.
+# When a project went: it has no files or sessions, and all lists have dropped it.
 _GONE_AT = """
 select iif(count(*) = count(e.gone_at), max(e.gone_at), null) from (
     select gone_at from project_entries where project_id = projects.id
@@ -25,7 +25,7 @@ and not exists (
 
 
 def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Derive the rows of the projects of touched files, sessions and lists."""
+    """Derive the rows of the projects of changed files, sessions and lists."""
     rows = connection.execute(
         "select project_id from files where id in (select id from touched_files)"
         " union select project_id from project_entries where file_id in"
@@ -37,7 +37,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.projects.update(row[0] for row in rows if row[0] is not None)
     ids = touched.projects | linked_worktrees(connection, "select id from touched_files")
     related = relatives(connection, ids)
-    removed = connection.execute(  # a moved directory leaves the name that it had
+    removed = connection.execute(  # the old name of a directory that was moved
         f"delete from projects where id in ({id_list(ids)})"
         " and not exists (select 1 from files f where f.project_id = projects.id)"
         " and not exists (select 1 from session_entries e where e.project_id = projects.id)"
@@ -48,7 +48,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
 
 
 def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:
-    """Derive the rows of projects of which git has said something new."""
+    """Derive the rows of projects whose git state has changed."""
     for statement in TEMPORARY.split(";"):
         connection.execute(statement)
     refresh_lists(connection, Touched())
@@ -56,7 +56,7 @@ def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:
 
 
 def _describe_all(connection: sqlite3.Connection, ids: set[int]) -> None:
-    """Derive the rows of projects, and of the worktrees that are called after one of them."""
+    """Derive the rows of projects, and of the worktrees that are named after them."""
     done: set[int] = set()
     pending = ids
     while pending:
@@ -71,7 +71,7 @@ def _describe_all(connection: sqlite3.Connection, ids: set[int]) -> None:
 
 
 def _describe(connection: sqlite3.Connection, project_id: int) -> None:
-    """Derive a project's row as if it were no worktree."""
+    """Derive the row of a project as if it were not a worktree."""
     listed = (
         connection.execute(
             "select e.name, e.path, e.parent_key, e.is_worktree, e.git_branch,"
@@ -109,7 +109,7 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
 
 
 def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return how the project's directory is written: its key may be the same in lower case."""
+    """Return the name of the project's directory as it is spelled; the key can be in lower case."""
     key, path = connection.execute(
         "select p.key, (select min(f.path) from files f where f.project_id = p.id)"
         " from projects p where p.id = ?",
@@ -128,10 +128,10 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
         " join working_directories d on d.file_id = f.id"
         " join transcripts x on x.file_id = f.id"
         " where p.id = ?"
-        # Of a long path the directory's name ends in a hash, and `encoded` before it.
+        # For a long path, the name of the directory ends in a hash, and `encoded` before the hash.
         " order by not (p.key = d.encoded"
         "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
-        # Where case does not matter, two spellings of the path mean one directory.
+        # Where case does not matter, one directory has several spellings.
         " lower(p.key) <> lower(d.encoded),"
         " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
         (project_id,),

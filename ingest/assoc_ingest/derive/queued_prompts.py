@@ -1,16 +1,16 @@
-"""What was typed while the agent was busy: each text counts once, wherever it ended up.
+"""Text that was typed while the agent was busy counts once, wherever it was delivered.
 
-A text that waits in the queue leaves an `enqueue` line, which has no uuid, and then mostly a second
-row where it was delivered. The entry is a copy of that row. In detail:
+A text in the queue leaves an `enqueue` line, which has no uuid, and then usually a second row where
+it was delivered. The entry is a copy of that row:
 
-1. An entry is delivered by the first row after it in the file that has the same text and that
-   delivered none before. A slash command or a shell command is delivered inside tags.
-2. `popAll` gives the waiting texts back to the input line. In a file that has one, an entry that
-   was not delivered, and with which a later text begins, is a draft: a copy of that later text.
-3. A session can have several transcripts that repeat each other's lines. Their entries are the
-   same one if time and text are equal; it is delivered if any of the files shows that.
+1. An entry is delivered by the first row after it in the file that has the same text and did not
+   deliver an earlier one. Slash commands and shell commands are delivered inside tags.
+2. `popAll` returns the waiting texts to the input line. In a file that has one, an undelivered
+   entry is a draft if a later text begins with it: then it is a copy of that text.
+3. A session can have several transcripts that repeat each other's lines. Entries in them are the
+   same if time and text are equal; an entry is delivered if it is in any of the files.
 
-An entry that is left is the only record of what was typed, and counts as a prompt.
+An undelivered entry is the only record of what was typed, and counts as a prompt.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .changeset import FILE_RANK, Touched
 _QUEUED = "kind in ('queued_prompt', 'task_notification') and uuid is null"
 
 Targets = dict[int, int | None]
-"""For each entry, the row of which it is a copy."""
+"""For each entry, the row that it is a copy of."""
 
 
 def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
-    """Make each entry that stands elsewhere too a copy of the row that counts.
+    """Set `copy_of` of all entries that were delivered.
 
-    Rows are only ever appended, so an earlier match stays, and an entry that is still open can only
-    be delivered by a new row. A file is matched from its beginning where originals may have
-    changed (`affected`), where drafts are possible, and beside other transcripts of its session.
+    Rows are only appended, so earlier matches stay, and an open entry can only be delivered by a
+    new row. A file is matched from its beginning if its originals may have changed (`affected`), if
+    drafts are possible, or if its session has several transcripts.
     """
     files = {
         file_id
@@ -57,7 +57,7 @@ def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: s
 
 
 def _shared_sessions(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, set[int]]:
-    """Return the sessions of these files that have queue entries in several files, with those."""
+    """Return the sessions of these files that have queue entries in several files, by id."""
     rows = connection.execute(
         "select distinct o.session_id, o.id from files f"
         " join files o on o.session_id = f.session_id"
@@ -103,7 +103,7 @@ def _targets(
     if not rows and first_id:
         return {}
     entries = connection.execute(
-        # The plus: the planner would go through all rows of the file, which are in order.
+        # Without the plus, the planner would scan all rows of the file, for their order.
         "select id, byte_offset, text from messages"
         f" where file_id = ? and {_QUEUED} and (copy_of is null or ?) order by +byte_offset",
         (file_id, first_id == 0),
@@ -125,7 +125,7 @@ def _targets(
 
 
 def _as_typed(kind: str, text: str) -> Iterator[str]:
-    """Yield what was typed to make this row, in the forms in which the queue may hold it."""
+    """Yield what was typed for this row, in all forms that the queue may have."""
     if kind == "command":
         words = (tags.inside(text, "command-name"), tags.inside(text, "command-args"))
         yield " ".join(filter(None, words))
@@ -143,8 +143,8 @@ def _find_drafts(
 ) -> None:
     """Make each open entry a copy of a later text that begins with it.
 
-    From the end of the file on, with all later texts in order: those that begin with a text stand
-    right behind the place where it would stand itself.
+    Works backwards from the end of the file, with all later texts sorted: those that begin with a
+    text come right after its own place in that order.
     """
     later: list[tuple[str, int]] = []
     places = [(offset, row_id, text, copy_of or row_id) for offset, row_id, text, copy_of in said]
@@ -163,7 +163,7 @@ def _find_drafts(
 
 
 def _join_files(connection: sqlite3.Connection, session_id: int) -> None:
-    """Make entries of one session that several files repeat copies of one row."""
+    """Make entries that several files of a session repeat copies of one row."""
     rows = connection.execute(
         "select m.id, m.file_id, m.timestamp, m.text, m.copy_of"
         f" from (select * from messages where session_id = ? and {_QUEUED}) m"

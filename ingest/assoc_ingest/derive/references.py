@@ -1,9 +1,9 @@
-"""References between stores: text keys become ids, whichever side came first.
+"""References between stores: text keys become ids, whichever side was read first.
 
-A row keeps the key that its file gives (a session's uuid, an agent's id, a hash) beside an id that
-is NULL until the other side is there. This step fills the ids of rows that came with the batch, and
-of older rows whose other side came with it. Where a session is in several roots, the one in the
-row's own root is meant, else the agent's own transcript, else the first root.
+A row keeps the key from its file (a session's uuid, an agent's id, a hash) and an id that is NULL
+until the other side exists. This step fills the ids of rows in the batch, and of older rows that
+refer to rows in the batch. If a session is in several roots, the one in the row's own root is
+meant, otherwise the agent's own transcript, otherwise the first root.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .changeset import SESSION_RANK, Touched
 from .inbox import FOLDED, refresh_mail
 from .task_edges import refresh_edges
 
-# (table, key column, id column) of every reference to a session.
+# (table, key column, id column) of all references to sessions.
 _SESSION_REFERENCES = (
     ("todos", "session_key", "session_id"),
     ("prompts", "session_key", "session_id"),
@@ -28,7 +28,7 @@ _SESSION_REFERENCES = (
 
 
 def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Fill the references that the batch can have completed."""
+    """Fill the references that the batch can complete."""
     fresh = _fresh_prompts(connection)
     for table, key, column in _SESSION_REFERENCES:
         _refer(connection, table, key, column, _session(table, key))
@@ -39,7 +39,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
         "linked_session_id",
         _session("session_entries", "linked_session_key", "x.is_agent = 1"),
     )
-    connection.execute(  # the conversations that are linked to one that has just come
+    connection.execute(  # conversations that are linked to a new one
         "insert or ignore into touched_sessions select e.session_id from touched_sessions t"
         " cross join sessions s on s.id = t.id cross join session_entries e"
         " on e.linked_session_key = s.session_key where e.session_id is not null"
@@ -62,7 +62,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
 
 
 def refresh_places(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Fill the references that go by what sessions and projects have just been found to be."""
+    """Fill the references that depend on sessions and projects, which are derived by now."""
     _refresh_plans(connection)
     _refresh_documents(connection, touched)
     _refresh_tasks(connection)
@@ -85,9 +85,9 @@ def _refer(
     *,
     is_fixed: bool = True,
 ) -> None:
-    """Set `column` of rows of touched files, and of rows whose key is a touched session's.
+    """Set `column` of rows of changed files, and of rows whose key is that of a changed session.
 
-    A fixed key never changes in a row, so of a file that grew only rows without target are new.
+    A fixed key never changes in a row, so in a file that grew, only rows without a target are new.
     """
     for condition in (
         "file_id in (select id from touched_files)" + (f" and {column} is null" * is_fixed),
@@ -101,7 +101,7 @@ def _refer(
 
 
 def _refresh_agents(connection: sqlite3.Connection) -> None:
-    """Refer todos and hook events to the subagents of their sessions."""
+    """Link todos and hook events to the subagents of their sessions."""
     for table in ("todos", "hook_events"):
         target = (
             f"select a.id from subagents a where a.session_id = {table}.session_id"
@@ -116,7 +116,7 @@ def _refresh_agents(connection: sqlite3.Connection) -> None:
 
 
 def _refresh_teams(connection: sqlite3.Connection) -> None:
-    """Refer tasks to the teams that their list is named after, and note which teams are gone."""
+    """Link tasks to the teams that their list is named after, and set which teams are gone."""
     if connection.execute("select 1 from teams limit 1").fetchone() is None:
         return
     target = (
@@ -136,7 +136,7 @@ def _refresh_teams(connection: sqlite3.Connection) -> None:
 
 
 def _fresh_prompts(connection: sqlite3.Connection) -> list[tuple[int]]:
-    """Return the prompts of touched files that have no session yet."""
+    """Return the prompts of changed files that have no session yet."""
     return connection.execute(
         "select id from prompts where file_id in (select id from touched_files)"
         " and session_id is null and session_key is not null"
@@ -144,7 +144,7 @@ def _fresh_prompts(connection: sqlite3.Connection) -> list[tuple[int]]:
 
 
 def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> None:
-    """Touch the sessions that have just got a prompt: it may be their title."""
+    """Mark sessions with a new prompt as changed: it may be their title."""
     connection.executemany(
         "insert or ignore into touched_sessions select session_id from prompts"
         " where id = ? and session_id is not null",
@@ -153,7 +153,7 @@ def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> 
 
 
 def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Refer prompts to projects, and put pasted texts in where only a hash stood.
+    """Link prompts to projects, and fill in pasted texts that the prompt names by hash.
 
     The directory of a project is named after the path that a prompt names.
     """
@@ -192,7 +192,7 @@ def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
 
 
 def _refresh_results(connection: sqlite3.Connection) -> None:
-    """Refer outputs kept as files to their calls, where the name of the file is not the call's."""
+    """Link outputs that are files to their calls, if the file is not named after the call."""
     target = (
         "select c.tool_use_id from tool_calls c where c.session_id = tool_result_files.session_id"
         " and c.output_file = tool_result_files.name order by c.tool_use_id limit 1"
@@ -206,7 +206,7 @@ def _refresh_results(connection: sqlite3.Connection) -> None:
 
 
 def _refresh_plans(connection: sqlite3.Connection) -> None:
-    """Refer plans to the sessions whose slug names them, and lines to their plan."""
+    """Link plans to the sessions whose slug names them, and lines to their plan."""
     connection.execute(
         "update plan_lines set plan_id = (select p.id from plans p"
         "  where p.file_id = plan_lines.file_id)"
@@ -214,7 +214,7 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
     )
     stem = "iif(instr(name, '-agent-'), substr(name, 1, instr(name, '-agent-') - 1), name)"
     target = (
-        # The plus: the planner would go through all sessions of the source.
+        # Without the plus, the planner would scan all sessions of the source.
         "select s.id from files f cross join sessions s on +s.source_id = f.source_id"
         f" where f.id = plans.file_id and s.slug in (plans.name, {stem})"
         " order by s.ended_at desc, s.session_key limit 1"
@@ -226,9 +226,9 @@ def _refresh_plans(connection: sqlite3.Connection) -> None:
 
 
 def _refresh_documents(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Refer notes and summaries to the projects of an agent that their directory names.
+    """Link notes and summaries to the projects of an agent that their directory names.
 
-    Of several homes, the one in which they lie themselves is meant.
+    If there are several homes, the one that contains them is meant.
     """
     target = (
         "select p.id from projects p join sources x on x.id = p.source_id and x.is_agent = 1"
@@ -251,7 +251,7 @@ def _refresh_documents(connection: sqlite3.Connection, touched: Touched) -> None
 
 
 def _refresh_tasks(connection: sqlite3.Connection) -> None:
-    """Refer edges between tasks, and changes that a file states, to the tasks."""
+    """Link dependencies of tasks, and changes that a file states, to the tasks."""
     for table, key, column in (
         ("task_dependencies", "task_key", "task_id"),
         ("task_dependencies", "blocker_key", "blocker_id"),

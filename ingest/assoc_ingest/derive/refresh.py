@@ -1,20 +1,20 @@
-"""Refreshes what follows from rows for everything a batch changed, in the batch's transaction.
+"""Refreshes all derived facts that a batch can change, in the transaction of the batch.
 
-Nothing here depends on the order in which files were read. A fact is computed again from all rows
-that bear on it, so each step first finds what a change can reach, and then derives it again:
+Nothing here depends on the order in which files were read. A fact is derived again from all rows
+that it depends on, so each step first finds out what a change affects, and then derives that again:
 
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
 3. queued prompts: each text counts once, wherever it was delivered (`queued_prompts`);
-4. tool results that do not say which call they answer find it (`unnamed_results`);
+4. tool results that do not say which call they answer are linked to it (`unnamed_results`);
 5. subagents: their kind, times and counts (`subagents`), the call that spawned them
    (`agent_links`);
 6. tasks, todos and plans that only transcripts state (`statements`);
 7. responses: one row per API response, from the best of its lines in all files;
 8. references between stores: text keys become ids (`references`);
-9. sessions, with whom they are held (`agents`), and projects: titles, times, counts, paths.
+9. sessions, the agents that they are with (`agents`), and projects: titles, times, counts, paths.
 
-Sets of ids that a step hands to the next are in temporary tables named `touched_*`.
+Sets of ids that are passed from step to step are in temporary tables named `touched_*`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .changeset import TEMPORARY, Touched, fill
 
 
 def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Derive again all that the batch can have changed. Runs inside the batch's transaction."""
+    """Derive again everything that the batch can change. Runs in the transaction of the batch."""
     for statement in TEMPORARY.split(";"):
         connection.execute(statement)
     touched.sidechains.update(_files_with_sidechains(connection, touched.files))
@@ -75,7 +75,7 @@ def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected
 
 
 def _files_with_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> list[int]:
-    """Return the grown main files that hold sidechains: notes on one may come in any stretch."""
+    """Return the grown main files that have sidechains; these can continue in any stretch."""
     rows = connection.execute(
         "select x.file_id from transcripts x join files f on f.id = x.file_id"
         f" where x.file_id in ({id_list(files)}) and x.sidechain_count > 0"
@@ -85,10 +85,10 @@ def _files_with_sidechains(connection: sqlite3.Connection, files: Iterable[int])
 
 
 def _assign_sidechains(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Give the sidechain lines of a main file to subagents: one per chain, named by its root.
+    """Assign the sidechain lines of a main file to subagents: one per chain, named by its root.
 
     The chain of a line is found by following `parentUuid` as long as it names another sidechain
-    line of the file. Lines may be in any order, so the whole file is looked at again.
+    line of the file. Lines can be in any order, so the whole file is read again.
     """
     for file_id in files:
         rows = connection.execute(

@@ -15,12 +15,12 @@ _COLUMNS = (
 
 
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
-    """Write one row per API response that the batch touched.
+    """Write one row for each changed API response.
 
-    The line with the most output tokens counts, as a whole; of several, that of the canonical
-    file, there the last. The response belongs to the session and the subagent of its canonical
+    The line with the most output tokens counts, as a whole; of several, the last one in the
+    canonical file. The response belongs to the session and the subagent of its canonical
     occurrence. Gateways use the same message id in several sessions, so an id that is not
-    Anthropic's and comes without any request id is one response per session.
+    Anthropic's and comes without a request id is one response per session.
     """
     keys = _touched_keys(connection, touched, affected)
     if not keys:
@@ -44,14 +44,14 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
 
 
 def _touched_keys(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> set[str]:
-    """Return the responses of which a line is new, or may count for another place than before."""
+    """Return the keys of responses with new lines, or lines that may now count elsewhere."""
     keys = set(touched.responses)
     if affected:
         rows = connection.execute(
             f"select distinct response_key from usage where file_id in ({id_list(affected)})"
         )
         keys.update(key for (key,) in rows)
-    if touched.sidechains:  # the rows may have moved between subagents
+    if touched.sidechains:  # rows may have moved to other subagents
         rows = connection.execute(
             f"select response_key from usage where file_id in ({id_list(touched.sidechains)})"
         )
@@ -60,7 +60,7 @@ def _touched_keys(connection: sqlite3.Connection, touched: Touched, affected: se
 
 
 def _rank_files(connection: sqlite3.Connection) -> None:
-    """Put the files of touched responses in order, once: it takes long, and lines are many."""
+    """Rank the files of changed responses, once for all lines: ranking is slow."""
     connection.execute("delete from ranked")
     connection.execute(f"""
         insert into ranked (id, session_id, subagent_id, rank)
@@ -74,7 +74,7 @@ def _rank_files(connection: sqlite3.Connection) -> None:
 
 
 def _find_best(connection: sqlite3.Connection) -> None:
-    """Put every line of touched responses into `best`, with the response that it belongs to."""
+    """Put every line of changed responses into `best`, with the response that it belongs to."""
     connection.execute("delete from best")
     connection.execute("""
         insert into best (id, unique_key, session_id, subagent_id, rank)
@@ -99,7 +99,7 @@ def _find_best(connection: sqlite3.Connection) -> None:
 
 
 def _write_best(connection: sqlite3.Connection) -> None:
-    """Write what the line of each response says that counts."""
+    """Write the responses from the lines that count."""
     assignments = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", "))
     connection.execute(f"""
         insert into responses (response_key, {_COLUMNS})
@@ -116,9 +116,9 @@ def _write_best(connection: sqlite3.Connection) -> None:
 
 
 def refresh_tokens(connection: sqlite3.Connection) -> None:
-    """Sum up what the subagents of touched sessions used.
+    """Sum up the tokens of the subagents of changed sessions.
 
-    Of one whose responses are nowhere, that is what the result of its call states.
+    If there are no responses of a subagent, the result of its call states the sum.
     """
     total = (
         "select sum(r.input_tokens + r.output_tokens + r.cache_read_tokens"

@@ -1,4 +1,4 @@
-"""Sessions: where and when they were held and how much they hold, from all that bears on them."""
+"""Sessions: times, places, counts and titles, from everything that is known about them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .titles import refresh_titles
 _PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
-"""Which transcript of a session states a fact that changes: of several, the one that goes on."""
+"""The order of a session's transcripts for facts that change: the newest one counts."""
 
 
 def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Derive the rows of touched sessions; drop those that nothing speaks of any more.
+    """Derive the rows of changed sessions; delete those that are no longer referenced.
 
-    Each step leaves a temporary table with one row a session, and the last ones write:
+    The first steps make temporary tables with one row for each session, the last ones write:
 
     1. `entries`: what lists, registries and sidecars state, the best of each kind first;
-    2. `mains`: the session's own transcripts. Mostly it is one; a session that is under two
-       project directories, or was exported twice, is described by all of them;
-    3. `told`: what the transcripts say, `stated`: what the entries say, which fills the gaps;
-    4. the session's row: what it is and where, how much it holds, and its title.
+    2. `mains`: the session's own transcripts. There is usually one; a session in two project
+       directories, or exported twice, is described by all of them;
+    3. `told`: what the transcripts say; `stated`: what the entries say, which fills the gaps;
+    4. the session's row: what it is and where it was held, its counts, and its title.
     """
-    rows = connection.execute(  # one may be left for another
+    rows = connection.execute(  # a session may leave one project for another
         "select distinct s.project_id from touched_sessions t cross join sessions s on s.id = t.id"
         " where s.project_id is not null"
     )
@@ -43,7 +43,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
 
 
 def _touch_forks(connection: sqlite3.Connection) -> None:
-    """Touch the sessions whose lines state that they go on from one that may have just come."""
+    """Mark sessions as changed that state to be forks of a session that may be new."""
     connection.execute(
         "insert or ignore into touched_sessions select f.session_id from touched_sessions t"
         " cross join sessions s on s.id = t.id"
@@ -54,14 +54,14 @@ def _touch_forks(connection: sqlite3.Connection) -> None:
 
 
 def _make(connection: sqlite3.Connection, table: str, query: str, key: str) -> None:
-    """Make a temporary table of what a query gives, in the order of a key."""
+    """Create a temporary table from a query, with a primary key."""
     connection.execute(f"drop table if exists temp.{table}")
     connection.execute(f"create temp table {table} as {query}")
     connection.execute(f"create index temp.{table}_key on {table} ({key})")
 
 
 def _gather_entries(connection: sqlite3.Connection) -> None:
-    """Gather what lists state. What no list states any more counts where nothing else is stated."""
+    """Gather what lists state; entries that are gone count only if nothing else is stated."""
     _make(
         connection,
         "entries",
@@ -112,7 +112,7 @@ def _gather_entries(connection: sqlite3.Connection) -> None:
 
 
 def _gather_transcripts(connection: sqlite3.Connection) -> None:
-    """Gather what a session's transcripts say: of most facts the newest, of some the first."""
+    """Gather what a session's transcripts say: for most facts the newest, for some the first."""
     _make(
         connection,
         "mains",
@@ -166,7 +166,7 @@ _KIND = """
         else 'listed'
     end
 """
-"""What a session is, from `told`, `stated` and its other files."""
+"""The kind of a session, from `told`, `stated` and its other files."""
 
 _ORIGIN = """
     coalesce((
@@ -184,8 +184,8 @@ _ORIGIN = """
         order by x.first_place limit 1
     ))
 """
-"""The session that the lines of a session state as theirs, else the one whose line the first one of
-it repeats."""
+"""The session that a session is a fork of: the one that its lines state, else the one whose line
+its first line repeats."""
 
 _SIDE_FILES = """
     select f.session_id, min(y.started_at) as started_at, max(y.ended_at) as ended_at,
@@ -198,11 +198,11 @@ _SIDE_FILES = """
     left join transcripts y on y.file_id = f.id
     group by f.session_id
 """
-"""What the other files of a session say: of one without a transcript they tell."""
+"""What the other files of a session say, for a session without a transcript."""
 
 
 def _describe(connection: sqlite3.Connection) -> None:
-    """Write what a session is, where it was held, and what it goes on from."""
+    """Write the kind of a session, where it was held, and what it is a fork of."""
     connection.execute(f"""
         update sessions set
             project_id = x.project_id,
@@ -248,7 +248,7 @@ def _describe(connection: sqlite3.Connection) -> None:
 
 
 def _count(connection: sqlite3.Connection) -> None:
-    """Write how much a session holds, without what repeats another place, and what it used."""
+    """Write the counts of a session, without copies, and its tokens."""
     connection.execute(f"""
         update sessions set
             message_count = x.message_count,

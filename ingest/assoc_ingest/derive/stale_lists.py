@@ -1,10 +1,10 @@
-"""Which of a program's lists counts, where it keeps a copy of the previous one.
+"""Decides which of two lists counts if a program keeps a copy of the previous one.
 
-CC-Insights copies its list of projects and chats and then rewrites it in place. Whoever comes in
-between finds the list broken and the copy whole. So the copy counts while the list is broken or
-missing, and the list in all other cases: a chat that was deleted may still stand in the copy. When
-both are broken, what was last read of the list is kept. What the one says that does not count is
-taken for something that it said once, like an entry that is gone.
+CC-Insights copies its list of projects and chats and then rewrites it in place. In between, the
+list is broken and the copy is whole. So the copy counts while the list is broken or missing, and
+the list counts otherwise: the copy can still contain a deleted chat. If both are broken, what was
+last read of the list is kept. Entries of the list that does not count are treated like entries that
+are gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IS_WHOLE = (
 
 
 def refresh_lists(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Find the lists that do not count, and touch all that their pair speaks of if it changed."""
+    """Find the lists that do not count; if that changed, mark all that a pair names as changed."""
     connection.execute("create temp table if not exists stale_lists (file_id integer primary key)")
     connection.execute("delete from stale_lists")
     copies = connection.execute(

@@ -1,21 +1,19 @@
 """Tasks, todos and plans without a file, as transcripts state them.
 
-What a line states is a row of `statements`. Those of one list of tasks, of one session's todos or
-of one plan are a group, from which rows of the channel `transcript` follow:
+What a line states is a row of `statements`. The statements about one task list, the todos of one
+session, or one plan are a group, from which rows of the channel `transcript` follow:
 
-1. Only originals count: a line that a fork repeats states nothing new. Only calls that went well
-   count, except for plans; of a call that failed, was declined or has no result nothing changed.
-2. Statements follow each other in time, but never against the order of their file.
-3. A task is what its calls made of it, one after the other; todos are those of the agent's last
-   call; a plan is the last text of it, with the answer to the last call that proposed it.
-4. What a file says counts, while it is there: a task that has one, or an agent whose todo list
-   names something, has no row from a transcript. A plan has none as long as its file is known,
-   unless that is gone and another text was proposed since; but the row of the file tells the
-   answer.
+1. Only originals count: a line that a fork repeats states nothing new. Except for plans, only
+   successful calls count: a call that failed, was declined or has no result changed nothing.
+2. Statements are ordered by time, but never against the order of their file.
+3. A task is the result of its calls, one after the other; todos are those of the agent's last call;
+   a plan is its last text, with the answer to the last call that proposed it.
+4. A file takes precedence as long as it exists: a task with a file, or an agent whose todo list is
+   not empty, has no row from a transcript. A plan has none as long as its file is known, unless
+   that is gone and another text was proposed since; the answer is stored in the row of the file.
 
-An agent may delete the files of tasks when all of a list are done, and leaves an empty list of
-todos: so what a call said last holds on, and a row of a file that is gone stays beside it, as what
-a sync saw.
+An agent may delete the files of tasks when a whole list is done, and leaves an empty todo list. So
+what a call said last stays valid, and the rows of the deleted files stay, too, as what a sync saw.
 """
 
 from __future__ import annotations
@@ -31,19 +29,19 @@ from .changeset import SESSION_RANK
 from .inbox import FOLDED
 
 Group = tuple[int, str, str]
-"""The root, the kind, and what the statements are about: a list, a session, the name of a plan."""
+"""The root, the kind, and the subject of the statements: a list, a session, the name of a plan."""
 
 Values = dict[str, Any]
 
 _ANSWERS = {"ok": "accepted", "declined": "rejected", "pending": "proposed"}
-"""How a plan stands after its call ended like this; after an error it stands as before."""
+"""The state of a plan after its call ended like this; an error does not change it."""
 
 
 _FIELDS = ("subject", "description", "status", "owner", "active_form")
 
 
 class Stated(NamedTuple):
-    """A statement that counts, with how its call ended."""
+    """A statement that counts, and how its call ended."""
 
     task_key: str | None
     stated: Values
@@ -121,7 +119,7 @@ def _tasks(
 
 
 def _folded(said: Iterable[Stated]) -> tuple[dict[str, Values], dict[str, set[str]]]:
-    """Return what became of each task, and which others each waits for."""
+    """Return the final state of each task, and the tasks that block it."""
     tasks: dict[str, Values] = {}
     waits: dict[str, set[str]] = {}
     for one in said:
@@ -130,7 +128,7 @@ def _folded(said: Iterable[Stated]) -> tuple[dict[str, Values], dict[str, set[st
             continue
         stated = dict(one.stated)
         blocks, blocked_by = stated.pop("blocks", ()), stated.pop("blocked_by", ())
-        if stated.pop("is_new", False):  # a list that was emptied may count from 1 again
+        if stated.pop("is_new", False):  # an emptied list may start from 1 again
             tasks[key] = {"status": "pending", "subject": one.answered.get("subject")}
             waits.pop(key, None)
         task = tasks.setdefault(key, {})
@@ -144,9 +142,9 @@ def _folded(said: Iterable[Stated]) -> tuple[dict[str, Values], dict[str, set[st
 
 
 def _with_files(connection: sqlite3.Connection, source_id: int, list_key: str) -> set[str]:
-    """Return the tasks of a list that have a file, in whatever case its directory is written.
+    """Return the tasks of a list that have a file, whatever the case of its directory is.
 
-    A session that leads a team writes into the list of the team, and its calls do not say so.
+    A session that leads a team writes to the list of the team, and its calls do not say so.
     """
     names, teams = [list_key], [list_key]
     if _one(connection, "select 1 from sessions where session_key = ?", (list_key,)) is not None:
@@ -246,7 +244,7 @@ def _plans(
 
 
 def said_of(one: Stated, field: str) -> str | None:
-    """Return what a statement says of a plan: its text is the one that was answered."""
+    """Return what a statement says about a plan: the text is the one that was answered."""
     value: str | None = one.answered.get(field) or one.stated.get(field)
     return value
 
@@ -271,7 +269,7 @@ def outcome(proposals: Iterable[Stated]) -> tuple[str | None, list[Stated]]:
 def _has_file(
     connection: sqlite3.Connection, source_id: int, name: str, text: str | None, said_at: str | None
 ) -> bool:
-    """Does the file of a plan count? One that is gone does until another text is proposed."""
+    """Does the file of a plan count? If it is gone, only until another text is proposed."""
     rows = connection.execute(
         "select f.gone_at, p.modified_at, p.text from plans p join files f on f.id = p.file_id"
         " where p.name = ? and f.source_id = ? and p.channel = 'file'",
@@ -293,7 +291,7 @@ def _place(one: Stated) -> Values:
 
 
 def _session(connection: sqlite3.Connection, source_id: int, key: str) -> int | None:
-    """Return the session that a key means, as `references` finds it."""
+    """Return the session with a key, by the rules of `references`."""
     found: int | None = _one(
         connection,
         "select s.id from sessions s join sources x on x.id = s.source_id where s.session_key = ?"

@@ -1,8 +1,8 @@
-"""Rows of `statements`, and what follows from them: which groups a batch can have changed.
+"""Finds the groups of `statements` that a batch can change, and updates the rows derived from them.
 
-What a group makes of tasks, todos and plans is described in `stated`. A group is derived again as a
-whole when one of its statements or of its files changed, so nothing depends on which of them was
-read first. What does not change keeps its row, and its id.
+How tasks, todos and plans follow from a group is described in `stated`. A group is derived again as
+a whole if one of its statements or files changed, so the result does not depend on the order of
+reading. Unchanged rows stay, with their ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ union
 select source_id, 'task', lead_session_key, file_id
 from teams where lead_session_key is not null and file_id in ({{files}})
 """
-"""The groups that files of lists bear on; `{files}` are their ids."""
+"""The groups that depend on files of lists; `{files}` are the ids of these files."""
 
 _STATING = """
 select f.source_id, s.kind, s.list_key from statements s join files f on f.id = s.file_id
@@ -43,7 +43,7 @@ where s.file_id in ({files})
 
 
 def note_groups(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
-    """Remember what the rows of a file bear on, before they go."""
+    """Record the groups that depend on the rows of a file, before these are deleted."""
     for query in (_STATING, f"select source_id, kind, list_key from ({_SIDE_FILES})"):
         touched.groups.update(connection.execute(query.format(files=file_id)))
 
@@ -51,7 +51,7 @@ def note_groups(connection: sqlite3.Connection, touched: Touched, file_id: int) 
 def refresh_statements(
     connection: sqlite3.Connection, touched: Touched, affected: set[int]
 ) -> None:
-    """Derive the groups that the batch can have changed."""
+    """Derive the groups that the batch can change."""
     groups = touched.groups | _touched_groups(connection, touched, affected)
     for group in sorted(groups):
         for table, rows in expected(connection, group).items():
@@ -80,7 +80,7 @@ def _touched_groups(
 
 
 def _is_answered(connection: sqlite3.Connection, file_id: int, calls: Iterable[str | None]) -> bool:
-    """Is one of these calls of a file a statement?"""
+    """Did one of these calls of a file make a statement?"""
     if not connection.execute(
         "select 1 from statements where file_id = ? limit 1", (file_id,)
     ).fetchone():
@@ -94,7 +94,7 @@ def _is_answered(connection: sqlite3.Connection, file_id: int, calls: Iterable[s
 
 
 def all_groups(connection: sqlite3.Connection) -> set[Group]:
-    """Return all groups that have statements, or rows from statements."""
+    """Return all groups that have statements, or rows derived from statements."""
     return set(
         connection.execute(
             f"{_STATING.format(files='select id from files')}"
@@ -108,7 +108,7 @@ def all_groups(connection: sqlite3.Connection) -> set[Group]:
 
 
 def _answer_plan(connection: sqlite3.Connection, group: Group) -> None:
-    """Note at the file of a plan how the last call that proposed it was answered."""
+    """Store the answer to the last call that proposed a plan in the row of the plan's file."""
     status, _ = outcome(one for one in of_group(connection, group) if said_of(one, "name"))
     connection.execute(
         "update plans set status = ?1 where name = ?2 and channel = 'file' and status is not ?1"
@@ -128,14 +128,14 @@ _OWN = {
     " and (t.name = ?3 or t.name = '' and exists (select 1 from statements s where s.kind = 'plan'"
     "  and s.file_id = t.file_id and s.byte_offset = t.byte_offset and s.list_key = ?3))",
 }
-"""Which rows of a table are those of a group."""
+"""The condition for the rows of a group, by table."""
 
 _KEYS = {
     "tasks": ("task_key",),
     "todos": ("agent_key", "content", "ordinal"),
     "plans": ("name", "text"),
 }
-"""What a row of a group is known by."""
+"""The columns that identify a row of a group, by table."""
 
 _COLUMNS = {
     "tasks": (
@@ -156,7 +156,7 @@ _COLUMNS = {
 
 
 def known(connection: sqlite3.Connection, table: str, group: Group) -> dict[int, Values]:
-    """Return the rows from transcripts that a group has, by id."""
+    """Return the rows of a group that come from transcripts, by id."""
     columns = _COLUMNS[table]
     rows = connection.execute(
         f"select t.id, {', '.join(f't.{column}' for column in columns)} from {table} t"
@@ -179,7 +179,7 @@ def _write(
     group: Group,
     rows: Sequence[Values],
 ) -> None:
-    """Make the rows of a group these: what is the same stays, what is known is changed."""
+    """Update the rows of a group to these: equal rows stay, known rows are changed in place."""
 
     def key(row: Values) -> tuple[object, ...]:
         return tuple(row[column] for column in _KEYS[table])
@@ -216,7 +216,7 @@ def _edges(rows: Iterable[Values]) -> set[tuple[object, ...]]:
 
 
 def _delete(connection: sqlite3.Connection, table: str, id_: int) -> None:
-    if table == "tasks":  # a change that a transcript states is that of the task's file now
+    if table == "tasks":  # changes that a transcript states now belong to the task's file
         connection.execute(
             "update task_changes set task_id = null where task_id = ? and file_id is not null",
             (id_,),

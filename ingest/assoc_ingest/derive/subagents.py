@@ -15,7 +15,7 @@ _WARMUP = "Warmup"
 
 
 def refresh_subagents(connection: sqlite3.Connection) -> None:
-    """Derive the subagents of the sessions in `touched_sessions`, links included."""
+    """Derive the subagents of the sessions in `touched_sessions`, including links."""
     sessions = "(select id from touched_sessions)"
     _add_workflow_agents(connection, sessions)
     _add_called_agents(connection, sessions)
@@ -38,7 +38,7 @@ def refresh_subagents(connection: sqlite3.Connection) -> None:
 
 
 def _add_workflow_agents(connection: sqlite3.Connection, sessions: str) -> None:
-    """A run's journal names agents whose own file may be missing."""
+    """Add agents that the journal of a run names, and that may have no file."""
     connection.execute(
         "insert into subagents (source_id, session_id, session_key, agent_key, kind, workflow)"
         " select distinct f.source_id, f.session_id, f.session_key, w.agent_key, 'workflow',"
@@ -57,12 +57,12 @@ _CALLED = """
         select 1 from files o where o.source_id = f.source_id and o.agent_key = t.agent_key
     )
 """
-"""Agents that the result of a call names, and that have no file. In a fork, the line that names one
-is a copy: there it belongs to the session of the original."""
+"""Agents that the result of a call names and that have no file. In a fork, the line that names the
+agent is a copy: the agent belongs to the session of the original."""
 
 
 def _add_called_agents(connection: sqlite3.Connection, sessions: str) -> None:
-    """The result of a call names an agent whose own file may be missing."""
+    """Add agents that the result of a call names, and that may have no file."""
     connection.execute(
         "insert into subagents (source_id, session_id, session_key, agent_key, kind)"
         " select distinct f.source_id, f.session_id, f.session_key, t.agent_key, 'task'"
@@ -71,7 +71,7 @@ def _add_called_agents(connection: sqlite3.Connection, sessions: str) -> None:
 
 
 def _drop_unnamed(connection: sqlite3.Connection, sessions: str) -> None:
-    """Remove subagents that no file, line, journal or result of a call names any more."""
+    """Delete subagents that no file, line, journal or result of a call names any more."""
     connection.execute(
         "delete from subagents where (session_id is null or session_id in"
         f" {sessions})"
@@ -145,7 +145,7 @@ about as (
     where a.session_id in {sessions}
 )
 """
-"""Common table expressions; the last one has all that is known of each agent of `{sessions}`."""
+"""Common table expressions; the last has all that is known about each agent of `{sessions}`."""
 
 
 def _describe(connection: sqlite3.Connection, sessions: str) -> None:

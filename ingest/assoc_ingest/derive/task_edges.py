@@ -1,6 +1,6 @@
-"""The edges between tasks: two files state each, and one row records it.
+"""Dependencies between tasks: the files of both tasks state one, and it is stored once.
 
-Tasks that have no file any more wait for what calls in transcripts state (`statements`).
+For tasks without a file, they follow from calls in transcripts (`statements`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .changeset import Touched
 
 
 def refresh_edges(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Make `task_dependencies` what the files state, if the batch had a file that states edges."""
+    """Update `task_dependencies` from the files, if the batch had one that states dependencies."""
     if not touched.has_new_edges and not _is_touched(connection):
         return
     connection.execute("drop table if exists temp.edges")

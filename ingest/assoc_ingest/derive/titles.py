@@ -1,4 +1,4 @@
-"""Titles of sessions: the best of what was stated anywhere, and where it comes from."""
+"""Titles of sessions: the best one that is stated anywhere, and where it comes from."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TITLES = {
     "history": "history",
     "slug": "slug",
 }
-"""What may be the title of a session, the best first, and how its source is called."""
+"""Candidates for the title of a session, the best first, each with the name of its source."""
 
 
 def refresh_summaries(connection: sqlite3.Connection) -> None:
-    """Find the session that each summary line titles: the one that owns its leaf line."""
+    """Find the session of each summary line: the one that has its leaf line."""
     connection.execute(
         "create temp table if not exists owners (id integer primary key, session_id integer)"
     )
@@ -28,7 +28,7 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
     connection.execute(
         "insert into owners select u.id, ("
         " select m.session_id from messages m where m.uuid = u.leaf_uuid and m.copy_of is null"
-        # Of each block one is the original: by the block, for ids follow the order of reading.
+        # Each block has one original. By block, not by id: ids follow the order of reading.
         " order by m.session_id is null, m.block limit 1) from summaries u"
         " where u.session_id is null or u.session_id in (select id from touched_sessions)"
         " or u.file_id in (select id from touched_files)"
@@ -48,7 +48,7 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
 
 
 def refresh_titles(connection: sqlite3.Connection) -> None:
-    """Write the titles of touched sessions, from `told` and `stated` (see `sessions`)."""
+    """Write the titles of changed sessions, from `told` and `stated` (see `sessions`)."""
     candidates = ", ".join(f"x.{column}" for column in _TITLES)
     sources = " ".join(
         f"when x.{column} is not null then '{name}'" for column, name in _TITLES.items()

@@ -1,8 +1,8 @@
-"""Tool results that do not say which call they answer.
+"""Matches tool results that do not say which call they answer.
 
-Such a result answers the last call before it that is open: one of the tool that it names, if it
-names one, and that no result answers by its id, wherever in the file that stands. So it follows
-from the whole file, and is worked out again when the file has grown.
+Such a result answers the last open call before it, of the tool that it names, if it names one. A
+call that any result in the file answers by its id is not open. So the match depends on the whole
+file, and is made again when the file has grown.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MESSAGE = (
 
 
 def take_back(connection: sqlite3.Connection, file_id: int) -> None:
-    """Open the calls of a file again that such results have closed.
+    """Undo the matches of such results in a file.
 
-    Before more of the file is merged: an id that a result states counts for more.
+    Has to run before more of the file is merged: a result that states an id takes precedence.
     """
     connection.execute(
         "update tool_calls set result_id = null, status = 'pending', ended_at = null,"
@@ -33,7 +33,7 @@ def take_back(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 def refresh_answers(connection: sqlite3.Connection) -> None:
-    """Give each such result of a touched file to its call."""
+    """Match the results of changed files with their calls."""
     rows = connection.execute(
         "select distinct u.file_id from touched_files t"
         " cross join unmatched_results u on u.file_id = t.id"
@@ -44,7 +44,7 @@ def refresh_answers(connection: sqlite3.Connection) -> None:
 
 
 def pair(connection: sqlite3.Connection, file_id: int, message_id: str = _MESSAGE) -> None:
-    """Give each such result of a file to its call; `message_id` is SQL for a result's message."""
+    """Match the results of a file with their calls; `message_id` is SQL for a result's message."""
     calls = connection.execute(
         "select byte_offset, block, id, name, started_at from tool_calls"
         " where file_id = ? and call_id is not null and result_id is null",
@@ -70,7 +70,7 @@ def pair(connection: sqlite3.Connection, file_id: int, message_id: str = _MESSAG
             continue
         line, _, call_id, _, started_at = candidates.pop()
         answered.add(call_id)
-        if line == byte_offset:  # the line has the time of the call
+        if line == byte_offset:  # the time of the line is that of the call
             ended_at = None
         duration = None
         if started_at is not None and ended_at is not None:

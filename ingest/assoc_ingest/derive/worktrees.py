@@ -1,13 +1,13 @@
-"""Worktrees: which repository a project is a worktree of, and how it is named after it.
+"""Worktrees: the repository that a project is a worktree of, and the name that follows from it.
 
-A worktree is a directory of its own, and often a mere number. So it is called after its repository
-and its branch, `cli · feature-x`, and refers to the repository's own project, where there is one.
-What identifies the repository, the most reliable first:
+A worktree is a directory of its own, often named by a number. So it is named after its repository
+and its branch, `cli · feature-x`, and linked to the repository's own project, if there is one. The
+repository is identified by, the most reliable first:
 
-1. the list of an application names it;
-2. git did, when it was asked last;
+1. the list of an application;
+2. the last answer of git;
 3. the path: `.claude/worktrees/` and `.worktrees/` are in the repository;
-4. a session states from which directory it made the worktree.
+4. a session that states from which directory it created the worktree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def repository_of(connection: sqlite3.Connection, project_id: int, path: str | N
 
 
 def label(connection: sqlite3.Connection, project_id: int, branch: str | None) -> str | None:
-    """Return the branch that a worktree is called after, None if none is known."""
+    """Return the branch that a worktree is named after, None if it is not known."""
     if branch and branch != _DETACHED:
         return branch
     row = connection.execute("select path from projects where id = ?", (project_id,)).fetchone()
@@ -44,7 +44,7 @@ def label(connection: sqlite3.Connection, project_id: int, branch: str | None) -
 
 
 def relatives(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
-    """Return the projects whose name or parent depends on these: their worktrees."""
+    """Return the worktrees of these projects: their name and parent depend on them."""
     these = id_list(ids)
     rows = connection.execute(
         f"select id from projects where parent_id in ({these})"
@@ -60,9 +60,9 @@ def relatives(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 
 
 def refer(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Refer worktrees to the project of their repository, and call them after it.
+    """Link worktrees to the project of their repository, and name them after it.
 
-    The rows have their own names, the parents that lists state, and the repository of each.
+    Before this, the rows have their own names, the parents from lists, and their repositories.
     """
     for project_id in ids:
         source, name, branch, parent, repository = connection.execute(
@@ -86,9 +86,9 @@ def refer(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 def _root(
     connection: sqlite3.Connection, source_id: int, project_id: int, repository: str
 ) -> tuple[int | None, str | None]:
-    """Return the project of a repository, and its directory: what is no worktree itself.
+    """Return the project of a repository, and its directory, following worktrees of worktrees.
 
-    Where the statements go in a circle, nothing is a worktree.
+    If the links form a cycle, nothing in it is a worktree.
     """
     seen = {project_id}
     while (found := _project_at(connection, source_id, repository)) is not None:
@@ -96,7 +96,7 @@ def _root(
         if parent in seen:
             return None, None
         seen.add(parent)
-        if its_repository is None:  # what a list states to be a worktree has its parent already
+        if its_repository is None:  # a worktree from a list already has its parent
             return its_parent or parent, repository
         repository = its_repository
     return None, repository
@@ -106,10 +106,12 @@ def _project_at(
     connection: sqlite3.Connection, source_id: int, path: str
 ) -> tuple[int, str | None, int | None] | None:
     """Return a project with its repository and its parent, None if none is at the path."""
-    rows = connection.execute(  # the plus: the planner would go through all of the source
-        "select path, id, repository, parent_id from projects"
-        " where source_id = ? and lower(path) = lower(?) order by +key",
-        (source_id, path),
+    rows = (
+        connection.execute(  # without the plus, the planner would scan all projects of the source
+            "select path, id, repository, parent_id from projects"
+            " where source_id = ? and lower(path) = lower(?) order by +key",
+            (source_id, path),
+        )
     )
     place = comparable(path)
     return next(
@@ -118,7 +120,7 @@ def _project_at(
 
 
 def _stated(connection: sqlite3.Connection, project_id: int, path: str, column: str) -> str | None:
-    """Return what links of sessions state of the worktree at a path: the first that says it."""
+    """Return what links of sessions state about the worktree at a path: the first value."""
     row = connection.execute(
         f"select i.{column} from links i join files f on f.id = i.file_id"
         " join projects p on p.source_id = f.source_id"

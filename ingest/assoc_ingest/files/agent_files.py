@@ -1,13 +1,13 @@
-"""Which subagents have files of their own, so that nothing of them is read twice.
+"""Which subagents have files of their own, so that none of their messages is stored twice.
 
-A transcript repeats the messages of its subagents. Of one that has a file, they are read from that
-file and nowhere else; of one that has none, the repetition is the only record. So what a transcript
-means depends on which agents have files, and it is read again from its archive when that changes:
+A transcript repeats the messages of its subagents. If a subagent has a file, its messages are read
+from that file only; if it has none, the repetition is the only record. So the rows of a transcript
+depend on which agents have files, and it is re-parsed from its archive when that changes:
 
-- a sync knows the files that it is about to read before it reads the first of them. When a file
-  appears later, the transcripts that were read without it are read again (`to_read_again`);
-- when a file is removed from the database, the lines that repeat it are the record again
-  (`bereaved`). A file that is only gone stays the record, and so does one that was forgotten.
+- a sync knows all the files that it is about to read before it reads the first one. If an agent's
+  file appears later, transcripts that were read without it are re-parsed (`to_read_again`);
+- if an agent's file is removed from the database, the lines that repeat it become the record
+  (`repeating_removed`). A file that is gone or forgotten remains the record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..source import LOG, Claim, Source
+from ..source import LOG, Claim, Source, claim_at
 from ..sources import SOURCES
 from ..sql import id_list
 from .exclusions import load
@@ -29,10 +29,10 @@ class AgentFiles:
         self._connection = connection
         self._known: dict[int, frozenset[str]] = {}
 
-    def tell(
+    def with_files(
         self, source: Source, source_id: int, claim: Claim, found: Iterable[str] = ()
     ) -> Claim:
-        """Return the claim of a transcript with the agents that have files; any other as it is.
+        """Add to the claim of a transcript the agents that have files; return others unchanged.
 
         `found` are agents whose files are about to be read for the first time.
         """
@@ -58,7 +58,7 @@ def _forgotten(connection: sqlite3.Connection, source_id: int) -> frozenset[str]
     if row is None or row[0] not in SOURCES:
         return frozenset()
     claims = (
-        SOURCES[row[0]].claim(tuple(path.split("/")))
+        claim_at(SOURCES[row[0]], path)
         for root, path in load(connection).places
         if root in (None, row[1])
     )
@@ -66,7 +66,7 @@ def _forgotten(connection: sqlite3.Connection, source_id: int) -> frozenset[str]
 
 
 def to_read_again(connection: sqlite3.Connection) -> list[int]:
-    """Return the files that repeat lines of subagents which have files of their own by now."""
+    """Return the files that repeat lines of subagents which now have files of their own."""
     rows = connection.execute(
         "select distinct l.file_id from agent_lines l join files f on f.id = l.file_id"
         " join files o on o.source_id = f.source_id and o.agent_key = l.agent_key"
@@ -75,7 +75,7 @@ def to_read_again(connection: sqlite3.Connection) -> list[int]:
     return [file_id for (file_id,) in rows]
 
 
-def bereaved(connection: sqlite3.Connection, removed: Iterable[int]) -> list[int]:
+def repeating_removed(connection: sqlite3.Connection, removed: Iterable[int]) -> list[int]:
     """Return the files that repeat lines of subagents whose files are about to be removed."""
     ids = id_list(removed)
     rows = connection.execute(

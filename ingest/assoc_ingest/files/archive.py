@@ -1,13 +1,13 @@
 """The original bytes of every file that was read, compressed.
 
 The archive of a file is exactly its bytes [0, offset) as last read: frames of about 1 MB, cut at
-line ends where there is one, compressed with zstd level 3. A frame of many lines takes half the
-space of a frame a line, and a page of a transcript still costs the reading of one or two, 2 ms.
-Each sync appends; a small last frame is taken up again and merged with what follows, so that a
-file that grows line by line does not end as a thousand frames of one line.
+line ends where possible, compressed with zstd level 3. A frame of many lines takes half the space
+of one frame for each line, and a page of a transcript still needs only one or two frames, 2 ms.
+Each sync appends frames. A small last frame is merged with what follows, so that a file that grows
+line by line does not end up as a thousand frames of one line.
 
-A frame ends with a checksum of its bytes. One that is damaged or lost leaves a gap; the frames
-around it are as good as before.
+A frame ends with a checksum of its bytes. A damaged or lost frame leaves a gap; the frames around
+it can still be read.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ else:
     from backports import zstd
 
 CODEC = "zstd"
-_FRAME = 1024 * 1024  # a quarter of it takes 7 % more space, four times of it 2 % less
+_FRAME = 1024 * 1024  # a quarter of this takes 7 % more space, four times as much 2 % less
 _SMALL = 128 * 1024  # merging a larger last frame would write more than it saves
 _OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.checksum_flag: 1,
 }
-_BLANKS = 1024 * 1024  # bytes of a gap that are made at a time
+_BLANKS = 1024 * 1024  # bytes of a gap that are filled at a time
 
 MOST_BLANK = 4 * 1024**3
-"""Bytes of a gap beyond which nobody believes it: a number that is damaged may be any."""
+"""The largest plausible gap in bytes: a damaged offset may be any number."""
 
 
 class Frame(NamedTuple):
@@ -72,10 +72,9 @@ def append(connection: sqlite3.Connection, file_id: int, frames: Iterable[Frame]
 
 
 def merge(connection: sqlite3.Connection, file_id: int, border: int) -> None:
-    """Make one frame of the two that meet at `border` if the first is small and both fit in one.
+    """Merge the two frames that meet at `border` if the first is small and both fit in one.
 
-    Called where an append begins, so that a file that grows line by line does not end as a
-    thousand frames of one line.
+    Called where an append begins, see above.
     """
     rows = connection.execute(
         'select id, start, "end", data from archive'
@@ -86,14 +85,14 @@ def merge(connection: sqlite3.Connection, file_id: int, border: int) -> None:
         return
     try:
         data = b"".join(unpacked(Frame(*row[1:]), file_id) for row in rows)
-    except ArchiveError:  # that one is lost, and the other is not
+    except ArchiveError:  # merging would lose the frame that is not damaged
         return
     connection.executemany("delete from archive where id = ?", ((row[0],) for row in rows))
     append(connection, file_id, Compressor().frames(rows[0][1], data))
 
 
 def clear(connection: sqlite3.Connection, file_id: int) -> None:
-    """Remove the archive of a file whose bytes are about to be read anew."""
+    """Remove the archive of a file whose bytes are about to be replaced."""
     connection.execute("delete from archive where file_id = ?", (file_id,))
 
 
@@ -106,7 +105,7 @@ def stored_frames(connection: sqlite3.Connection, file_id: int) -> list[Frame]:
 
 
 def runs(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
-    """Yield the frames that follow each other without a gap between them."""
+    """Yield runs of frames without gaps between them."""
     run: list[Frame] = []
     for frame in frames:
         if run and run[-1].end != frame.start:
@@ -122,7 +121,7 @@ def read(
 ) -> Iterator[bytes]:
     """Yield the archived bytes of a file from `start` to `end` (default: all), in order.
 
-    Raises ArchiveError if a frame is not what was written.
+    Raises ArchiveError if a frame is damaged.
     """
     rows = connection.execute(
         'select start, "end", data from archive'
@@ -136,9 +135,9 @@ def read(
 
 
 def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Iterator[bytes]:
-    """Yield the archived bytes of a file, and prove on the way that they are `size` bytes.
+    """Yield the archived bytes of a file, and check that they are exactly `size` bytes.
 
-    Raises ArchiveError where a frame is damaged, missing, or covers what another covers.
+    Raises ArchiveError where a frame is damaged, missing, or overlaps another.
     """
     position = 0
     rows = connection.execute(
@@ -153,14 +152,14 @@ def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Itera
         if position == size:
             return
     raise ArchiveError(
-        f"The archive of file {file_id} does not go on at byte {position}.", position
+        f"The archive of file {file_id} does not continue at byte {position}.", position
     )
 
 
 def sound_pieces(connection: sqlite3.Connection, file_id: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and the bytes of each frame that is what was written, in order.
+    """Yield the offset and the bytes of each undamaged frame, in order.
 
-    A frame that covers what one before it covers is left out.
+    A frame that overlaps an earlier one is left out.
     """
     rows = connection.execute(
         'select start, "end", codec, data from archive where file_id = ? order by start', (file_id,)
@@ -175,15 +174,15 @@ def sound_pieces(connection: sqlite3.Connection, file_id: int) -> Iterator[tuple
 
 
 def gaps(connection: sqlite3.Connection, file_id: int, size: int) -> list[tuple[int, int]]:
-    """Return the stretches of the first `size` bytes of a file that no sound frame covers."""
+    """Return the stretches of the first `size` bytes of a file that no undamaged frame covers."""
     pieces = sound_pieces(connection, file_id)
     return uncovered(((start, start + len(data)) for start, data in pieces), size)
 
 
 def uncovered(covered: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Return the stretches of the first `size` bytes that none of these cover, which are in order.
+    """Return the stretches of the first `size` bytes that are not covered.
 
-    A stretch is its first byte and the byte after its last.
+    A stretch is (first byte, byte after the last); those in `covered` are in order.
     """
     found, position = [], 0
     for start, end in covered:
@@ -196,10 +195,10 @@ def uncovered(covered: Iterable[tuple[int, int]], size: int) -> list[tuple[int, 
 
 
 def read_around_gaps(connection: sqlite3.Connection, file_id: int, size: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of a file; where they are lost, spaces and a line feed.
+    """Yield the first `size` bytes of a file, with spaces and a line feed in place of lost bytes.
 
-    So all others stand where they stood, and the line behind a gap is whole. Raises ArchiveError
-    where a gap is larger than any file.
+    So all other bytes keep their offsets, and the line after a gap can be parsed. Raises
+    ArchiveError if a gap is too large to be plausible.
     """
     position = 0
     for start, data in sound_pieces(connection, file_id):
@@ -221,7 +220,7 @@ def _blank(start: int, end: int) -> Iterator[bytes]:
 
 
 def beginning(start: int, end: int, data: bytes) -> list[Frame]:
-    """Return frames of the whole lines at the start of one whose data is cut off."""
+    """Return frames of the whole lines at the start of a frame whose data is truncated."""
     try:
         original = zstd.ZstdDecompressor().decompress(data, max(0, end - start))
     except (zstd.ZstdError, EOFError):
@@ -230,9 +229,9 @@ def beginning(start: int, end: int, data: bytes) -> list[Frame]:
 
 
 def unpacked(frame: Frame, file_id: int) -> bytes:
-    """Return the bytes of a stored frame, read no further than to the length that it should have.
+    """Return the bytes of a stored frame, decompressing no more than it should have.
 
-    Raises ArchiveError if it is not what was written.
+    Raises ArchiveError if it is damaged.
     """
     length = frame.end - frame.start
     if length > 0:
@@ -251,8 +250,8 @@ def line_numbers(
 ) -> dict[int, int]:
     """Return the number, from 1, of the line at each of these offsets of an archived file.
 
-    Reads the archive once, up to the last of them; an offset that it does not reach is left out.
-    Raises ArchiveError as `read` does.
+    Reads the archive once, up to the last offset; offsets after its end are left out. Raises
+    ArchiveError as `read` does.
     """
     numbers = {}
     position, line = 0, 1
@@ -266,7 +265,7 @@ def line_numbers(
 
 
 def _borders(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the borders of frames: at a line end near the frame size, else right at it."""
+    """Yield the borders of frames: at a line end near the frame size, otherwise exactly at it."""
     start = 0
     while len(data) - start > _FRAME + _SMALL:
         cut = data.rfind(b"\n", start, start + _FRAME) + 1

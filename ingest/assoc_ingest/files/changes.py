@@ -1,18 +1,18 @@
-"""From files to steps for the store: what changed, its bytes, and what they mean.
+"""From files to steps for the store: what changed, its bytes, and their records.
 
 Nothing here touches the database, so a large sync can read ahead while a batch is indexed and
-committed. For each file that the directory shows as changed, these are the steps:
+committed. A file whose stat changed is read like this:
 
-- it is compared with what was read of it (`tail.resume`): it continues, it was rewritten, it came
-  back with other content after it was gone (a new generation), or nothing but its stat changed;
-- an `Opened` step says which; a `Part` step follows for each stretch of whole lines, about 8 MB,
-  with the records that its source made of it, and a `Closed` step at the end;
-- what must not be kept by halves (a file that is read anew, a line of several parts) begins with a
-  `Border`: should a read fail before it is whole, all that was done since is undone;
-- a document is one `Part`. One that does not parse keeps what was read before: half-written
-  documents are normal, and the next sync sees them whole.
+- it is compared with its checkpoint (`tail.resume`): it continues, it was rewritten, it came back
+  with other content after it was gone (a new generation), or only its stat changed;
+- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 8 MB,
+  with its records, and a `Closed` step at the end;
+- what must be stored completely or not at all (a file that is read from its beginning again, a line
+  of several parts) begins with a `Border`. If a read fails later, everything since is undone;
+- a document is one `Part`. If it cannot be parsed, its old rows are kept: half-written documents
+  are normal, and complete at the next sync.
 
-A large stretch is compressed in a thread while its lines are parsed: zstd needs no interpreter.
+A large stretch is compressed in a thread while its lines are parsed: zstd releases the interpreter.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ..records import Issue, LineType, Record
 from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
 from . import clock_tick
 from .archive import Compressor, Frame
+from .classify import first_records, lines_in
 from .exclusions import document_without, log_without, without_sample
-from .judge import first_records, lines_in
 from .parsing import Parser
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
-from .tail import MAX_LINE, Prefix, open_regular, read_at, resume, stretches
+from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
 from .walk import Found
 
-_SNIFFED = 8192  # bytes in which a NUL tells a binary file
-_LARGE = 64 * 1024  # bytes that are worth handing to a thread
+_SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
+_LARGE = 64 * 1024  # bytes that are worth compressing in a thread
 LONG_LINE = "line is longer than 64 MiB"
 
 
@@ -49,13 +49,13 @@ def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
 
 @dataclass(frozen=True, slots=True)
 class _Packer:
-    """Makes frames of the archive beside other work, where that takes long enough to pay."""
+    """Compresses frames for the archive, large ones in a thread."""
 
     compressor: Compressor
     thread: ThreadPoolExecutor
 
     def begin(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
-        """Begin with the frames of the bytes at `start`; what is returned waits for them."""
+        """Begin to compress the bytes at `start`; the returned function waits for the frames."""
         if len(data) < _LARGE:
             return partial(self.compressor.frames, start, data)
         return self.thread.submit(self.compressor.frames, start, data).result
@@ -95,21 +95,19 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
 def _read_log(
     work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
 ) -> Iterator[Step]:
-    source, known, generation, prefix = work.root.source, work.known, 0, None
-    was_judged = known is not None and known.kind == work.claim.kind and known.checkpoint.offset > 0
-    claim = work.claim if was_judged else source.judge(work.claim, lines_in(descriptor, size))
-    if known is not None and claim.kind == known.kind:
-        odd = thorough or is_odd(known, work.found)
-        prefix = resume(descriptor, size, known.checkpoint, thorough=odd)
-    if was_judged and prefix is None:  # by lines that are no longer there
-        claim = source.judge(work.claim, lines_in(descriptor, size))
+    source, known, claim, generation = work.root.source, work.known, work.claim, 0
+    prefix = _resumed(work, claim, descriptor, size, thorough)
+    if prefix is None or prefix.offset == 0:
+        claim = source.classify(claim, lines_in(descriptor, size))
+        if claim.kind != work.claim.kind:
+            prefix = _resumed(work, claim, descriptor, size, thorough)
     if source.shape(claim) != LOG:
         yield from _note_document(work, claim, descriptor, size)
         return
     if known is not None:
         generation = known.generation
         if prefix is None and known.gone_at is not None:
-            # What a sync saw gone came back as something else: the old rows stay.
+            # A sync saw it gone, and it came back with other content: the old rows stay.
             known, generation = None, generation + 1
         elif prefix is not None and prefix.offset == size and _is_where_it_was(work):
             yield Unchanged(known, work.found)
@@ -119,10 +117,19 @@ def _read_log(
     yield from _log_parts(opened, descriptor, size, packer)
 
 
-def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
-    """Record that a file in the place of a log holds no lines; its bytes are left where they are.
+def _resumed(work: Work, claim: Claim, descriptor: int, size: int, thorough: bool) -> Prefix | None:
+    """Return the prefix to continue from, None if the file was rewritten or was of another kind."""
+    known = work.known
+    if known is None or known.kind != claim.kind:
+        return None
+    odd = thorough or is_odd(known, work.found)
+    return resume(descriptor, size, known.checkpoint, thorough=odd)
 
-    One that a sync saw gone keeps its rows, and is followed by this one.
+
+def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iterator[Step]:
+    """Record that a file at the path of a log is none; its bytes are not archived.
+
+    If a sync saw the log gone, its rows are kept, and this file is the next generation.
     """
     known, generation = work.known, 0
     if known is not None:
@@ -136,16 +143,15 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
 
 
 def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
-    """Yield the steps for the lines behind the prefix.
+    """Yield the steps for the lines after the prefix.
 
-    The first stretch is read before a word is said: an error in it leaves nothing to be undone,
-    and most files have no other.
+    The first stretch is read before the first step: if that fails, nothing has to be undone. Most
+    files have only one stretch.
     """
     work, claim, prefix = opened.work, opened.claim, opened.prefix or Prefix()
     source = work.root.source
     is_shared = work.forgotten and claim.session_key is None
-    is_continued = opened.known is not None and prefix.offset > 0
-    parser = Parser(source, claim, opened.known.context if is_continued and opened.known else None)
+    parser = Parser(source, claim, opened.known.context if opened.known and prefix.offset else None)
     is_opened = is_open = False
     for stretch in stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
@@ -158,18 +164,15 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
         if not is_opened:
             yield opened
             is_opened = True
-        data, lines = stretch.data, stretch.lines
-        left_out: list[Record] = []
         if is_shared:
-            data, lines, left_out = log_without(
-                work.forgotten, source, claim, stretch.start, data, lines, parser.context
-            )
-        frames = packer.begin(stretch.start, data)
-        records = parser.parse(list(lines))
+            data, records = log_without(work.forgotten, parser, stretch)
+            frames = packer.begin(stretch.start, data)
+        else:
+            frames = packer.begin(stretch.start, stretch.data)
+            records = parser.parse(stretch.lines)
         records.extend(first_records(claim, stretch.start))
-        records.extend(left_out)
         if stretch.long_line:
-            records.append(Issue(LONG_LINE, 1, None, stretch.start, stretch.long_line))
+            records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
         yield Part(records, frames, prefix, len(stretch.data), is_open, parser.context)
     if not is_opened:
         yield opened
@@ -184,9 +187,9 @@ def _read_document(
         yield Part([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
         yield Closed()
         return
-    data = _read_all(descriptor, size)
+    data = b"".join(pieces(descriptor, 0, size))
     known, prefix = work.known, Prefix().extended(data)
-    # Content that is known by its hash only: at offset 0, nothing is archived.
+    # The checkpoint of content of which only the hash is stored: at offset 0, nothing is archived.
     unarchived = replace(prefix, offset=0, head=b"")
     as_read = (prefix.checkpoint(), unarchived.checkpoint())
     if known and _is_where_it_was(work) and known.checkpoint in as_read:
@@ -200,7 +203,7 @@ def _read_document(
     if any(isinstance(record, Issue) and record.quarantined for record in records):
         yield Opened(work, work.claim, known, None, 0, False)
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
-        if is_shared:  # nobody can tell what half a document is about
+        if is_shared:  # it may be about a forgotten conversation
             issues = [without_sample(issue) for issue in issues]
         yield Part(issues, list, None, 0)
         yield Closed()
@@ -214,7 +217,7 @@ def _read_document(
 
 
 def _without_values(record: Record) -> Record:
-    """Return a record of a private document without what it quotes from it unasked."""
+    """Return a record of a private document without the values that it quotes."""
     record = without_sample(record)
     return record._replace(type="") if isinstance(record, LineType) else record
 
@@ -224,14 +227,14 @@ def _is_binary(descriptor: int, size: int) -> bool:
 
 
 def _note_binary(work: Work) -> Iterator[Step]:
-    """Record that a binary file is there; its bytes are left where they are."""
+    """Record that a binary file exists; its bytes are not archived."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
     yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
     yield Closed()
 
 
 def is_odd(known: KnownFile, found: Found) -> bool:
-    """Does something other than growth show? Then every byte read before is compared."""
+    """Does the stat show more than growth? Then every byte read before is compared."""
     return (
         known.gone_at is not None
         or known.path != found.path
@@ -245,15 +248,3 @@ def is_odd(known: KnownFile, found: Found) -> bool:
 def _is_where_it_was(work: Work) -> bool:
     known = work.known
     return known is not None and known.gone_at is None and known.path == work.found.path
-
-
-def _read_all(descriptor: int, size: int) -> bytes:
-    parts = []
-    done = 0
-    while done < size:
-        data = read_at(descriptor, size - done, done)
-        if not data:
-            break
-        parts.append(data)
-        done += len(data)
-    return b"".join(parts)

@@ -1,16 +1,16 @@
-"""What a sync leaves out because its user had it forgotten.
+"""What a sync leaves out because the user has forgotten it.
 
-A row of `forgotten` names a conversation, a file or a directory. Of a conversation, every file that
-its path gives to it is left alone before it is opened. Other conversations share files with it
-(the prompt history, hook events, lists of sessions), so those are read, and:
+A row of `forgotten` names a conversation, a file or a directory. A file whose path assigns it to a
+forgotten conversation is never opened. Files that several conversations share (the prompt history,
+hook events, lists of sessions) are read, but:
 
-- a line of a log that names it becomes spaces of the same length, in the archive too, so that all
-  offsets stay; an issue says where. The line, and not only the object in it: where two objects are
-  glued, nobody can tell what a torn one was about;
-- of a document, the records that name it are left out, and its bytes are not archived: like those
-  of a private one, they are known by their hash only.
+- a line of a log that names a forgotten conversation is replaced by as many spaces, also in the
+  archive, so that all offsets stay; an issue says where. It is the whole line, since an object
+  that is glued to another one may be torn, and does not say what it is about;
+- of a document, the records that name the conversation are left out, and its bytes are not
+  archived: as for a private document, only their hash is stored.
 
-A copy that lies elsewhere is left alone, too, wherever nothing in its path tells whose it is: see
+Copies at other paths are left out, too, if their path does not say whose they are: see
 `moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation, and
 is read.
 """
@@ -25,12 +25,13 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
-from ..source import Checkpoint, Claim, Context, Line, Source
-from .lost import PATH_LOST, PATH_TOLD
-from .parsing import unpacked
+from ..source import Checkpoint, Claim, Line, parts_of
+from .lost import PATH_FROM_LINES, PATH_LOST
+from .parsing import Parser
+from .tail import Stretch
 
 LEFT_OUT = "left out: it names a forgotten conversation"
-"""Reason of the issue that stands where something was left out."""
+"""Reason of the issue where something was left out."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_LENGTH = 36
@@ -38,27 +39,27 @@ _NAMING = ("session_key", "list_key", "lead_session_key")
 
 
 def is_unique_key(session_key: str) -> bool:
-    """Is it a uuid? Other keys mean a conversation only within their root."""
+    """Is it a uuid? Other keys identify a conversation only within their root."""
     return _UUID.fullmatch(session_key) is not None
 
 
 class Content(NamedTuple):
-    """What a file is known by, wherever it lies: its length, and a fingerprint of so many bytes."""
+    """What identifies a file at any path: a length, and a fingerprint of that many bytes."""
 
     length: int
     fingerprint: bytes
 
 
 def content_of(checkpoint: Checkpoint) -> Content | None:
-    """Return what the bytes before a checkpoint are known by; None for no byte."""
+    """Return what identifies the bytes before a checkpoint; None if there are none."""
     if not checkpoint.offset:
         return None
     marker = checkpoint.head_hash + checkpoint.tail_hash + checkpoint.prefix_crc.to_bytes(4)
     return Content(checkpoint.offset, blake2b(marker, digest_size=16).digest())
 
 
-class Stone(NamedTuple):
-    """What a row of `forgotten` names: a conversation, or a place that it may have belonged to."""
+class Exclusion(NamedTuple):
+    """A row of `forgotten`: a conversation, or a file or directory that may have belonged to it."""
 
     session_key: str | None
     path: str | None
@@ -68,22 +69,24 @@ class Stone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The rows of `forgotten`; without any, nothing is left out."""
+    """The rows of `forgotten`; if there are none, nothing is left out."""
 
-    stones: tuple[Stone, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     keys: frozenset[tuple[str | None, str]] = frozenset()
     """(root, session key); a root of None means all."""
     places: frozenset[tuple[str | None, str]] = frozenset()
     """(root, path)"""
 
     @classmethod
-    def of(cls, stones: Iterable[Stone]) -> Forgotten:
-        """Return what these rows name."""
-        stones = tuple(stones)
+    def of(cls, exclusions: Iterable[Exclusion]) -> Forgotten:
+        """Return these rows, arranged by what they name."""
+        exclusions = tuple(exclusions)
         return cls(
-            stones,
-            frozenset((s.root, s.session_key) for s in stones if s.path is None and s.session_key),
-            frozenset((s.root, s.path) for s in stones if s.path is not None),
+            exclusions,
+            frozenset(
+                (s.root, s.session_key) for s in exclusions if s.path is None and s.session_key
+            ),
+            frozenset((s.root, s.path) for s in exclusions if s.path is not None),
         )
 
     def keys_in(self, root: str) -> frozenset[str]:
@@ -91,36 +94,36 @@ class Forgotten:
         return frozenset(key for place, key in self.keys if place in (None, root))
 
     def covers(self, root: str, path: str, claim: Claim) -> bool:
-        """Is this file not to be opened?"""
+        """Must this file not be opened?"""
         if not self.keys and not self.places:
             return False
         above = places_above(path)
         if any((root, name) in self.places or (None, name) in self.places for name in above):
             return True
-        return is_of(claim, path.split("/"), self.keys_in(root))
+        return is_of(claim, parts_of(path), self.keys_in(root))
 
 
 def places_above(path: str) -> set[str]:
-    """Return a path with all directories that lead to it."""
-    parts = path.split("/")
+    """Return a path and all directories above it."""
+    parts = parts_of(path)
     return {"/".join(parts[: count + 1]) for count in range(len(parts))}
 
 
 def load(connection: sqlite3.Connection | None) -> Forgotten:
-    """Read what is forgotten; nothing, where there is no database yet."""
+    """Read what is forgotten; without a database, that is nothing."""
     if connection is None:
         return Forgotten()
     rows = connection.execute(
         "select session_key, path, root, content_length, content_hash from forgotten"
     )
     return Forgotten.of(
-        Stone(key, path, root, None if fingerprint is None else Content(length, fingerprint))
+        Exclusion(key, path, root, None if fingerprint is None else Content(length, fingerprint))
         for key, path, root, length, fingerprint in rows
     )
 
 
 def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
-    """Is something of this file left out, so that its archive has not all the bytes of it?"""
+    """Is something of this file left out, so that its archive is incomplete?"""
     row = connection.execute(
         "select 1 from issues where file_id = ? and reason = ? limit 1", (file_id, LEFT_OUT)
     ).fetchone()
@@ -130,21 +133,21 @@ def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
 def issues_of_other_bytes(
     connection: sqlite3.Connection, file_id: int, *, is_log: bool
 ) -> list[Record]:
-    """Return the issues of a file that its archive does not give.
+    """Return the issues of a file that do not follow from its archive.
 
-    What is forgotten is blank there; of a document that is broken now, the last version that was
-    whole is archived; and the path of a file is not in its bytes.
+    Forgotten lines are blank there; of a document that is broken now, the last version that could
+    be parsed is archived; and the path of a file is not in its bytes.
     """
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
         " where file_id = ? and (reason in (?, ?, ?) or (? and quarantined = 1))",
-        (file_id, LEFT_OUT, PATH_LOST, PATH_TOLD, not is_log),
+        (file_id, LEFT_OUT, PATH_LOST, PATH_FROM_LINES, not is_log),
     )
     return [Issue(*row) for row in rows]
 
 
 def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
-    """Does the path give the file to one of these conversations?
+    """Does the path assign the file to one of these conversations?
 
     By its claim, or by a directory or name that begins with a uuid: todos/<S>-agent-<A>.json.
     """
@@ -154,7 +157,7 @@ def is_of(claim: Claim, parts: Iterable[str], keys: Collection[str]) -> bool:
 
 
 def owners(claim: Claim, parts: Iterable[str]) -> list[str]:
-    """Return the conversations that a path gives the file to, in every root; mostly one or none."""
+    """Return the conversations to which a path assigns the file; mostly one or none."""
     if claim.session_key is not None:
         return [claim.session_key] if is_unique_key(claim.session_key) else []
     return _uuids(parts)
@@ -166,71 +169,61 @@ def _uuids(parts: Iterable[str]) -> list[str]:
 
 
 def log_without(
-    keys: Collection[str],
-    source: Source,
-    claim: Claim,
-    start: int,
-    data: bytes,
-    lines: Iterable[Line],
-    context: str | None = None,
-) -> tuple[bytes, list[Line], list[Record]]:
-    """Return a stretch of a log without the lines that name one of these conversations.
+    keys: Collection[str], parser: Parser, stretch: Stretch
+) -> tuple[bytes, list[Record]]:
+    """Return the bytes of a stretch of a log, and its records, without these conversations.
 
-    `data` are its bytes from the offset `start`, `context` is what the lines before them left; a
-    line that is left out still tells what those behind it are about.
-
-    Returns bytes of the same length, the lines that are left, and an issue for each that is not. A
-    piece of a line too long to be decoded comes without lines: nobody can tell what it names, so
-    it is blanked.
+    A line that names one of them is replaced by as many spaces, and an issue says so. The lines
+    after it are parsed as if it had always been blank: that is how its archived bytes will be read,
+    and what the context of the file continues from. A piece of a line too long to be decoded is
+    blanked, since nobody can tell what it names.
     """
-    all_lines = list(lines)
-    if not all_lines:
-        return re.sub(rb"[^\n]", b" ", data), [], []
-    kept: list[Line] = []
-    left_out: list[Record] = []
-    changed = bytearray(data)
-    left = unpacked(context)
-    for line in all_lines:
-        is_named, left = _names(keys, source, claim, line, left)
-        if not is_named:
-            kept.append(line)
-            continue
-        text = line.data.rstrip(b" \t\r\n")
-        low = line.start - start
-        changed[low : low + len(text)] = b" " * len(text)
-        left_out.append(Issue(LEFT_OUT, 1, None, line.start, len(text)))
-    return bytes(changed), kept, left_out
+    if not stretch.lines:
+        return re.sub(rb"[^\n]", b" ", stretch.data), []
+    kept: list[Record] = []
+    changed = bytearray(stretch.data)
+    for line in stretch.lines:
+        context = parser.context
+        records = _unless_named(keys, parser, line)
+        if records is None:
+            parser.context = context
+            text = line.data.rstrip(b" \t\r\n")
+            low = line.start - stretch.start
+            changed[low : low + len(text)] = b" " * len(text)
+            records = [Issue(LEFT_OUT, 1, None, line.start, len(text))]
+        kept.extend(records)
+    return bytes(changed), kept
 
 
-def _names(
-    keys: Collection[str], source: Source, claim: Claim, line: Line, context: Context
-) -> tuple[bool, Context]:
-    """Does a line name one of the conversations: by a record's key, or by a uuid anywhere in it?
+def _unless_named(keys: Collection[str], parser: Parser, line: Line) -> list[Record] | None:
+    """Return the records of a line, None if it names one of these conversations.
 
-    An agent's file is of the conversation that its lines state, whatever their text mentions.
-    Returns the context behind the line, too.
+    A line names a conversation by a uuid anywhere in it, or by a key of a record. A line of an
+    agent's file belongs to the conversation that it states, whatever its text mentions.
     """
-    records, context = source.read(claim, [line], context)
-    if claim.agent_key is not None:
+    if parser.claim.agent_key is not None:
+        records = parser.parse([line])
         stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
-        return any(key in keys for key in stated), context
+        return None if any(key in keys for key in stated) else records
     lowered = line.data.lower()
     if any(key.encode() in lowered for key in keys if is_unique_key(key)):
-        return True, context
-    return any(names(keys, record) for record in records), context
+        return None
+    records = parser.parse([line])
+    return None if any(names(keys, record) for record in records) else records
 
 
 def names(keys: Collection[str], record: Record) -> bool:
-    """Does a record say that it is about one of these conversations?"""
+    """Does a record name one of these conversations?"""
     return any(getattr(record, name, None) in keys for name in _NAMING)
 
 
 def document_without(
     keys: Collection[str], records: Iterable[Record], size: int
 ) -> list[Record] | None:
-    """Return the records of a document that name none of these conversations; None: all do not.
+    """Return the records of a document without these conversations, None if it names none of them.
 
-    A team that one of them leads goes with all its members. An issue says that some are missing.
+    If one of them leads a team, all members of the team are left out. An issue says that records
+    are missing.
     """
     read = list(records)
     kept = [record for record in read if not names(keys, record)]
@@ -244,5 +237,5 @@ def document_without(
 
 
 def without_sample(record: Record) -> Record:
-    """Return an issue without what it quotes, anything else as it is."""
+    """Return an issue without its sample, and any other record unchanged."""
     return record._replace(sample=None) if isinstance(record, Issue) else record

@@ -1,6 +1,6 @@
 """A directory that may be a home, as sources see it: its names, and the bytes of a few lists.
 
-Nobody knows yet whose it is, so what any source withholds is opened for none of them.
+It is not yet known whose home it is, so what any source withholds is opened for none of them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ..paths import identity
-from ..source import Source
+from ..source import Source, parts_of
 from . import scanning
 from .scanning import DIRECTORY, Walk
 from .stored_names import original_parts, stored_name
 from .tail import open_regular
 
-_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are looked at
+_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are read
 
 
 class Listing:
@@ -38,7 +38,7 @@ class Listing:
                     pending.append((names, entry.path))
 
     def content(self, path: str) -> bytes:
-        """Return what the file holds, nothing if it cannot be read or must not be opened."""
+        """Return the bytes of a file, nothing if it cannot be read or must not be opened."""
         location = str(self._path.joinpath(*original_parts(path)))
         if self._is_private(path) or self._is_private_too(location):
             return b""
@@ -50,16 +50,16 @@ class Listing:
             return file.read(_MAX_LIST)
 
     def _is_private(self, path: str) -> bool:
-        parts = tuple(path.split("/"))
+        parts = parts_of(path)
         return any(source.withholds(parts) for source in self._sources)
 
     def _is_private_too(self, location: str) -> bool:
-        """Is it another name of a file that nobody may open?"""
+        """Is it another name of a file that must not be opened?"""
         try:
             if os.lstat(location).st_nlink <= 1:
                 return False
         except OSError:
-            return False  # opening it will tell
+            return False  # opening it will fail, too
         return identity(location) in (
             identity(entry.path)
             for entry in scanning.entries(str(self._path), Walk())

@@ -1,13 +1,15 @@
-"""Lines of a file become records, stretch by stretch, each with the context of the last one."""
+"""Parses the lines of a file stretch by stretch, and passes the context from one to the next."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..fast_json import orjson
 from ..records import Issue, Record
 from ..source import MAX_CONTEXT, Claim, Context, Line, Source
 
 CONTEXT_TOO_LARGE = "what later lines need of earlier ones is too large to be kept"
-"""Reason of the issue of a file whose context begins anew."""
+"""Reason of the issue of a file whose context was dropped."""
 
 
 class Parser:
@@ -15,20 +17,20 @@ class Parser:
 
     def __init__(self, source: Source, claim: Claim, context: str | None = None) -> None:
         self._source = source
-        self._claim = claim
+        self.claim = claim
         self.context = context
-        """The context behind the last stretch, as it is stored: JSON, None if it is empty."""
+        """The context after the last stretch, as it is stored: JSON, None if it is empty."""
 
-    def parse(self, lines: list[Line]) -> list[Record]:
-        """Return the records of the lines that follow."""
+    def parse(self, lines: Sequence[Line]) -> list[Record]:
+        """Return the records of the next lines."""
         if not lines:
             return []
-        records, context = self._source.read(self._claim, lines, unpacked(self.context))
+        records, context = self._source.read(self.claim, lines, _unpacked(self.context))
         if not context:
             self.context = None
             return records
         text = orjson.dumps(context)
-        if len(text) > MAX_CONTEXT:  # rows behind it may lack what stood before
+        if len(text) > MAX_CONTEXT:  # later rows may lack what earlier lines said
             records.append(Issue(CONTEXT_TOO_LARGE, 0, None, lines[-1].start, len(lines[-1].data)))
             self.context = None
         else:
@@ -36,7 +38,7 @@ class Parser:
         return records
 
 
-def unpacked(context: str | None) -> Context:
-    """Return a stored context; an empty one, where none is stored."""
+def _unpacked(context: str | None) -> Context:
+    """Return a stored context, an empty one if none is stored."""
     found: Context = orjson.loads(context) if context is not None else {}
     return found

@@ -1,4 +1,4 @@
-"""What a directory shows: its entries, what each is, and what nobody can look at."""
+"""Lists directories: their entries, what each one is, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LINK, DIRECTORY, FILE = "link", "directory", "file"
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk met beside the files that it yields."""
+    """What a walk finds besides the files that it yields."""
 
     symlinks: int = 0
     hard_links: int = 0
@@ -22,11 +22,11 @@ class Walk:
     """The directories that were listed, with their inodes."""
 
     def note(self, place: str, error: OSError) -> None:
-        """Take in what cannot be read, and why."""
+        """Record what cannot be read, and why."""
         self.unreadable.append((place, error.strerror or str(error)))
 
     def hides(self, location: str) -> bool:
-        """Is this place, or one above it, among what cannot be read?"""
+        """Can this path, or a directory above it, not be read?"""
         return any(
             location == place or location.startswith(f"{place}{os.sep}")
             for place, _ in self.unreadable
@@ -34,7 +34,7 @@ class Walk:
 
 
 def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
-    """Return what is in a directory, in byte order; nothing if it vanished or cannot be read."""
+    """Return the entries of a directory in byte order; none if it vanished or cannot be read."""
     try:
         if seen.directories is not None:
             seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
@@ -49,20 +49,20 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
 
 
 def kind(entry: os.DirEntry[str], seen: Walk) -> str | None:
-    """Return what an entry is, None for a pipe and its like, and for what nobody can look at."""
+    """Return what an entry is, None for a pipe and the like, or if that cannot be found out."""
     try:
         if entry.is_symlink():
             return LINK
         if entry.is_dir(follow_symlinks=False):
             return DIRECTORY
         return FILE if entry.is_file(follow_symlinks=False) else None
-    except OSError as error:  # where the directory itself does not tell
+    except OSError as error:  # only if the directory does not store types
         seen.note(entry.path, error)
         return None
 
 
 def status(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
-    """Return what the system says of a file, None if it vanished or nobody can look at it."""
+    """Return the stat of a file, None if it vanished or cannot be examined."""
     try:
         return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def status(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
 
 
 def is_second_name(found: os.stat_result, identities: set[tuple[int, int]], seen: Walk) -> bool:
-    """Was the file met under another name? Where files have no numbers, none has several names."""
+    """Was the file found under another name? Without inodes, no file is taken for another."""
     if found.st_nlink <= 1:
         return False
     seen.linked += 1

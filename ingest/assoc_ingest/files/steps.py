@@ -1,8 +1,8 @@
-"""What reading tells the store, step by step.
+"""The steps that reading files produces for the store.
 
-An `Opened` step says which file the parts that follow belong to; a `Part` is a stretch of whole
-lines with the records that its source made of it, and `Closed` is the end. What must not be kept by
-halves begins with a `Border`. Files of which nothing is to be stored have one step each.
+An `Opened` step says which file the following parts belong to; a `Part` is a stretch of whole lines
+with its records, and `Closed` is the end. What must be stored completely or not at all begins with
+a `Border`. A file of which nothing is to be stored is one step.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ class Work:
     claim: Claim
     known: KnownFile | None
     forgotten: frozenset[str] = frozenset()
-    """Keys of the conversations of which it may hold nothing, see `exclusions`."""
+    """Keys of the conversations that are left out of it, see `exclusions`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """A batch ends here. The next may have to be undone: it begins with what is kept whole or not.
+    """Ends a batch. What follows is stored completely or not at all, so it may have to be undone.
 
-    That lasts until a part that is not open, or to the end of its file.
+    It ends with a part that is not open, or with its file.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The parts that follow belong to this file.
+    """The following parts belong to this file.
 
-    `prefix` is where its reading continues; None keeps the checkpoint, for a broken document.
+    `prefix` is where reading continues; None keeps the checkpoint, for a broken document.
     """
 
     work: Work
@@ -55,10 +55,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of the opened file: its records, its bytes compressed, and the prefix it ends.
+    """A stretch of the opened file: its records, its compressed bytes, and the prefix at its end.
 
-    `frames` waits for the thread that compresses.
-    No batch may end after an open one: the file is being rewritten, or its line goes on.
+    `frames` waits for the thread that compresses. No batch may end after a part that is open: the
+    file is being rewritten, or a line continues in the next part.
     """
 
     records: list[Record]
@@ -67,21 +67,21 @@ class Part:
     size: int
     is_open: bool = False
     context: str | None = None
-    """What its lines leave to those that follow, as it is stored; see `source.Context`."""
+    """The context for the lines after it, as it is stored; see `source.Context`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
     """The opened file was read to its end.
 
-    Only now may its stat be taken for that of a file that was read: a sync that dies between two
-    batches of a large file would else leave it half read, and looking unchanged for ever.
+    Only now may its stat be stored. Otherwise a sync that is killed between two batches of a large
+    file would leave it half read, and it would look unchanged from then on.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The directory shows the file differently, but its content is as it was read."""
+    """The stat of the file changed, but its content did not."""
 
     known: KnownFile
     found: Found
@@ -90,7 +90,7 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The file could not be read, or not to its end, for this reason."""
+    """The file could not be read to its end, for this reason."""
 
     path: str
     reason: str

@@ -1,11 +1,11 @@
-"""What a file system says of a file, as SQLite can hold it, and back: names, times and numbers.
+"""Converts names, times and numbers of files to what SQLite can store, and back.
 
-A name is bytes on POSIX systems, and text in the database. What is UTF-8 stays as it is; any other
-byte becomes `\\xff`. Where somebody wrote such an escape out in letters, its backslash becomes
-`\\x5c`, so that no two names are stored alike and each leads back to its bytes.
+A name is bytes on POSIX systems, and text in the database. UTF-8 is kept; any other byte becomes
+`\\xff`. If a name contains such an escape literally, its backslash becomes `\\x5c`. So no two names
+are stored alike, and each can be converted back to its bytes.
 
-A time is nanoseconds since 1970. SQLite holds those of the years 1677 to 2262, and file systems
-have others. Zero stands for no time: it is what a file has that was not read to its end.
+A time is nanoseconds since 1970. SQLite can store the years 1677 to 2262; file systems have others,
+too. Zero means no time: that of a file that was not read to its end.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hashlib import blake2b
 from pathlib import Path
 
 NO_TIME = 0
-"""The stored time that no file has."""
+"""The stored time of a file that was not read to its end."""
 
 _BITS = 64
 _LATEST = 2 ** (_BITS - 1) - 1
 _EARLIEST = -(2 ** (_BITS - 1))
-_EPOCH = 1  # what is stored for the time 0, a nanosecond later
+_EPOCH = 1  # stored for the time 0, as 0 means no time
 
 _ambiguous = re.compile(r"\\(?=x(?:5c|[89a-f][0-9a-f]))")
 _escape = re.compile(rb"\\x(5c|[89a-f][0-9a-f])")
 
 
 def stored_name(name: str) -> str:
-    """Return a name, or a path of several, as text that SQLite can hold."""
+    """Return a name or a path as text that SQLite can store."""
     if "\\" in name:
         name = _ambiguous.sub(r"\\x5c", name)
     return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -49,7 +49,7 @@ def original_parts(path: str) -> tuple[str, ...]:
 
 def stored_root(path: Path) -> str:
     """Return an absolute path as `sources.root` has it."""
-    return str(path) if os.sep == "\\" else stored_name(str(path))  # there it is no letter
+    return str(path) if os.sep == "\\" else stored_name(str(path))  # no escapes on Windows
 
 
 def original_root(stored: str) -> Path:
@@ -58,21 +58,21 @@ def original_root(stored: str) -> Path:
 
 
 def stored_time(nanoseconds: int) -> int:
-    """Return a file's time as an integer of SQLite; one that it cannot hold as the nearest."""
+    """Return a file's time as an integer of SQLite; one out of range becomes the nearest."""
     return min(max(nanoseconds, _EARLIEST), _LATEST) or _EPOCH
 
 
 def original_time(stored: int) -> int | None:
-    """Return the time that became `stored`, None if that is not known."""
+    """Return the time that became `stored`, None if it is not known."""
     if stored in (NO_TIME, _EARLIEST, _LATEST):
         return None
     return 0 if stored == _EPOCH else stored
 
 
 def stored_number(number: int) -> int:
-    """Return an inode or the number of a device as an integer of SQLite, which has a sign.
+    """Return an inode or a device number as an integer of SQLite, which is signed.
 
-    Some file systems number files with 128 bits, of which neither half is unique: those become a
+    Some file systems have inodes of 128 bits, of which neither half is unique: those become a
     digest.
     """
     if number.bit_length() > _BITS:

@@ -1,13 +1,13 @@
-"""Whole lines from a byte offset, and the proof that what was read before is still there.
+"""Whole lines from a byte offset, and the proof that what was read before is unchanged.
 
 A file is read from its checkpoint to the size it had when it was opened. The offset never passes
-a byte that could still change: it stands behind the last line feed, or behind an unterminated
-tail that is already complete (the source says how much of it).
+a byte that could still change: it is after the last line feed, or after that part of an
+unterminated last line that is complete (the source says how much).
 
 The marker of a checkpoint is three fingerprints of the bytes before the offset: of the first
-1 KiB, of the last 1 KiB, and a running CRC-32 of them all. Head and tail are compared at every
-visit; the CRC, which costs reading everything again, for small files, when something about the
-file is odd, and when asked for.
+1 KiB, of the last 1 KiB, and a running CRC-32 of all of them. Head and tail are compared whenever
+the file is opened. The CRC requires reading everything again: it is compared for small files, if
+something about the file is odd, and on request.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,15 +29,17 @@ CHUNK = 8 * 1024 * 1024
 """Bytes read at a time; a line longer than this is read whole."""
 
 MAX_LINE = 64 * 1024 * 1024
-"""A longer line is archived but not decoded: it would take a gigabyte of memory."""
+"""A longer line is archived but not parsed: that would take a gigabyte of memory."""
 
 _MARK = 1024
-_ALWAYS_CHECKED = 1024 * 1024  # prefixes up to this size are compared whole at every visit
+_ALWAYS_CHECKED = (
+    1024 * 1024
+)  # shorter prefixes are compared as a whole whenever the file is opened
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The consumed part of a file, as far as the next checkpoint needs it."""
+    """The part of a file that was read, as far as the next checkpoint needs it."""
 
     offset: int = 0
     head: bytes = b""
@@ -58,37 +61,35 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes that were read: whole lines, or a piece of one line too long to be decoded."""
+    """Bytes that were read: whole lines, or a piece of one line too long to be parsed."""
 
     start: int
     data: bytes
     lines: Sequence[Line] = ()
     long_line: int = 0
-    """Of a long line its length in bytes, without its line break: on its first piece if the file
-    was read, on its last if bytes were cut that come only once."""
+    """On the last piece of a long line, the length of the line in bytes, without its line break."""
     is_cut: bool = False
-    """The line goes on in the next stretch."""
+    """The line continues in the next stretch."""
 
     @property
     def end(self) -> int:
-        """The offset behind the last byte."""
+        """The offset after the last byte."""
         return self.start + len(self.data)
 
     @property
     def first_line(self) -> int:
-        """The offset of the first line: an earlier stretch may have the beginning of a long one."""
-        is_last_piece = self.long_line and not self.is_cut
-        return self.end - 1 - self.long_line if is_last_piece else self.start
+        """The offset of the first line: earlier stretches may have the beginning of a long one."""
+        return self.end - 1 - self.long_line if self.long_line else self.start
 
 
 def open_regular(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    Raises OSError. A link is not followed, and a pipe or a device that someone put in the way
-    does not block: what is not a regular file raises FileNotFoundError.
+    Raises OSError. Links are not followed, and a pipe or device at this path does not block:
+    anything but a regular file raises FileNotFoundError.
     """
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # which there are differs by system
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # not every system has all of them
         flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -115,6 +116,28 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
     return os.read(descriptor, size)
 
 
+def pieces(
+    descriptor: int, start: int = 0, end: int = sys.maxsize, first: int | None = None
+) -> Iterator[bytes]:
+    """Yield the bytes of a file from `start` to `end`, or to its end, about `CHUNK` at a time.
+
+    The first piece has `first` bytes, each one after it twice as many. Raises OSError.
+    """
+    size = first or CHUNK
+    while start < end and (data := read_at(descriptor, min(size, end - start), start)):
+        yield data
+        start += len(data)
+        size = min(2 * size, CHUNK)
+
+
+def prefix_of(descriptor: int, end: int) -> Prefix:
+    """Return the prefix of a file that has its first `end` bytes. Raises OSError."""
+    prefix = Prefix()
+    for data in pieces(descriptor, 0, end):
+        prefix = prefix.extended(data)
+    return prefix
+
+
 def resume(descriptor: int, size: int, known: Checkpoint, *, thorough: bool) -> Prefix | None:
     """Return the prefix to continue from, or None if the file was rewritten.
 
@@ -123,13 +146,7 @@ def resume(descriptor: int, size: int, known: Checkpoint, *, thorough: bool) -> 
     if size < known.offset:
         return None
     if thorough or known.offset <= _ALWAYS_CHECKED:
-        prefix = Prefix()
-        while prefix.offset < known.offset:
-            want = min(CHUNK, known.offset - prefix.offset)
-            data = read_at(descriptor, want, prefix.offset)
-            if not data:
-                return None
-            prefix = prefix.extended(data)
+        prefix = prefix_of(descriptor, known.offset)
         return prefix if prefix.checkpoint() == known else None
     mark = min(_MARK, known.offset)
     head = read_at(descriptor, mark, 0)
@@ -142,79 +159,72 @@ def resume(descriptor: int, size: int, known: Checkpoint, *, thorough: bool) -> 
 def stretches(
     descriptor: int, start: int, size: int, complete_prefix: Callable[[bytes], int]
 ) -> Iterator[Stretch]:
-    """Yield the lines from the offset `start` to `size`, about `CHUNK` bytes at a time.
+    """Yield the lines of a file from the offset `start` to `size`, about `CHUNK` bytes at a time.
 
-    `complete_prefix` says how much of an unterminated tail can be read; the rest is left for
-    the next visit. Raises OSError when the file cannot be read.
+    An unterminated last line is left for the next sync, except for what `complete_prefix` says is
+    complete. Raises OSError if the file cannot be read, or is truncated within a long line.
     """
-    buffer = b""
-    while True:
-        data = read_at(descriptor, min(CHUNK, size - start - len(buffer)), start + len(buffer))
-        buffer = buffer + data if buffer else data
-        is_end = not data or start + len(buffer) >= size
-        while taken := whole_objects(buffer, complete_prefix):
-            yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
-            start, buffer = start + taken, buffer[taken:]
-        is_too_long = begins_too_long(buffer)
-        taken = 0 if is_too_long else buffer.rfind(b"\n") + 1
-        if is_end and taken < len(buffer) and not is_too_long:
-            taken += complete_prefix(buffer[taken:] if taken else buffer)
-        if taken:
-            whole = buffer if taken == len(buffer) else buffer[:taken]
-            yield Stretch(start, whole, lines_of(start, whole))
-            start += taken
-            buffer = buffer[taken:]
-        elif is_too_long:
-            end = _end_of_line(descriptor, start + MAX_LINE, size)
-            if end is None:
-                return
-            yield from _long_line(descriptor, start, end)
-            start, buffer = end, b""
-            is_end = start >= size
-        if is_end:
-            return
+    is_within_line = False
+    for stretch in cut(
+        pieces(descriptor, start, size),
+        start,
+        complete_prefix,
+        lambda position: _line_ends(descriptor, position, size),
+    ):
+        yield stretch
+        is_within_line = stretch.is_cut
+    if is_within_line:  # the line is stored in part: whoever stores it has to undo that
+        raise OSError(errno.EIO, "the file was truncated while it was read")
 
 
 def cut(
-    pieces: Iterable[bytes], start: int, complete_prefix: Callable[[bytes], int]
+    parts: Iterable[bytes],
+    start: int,
+    complete_prefix: Callable[[bytes], int],
+    line_ends: Callable[[int], bool] | None = None,
 ) -> Iterator[Stretch]:
-    """Yield the lines of bytes that come piece by piece, the first of them at the offset `start`.
+    """Yield the lines of bytes that come in parts, the first of them at the offset `start`.
 
-    All bytes were read before, so what is left at their end is whole, too. Of a line that is too
-    long no byte is kept while its end is looked for: its pieces come as they are.
+    `complete_prefix` says how many bytes of an unterminated line are complete. `line_ends` is for a
+    file that may grow: it says whether a line feed follows an offset. Without it, all bytes were
+    read before, so the last line is complete, too.
+
+    A line that is too long is never held as a whole: it is yielded in pieces.
     """
     buffer, passed = b"", 0
-    for chunk in _chunks(pieces):
-        buffer += chunk
-        while not passed and (taken := whole_objects(buffer, complete_prefix)):
+    for chunk in _chunks(parts):
+        buffer = buffer + chunk if buffer else chunk
+        while passed or begins_too_long(buffer):
+            if not passed and (taken := whole_objects(buffer, complete_prefix)):
+                yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
+            elif not passed and line_ends is not None and not line_ends(start + MAX_LINE):
+                return
+            else:
+                taken = buffer.find(b"\n", 0, CHUNK) + 1
+                piece = buffer[: taken or CHUNK]
+                passed += len(piece)
+                yield Stretch(start, piece, (), passed - 1 if taken else 0, is_cut=not taken)
+                passed, taken = 0 if taken else passed, len(piece)
+            start, buffer = start + taken, buffer[taken:]
+            if not buffer:
+                break
+        if taken := buffer.rfind(b"\n") + 1:
             yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
             start, buffer = start + taken, buffer[taken:]
-        if passed or begins_too_long(buffer):
-            taken = buffer.find(b"\n") + 1
-            piece = buffer[:taken] if taken else buffer
-            passed += len(piece)
-            yield Stretch(start, piece, (), passed - 1 if taken else 0, is_cut=not taken)
-            start, buffer = start + len(piece), buffer[len(piece) :]
-            if not taken:
-                continue
-            passed = 0
-        taken = buffer.rfind(b"\n") + 1
-        if taken:
-            yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
-            start, buffer = start + taken, buffer[taken:]
-    if buffer:
-        yield Stretch(start, buffer, lines_of(start, buffer))
+    taken = len(buffer) if line_ends is None else complete_prefix(buffer)
+    if taken:
+        yield Stretch(start, buffer[:taken], lines_of(start, buffer[:taken]))
 
 
-def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces to chunks; cut large ones, so that only a first line can be too long."""
+def _chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small parts and cut large ones, so that only the first line held can be too long."""
     chunk: list[bytes] = []
     size = 0
-    for piece in (
-        whole[low : low + CHUNK] for whole in pieces for low in range(0, len(whole), CHUNK)
+    for part in (
+        whole[low : low + CHUNK] for whole in parts for low in range(0, len(whole), CHUNK)
     ):
-        chunk.append(piece)
-        size += len(piece)
+        chunk.append(part)
+        size += len(part)
         if size >= CHUNK:
             yield b"".join(chunk)
             chunk, size = [], 0
@@ -223,10 +233,10 @@ def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int:
-    """Return how much can be read of a line that is too long but begins with whole objects.
+    """Return how many bytes of whole objects begin a line that is too long.
 
-    Whoever looked before the rest was written has read them. Only what is behind them is too long,
-    or is not.
+    A sync that came before the rest was written has read them, so every sync has to. What follows
+    them is a line of its own, which may be too long or not.
     """
     if not begins_too_long(buffer) or not buffer.lstrip(LEADING).startswith(b"{"):
         return 0
@@ -234,7 +244,7 @@ def whole_objects(buffer: bytes, complete_prefix: Callable[[bytes], int]) -> int
 
 
 def begins_too_long(buffer: bytes) -> bool:
-    """Is the first line of these bytes too long to be decoded, wherever they were cut?"""
+    """Is the first line of these bytes too long to be parsed?"""
     return len(buffer) > MAX_LINE and buffer.find(b"\n", 0, MAX_LINE + 1) < 0
 
 
@@ -248,28 +258,9 @@ def lines_of(start: int, data: bytes) -> list[Line]:
     return lines
 
 
-def _end_of_line(descriptor: int, position: int, size: int) -> int | None:
-    """Return the offset behind the next line feed, None if there is none yet."""
-    while position < size:
-        data = read_at(descriptor, min(CHUNK, size - position), position)
-        if not data:
-            return None
-        found = data.find(b"\n")
-        if found >= 0:
-            return position + found + 1
-        position += len(data)
-    return None
-
-
-def _long_line(descriptor: int, start: int, end: int) -> Iterator[Stretch]:
-    length = end - start - 1
-    while start < end:
-        data = read_at(descriptor, min(CHUNK, end - start), start)
-        if not data:  # half of it was said already, so its reader has to undo that
-            raise OSError(errno.EIO, "the file was cut while it was read")
-        yield Stretch(start, data, (), length, is_cut=start + len(data) < end)
-        start += len(data)
-        length = 0
+def _line_ends(descriptor: int, position: int, size: int) -> bool:
+    """Is there a line feed at this offset or after it?"""
+    return any(b"\n" in data for data in pieces(descriptor, position, size))
 
 
 def _digest(data: bytes) -> bytes:

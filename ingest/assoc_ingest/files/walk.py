@@ -1,8 +1,8 @@
-"""Which files there are: walk the roots, stat, and ask the sources whose they are.
+"""Walks the roots and lists their files; asks the sources which directories are theirs.
 
-A source tells which directories of its layout are worth walking, so a home with a hundred
-thousand cache files costs nothing. Symbolic links below a root are not followed: their target,
-if it is ours, is read where it lies. Of hard links, the first path in byte order counts.
+A source says which directories can contain its files, so a hundred thousand cache files in a home
+cost nothing. Symbolic links below a root are not followed: a target that belongs to a source is
+read at its own path. Of several hard links, the first path in byte order counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Root:
     source: Source
     path: Path
     beside: tuple[Source, ...] = field(default=(), compare=False)
-    """Other sources that know the directory as theirs."""
+    """Other sources that recognise the directory as theirs."""
 
     @property
     def name(self) -> str:
@@ -42,14 +42,14 @@ class Root:
         return str(self.path.joinpath(*map(original_name, parts)))
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """Does one of the systems that live here keep this file or directory closed?"""
+        """Must this file or directory stay closed, for any source that has its home here?"""
         if self.source.withholds(parts):
             return True
         return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
 
 
 class Place(NamedTuple):
-    """A directory below a root whose files are looked at; if it is deep, with all below it.
+    """A directory below a root whose files are listed; if `is_deep`, with all directories below.
 
     `parts` are the names that lead there, as they are stored.
     """
@@ -64,12 +64,12 @@ WHOLE = (Place(()),)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A regular file below a root, as the directory shows it and SQLite can hold it."""
+    """A regular file below a root: its path and stat, as SQLite can store them."""
 
     parts: tuple[str, ...]
     """The names that lead to it from the root, as they are stored."""
     location: str
-    """Its path, as the system knows it."""
+    """Its path on disk."""
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -82,7 +82,7 @@ class Found:
         return "/".join(self.parts)
 
     def is_as(self, known: KnownFile) -> bool:
-        """Does the directory show the file as it was when it was last read?"""
+        """Is the stat of the file the one that it had when it was last read?"""
         return (
             self.size == known.size
             and self.mtime_ns == known.mtime_ns
@@ -95,8 +95,8 @@ class Found:
 def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
-    With `places`, only what lies there, place by place; one that is no directory, or to which a
-    link leads, holds nothing.
+    With `places`, only the files there, place by place; a place that is not a directory, or is
+    reached through a link, has none.
     """
     identities: set[tuple[int, int]] = set()
     pending: list[tuple[tuple[str, ...], str, bool]] = [
@@ -129,9 +129,9 @@ def _permitted(
     identities: set[tuple[int, int]],
     seen: Walk,
 ) -> list[tuple[os.DirEntry[str], tuple[str, ...]]]:
-    """Return the entries of a directory, with their names, without what nobody may open.
+    """Return the entries of a directory, with their names, without those that must stay closed.
 
-    Such a file is met under no other name either: it counts as the first of them.
+    A file that must stay closed is not read under another name either.
     """
     permitted = []
     for entry in scanning.entries(directory, seen):
@@ -144,7 +144,7 @@ def _permitted(
 
 
 def apart(places: Collection[Place]) -> set[Place]:
-    """Return places that do not overlap: those without what lies in another one."""
+    """Return places that do not overlap: those that are within another one are left out."""
     deep = {place.parts for place in places if place.is_deep}
     return {
         place
@@ -155,7 +155,7 @@ def apart(places: Collection[Place]) -> set[Place]:
 
 
 def _is_wanted(root: Root, place: Place) -> bool:
-    """Would a walk of the whole root come to this place?"""
+    """Would a walk of the whole root visit this place?"""
     for length in range(1, len(place.parts) + 1):
         parts = place.parts[:length]
         if root.withholds(parts) or not root.source.descends(parts):
@@ -178,9 +178,9 @@ def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Fou
 
 
 def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> list[Path]:
-    """Return the places where the systems keep their homes, whether or not they exist.
+    """Return the default homes of all systems, whether or not they exist.
 
-    Some keep one in each project: in the current directory, and in every directory of `projects`.
+    Some systems have a home in each project: in the current directory and those of `projects`.
     """
     place = home()
     above = None if place is None else str(place)
@@ -195,12 +195,12 @@ def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> li
 
 
 def directories_in_homes(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Return the directories that are roots of one source in a home of another."""
+    """Return the names of directories in homes that are homes of another source."""
     return {name: source for source in sources.values() if (name := source.directory_in_home)}
 
 
 def _expanded(name: str) -> Path:
-    """Return a directory with `~` replaced; the home of nobody stays as it is, and is not there."""
+    """Return a directory with `~` expanded; unchanged if there is no such user."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -208,10 +208,10 @@ def _expanded(name: str) -> Path:
 
 
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
-    """Return `path` as a root of the sources that know its shape.
+    """Return `path` as a root of the sources that recognise it.
 
-    Raises UsageError, with what to do, if the path is missing, a file, or of no known shape, and
-    UnreadableError if nobody can tell.
+    Raises UsageError, with what to do, if the path is missing, a file, or not recognised, and
+    UnreadableError if it cannot be read.
     """
     if (found := obstacle(path)) is not None:
         raise UnreadableError(path, *found)
@@ -244,19 +244,19 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
 
 
 def _such_as(sources: Mapping[str, Source]) -> str:
-    """Return an example of a home, for those who named something else."""
+    """Return an example of a home for error messages."""
     places = (root for source in sources.values() for root in source.default_roots({}, "~"))
     example = next(places, None)
     return f", such as {example}" if example else ""
 
 
 def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:
-    """Return a directory as the root of a source, whatever it looks like now."""
+    """Return a directory as the root of a source, without checking what is in it."""
     return Root(source, path, _without(source, _knowing(path, sources, Walk())))
 
 
 def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> list[Source]:
-    """Return the sources that know a directory as theirs."""
+    """Return the sources that recognise a directory as theirs."""
     every = sources.values()
     return [source for source in every if source.recognises(Listing(place, source, every, seen))]
 

@@ -1,4 +1,4 @@
-"""The sources, one line each. A source is one module here, one line, one fixture folder."""
+"""The sources, one line each. A source is a module here, a line, and a folder of fixtures."""
 
 from __future__ import annotations
 

@@ -2,24 +2,24 @@
 
 ```
 theassociate/hook-events.jsonl                               hook events, in the order of the file
-theassociate/notes/<id>.json                                 notes on no project
-theassociate/projects/<enc2>/notes/<id>.json                 notes on a project
+theassociate/notes/<id>.json                                 notes without a project
+theassociate/projects/<enc2>/notes/<id>.json                 notes of a project
 theassociate/projects/<enc2>/summaries/<S>-summary-NNN.md    summaries of a session
 theassociate/projects/<enc2>/task-snapshots/<team>.json      tasks as they were last seen
 theassociate/projects/<enc2>/plan-links.json                 which plan belongs to which session
 ```
 
-Early builds kept the same in the home of Claude Code itself: `ide/hook-events.jsonl`,
+Early builds kept the same files in the home of Claude Code itself: `ide/hook-events.jsonl`,
 `notes/<id>.json`, `projects/<enc>/notes/<id>.json`, `projects/<enc>/<S>-summary-NNN.md`. So a home
-of Claude Code with the first of these is a root of this source as well.
+of Claude Code with the first of these is also a root of this source.
 
-`<enc2>` is the project's directory with `/`, `\\`, `:`, `.` and `_` as hyphens, those at the end
-cut off; first versions left `.` and `_`, and Claude Code itself replaces everything but letters
-and digits. Folded to the last of these, all three are equal, on Windows and on Unix.
+`<enc2>` is the project's directory with `/`, `\\`, `:`, `.` and `_` as hyphens, without those at
+the end. The first versions kept `.` and `_`, and Claude Code itself replaces everything but letters
+and digits. Reduced to the last form, all three are equal, on Windows and on Unix.
 
-**Hook events.** The hook appends what it is given, so a line is the whole payload of the hook.
-Only `hook_event_name` and `session_id` can be relied on. There is no time and no id. Parallel
-processes append without a lock, so lines may be torn or glued.
+**Hook events.** The hook appends its input, so a line is the whole payload of the hook. Only
+`hook_event_name` and `session_id` are always there. There is no time and no id. Parallel processes
+append without a lock, so lines can be torn or glued.
 
 ```json
 {"session_id":"0b7c","transcript_path":"/home/ada/.claude/projects/-srv-demo/0b7c.jsonl",
@@ -30,13 +30,13 @@ The view `active_sessions` replays them as the application does.
 
 **Notes** are `{"id","title","content","projectPath","fileRefs":[{"filePath","lineStart","lineEnd",
 "quote"}],"issueRefs":[{"provider","key","url","title"}],"created","modified"}`, times in
-milliseconds; what they refer to becomes part of their text, and is kept as it is. **Task
-snapshots** outlive the tasks: `{"teamName","updatedAt","tasks":{"1":{"firstSeen","lastSeen",
+milliseconds; references become part of the text, and are also kept as JSON. **Task snapshots**
+outlive the tasks: `{"teamName","updatedAt","tasks":{"1":{"firstSeen","lastSeen",
 "statusChanges":[{"status","at"}],"snapshot":{...}}}}`, or the inner object alone. **Plan links**
-map plans to sessions, text to text, either way round.
+map plans to sessions, or sessions to plans, as texts.
 
-`watcher-state.json` (a cursor that may run ahead of what was processed), `ide-settings.json` and
-`hook.js` are left alone.
+`watcher-state.json` (a cursor that can be ahead of what was processed), `ide-settings.json` and
+`hook.js` are ignored.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Associate(Source):
     directory_in_home = "theassociate"
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """It writes below the default home of Claude Code, even where that is told another one."""
+        """It writes to the default home of Claude Code, even if Claude Code uses another one."""
         around = [*homes(environment, home), *([f"{home}/.claude"] if home is not None else [])]
         return [f"{place}/{self.directory_in_home}" for place in around]
 
@@ -91,11 +91,11 @@ class Associate(Source):
             if path in ("hook-events.jsonl", "ide/hook-events.jsonl"):
                 return True
             if path.count("/") > 1:
-                return False  # a home of Claude Code may be large, and this tells enough
+                return False  # no need to list a large home of Claude Code
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Walk the layout and nothing else."""
+        """Only directories of the layout are walked."""
         match parts:
             case ("ide",) | ("notes",) | ("projects",) | ("projects", _):
                 return True
@@ -104,7 +104,7 @@ class Associate(Source):
         return False
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Judge a path by its place in the layout."""
+        """The claim follows from the position in the layout."""
         kind: str | None = None
         match parts:
             case ("hook-events.jsonl",) | ("ide", "hook-events.jsonl"):
@@ -120,7 +120,7 @@ class Associate(Source):
         return Claim(self.name, kind, parts=parts) if kind else None
 
     def shape(self, claim: Claim) -> str:
-        """Events are appended, everything else is rewritten whole."""
+        """Events are appended, all other files are rewritten as a whole."""
         return LOG if claim.kind == "hook_events" else DOCUMENT
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
@@ -143,14 +143,14 @@ class Associate(Source):
 
 
 def _project_key(claim: Claim) -> str | None:
-    """Return the project that the path names, as it is compared."""
+    """Return the project that the path names, in the form that is compared."""
     if claim.parts[0] != "projects":
         return None
     return folded_directory(claim.parts[1])
 
 
 def folded_directory(directory: str) -> str:
-    """Return what every encoding of a directory's path, or of its name, comes to."""
+    """Return a directory in the form that is the same for all its encodings."""
     return comparable_name(_not_alphanumeric.sub("-", directory).rstrip("-"))
 
 
@@ -269,7 +269,7 @@ def _snapshot(reader: Reader, value: JSONObject) -> Iterator[Record]:
 
 
 def _rest_of_task(key: str, record: JSONObject) -> JSONObject:
-    """Return what a record of a task says that the task's own row and its changes do not."""
+    """Return what a record of a task says that is not in the task's row and its changes."""
     taken = {"snapshot", "subject"}
     changes = record.get("statusChanges")
     if isinstance(changes, list) and all(mapping(item).keys() <= _CHANGE for item in changes):

@@ -4,15 +4,15 @@
 .ccinsights/projects.json, projects.json.bak               projects, their worktrees and chats
 .ccinsights/projects/<id>/chats/<chat>.chat.jsonl          lines, see `ccinsights_chat`
 .ccinsights/projects/<id>/chats/<chat>.meta.json           its model, tokens and cost so far
-.ccinsights/projects/<id>/tracking.jsonl                   what closed chats had cost
+.ccinsights/projects/<id>/tracking.jsonl                   the cost of closed chats
 .ccinsights/projects/<id>/tickets.json                     the project's tickets
 ```
 
-`config.json` in the root holds environments of agents, and with them keys: it is never opened.
-`logs/`, `scripts/` and `codex-pricing.json` are none of ours.
+`config.json` in the root contains environment variables of agents, and keys among them: it is never
+opened. `logs/`, `scripts/` and `codex-pricing.json` are ignored.
 
 **projects.json** is copied to `.bak` and then rewritten in place, so one of the two can be read at
-any time: the copy counts while the original is broken. Chats that no list names are kept too.
+any time: the copy counts while the original is broken. Chats that are in no list are kept, too.
 
 ```json
 {"/srv/demo":{"id":"a1b2c3d4","name":"Demo","worktrees":{"/srv/demo":{"type":"primary",
@@ -24,16 +24,17 @@ any time: the copy counts while the original is broken. Chats that no list names
 The id of a project is the beginning of its path's SHA-256. `lastSessionId` is the session of
 Claude Code that does the work; archiving a chat moves its entry.
 
-**meta.json** is overwritten up to once a second; its counts are running totals, so they become
-what is stated of the session, and no responses. **tickets.json** had another shape in its first
-version, where `status` said what `isOpen` says now, beside `kind`, `priority` and `category`. Its
-`id` is a number that no other ticket of the project ever had.
-**tracking.jsonl** names chats by titles that are not unique: its lines belong to no session, and
-are kept as JSON. So is what else these documents state: `backendType`, `modelUsage` and `timing` of
-a chat, `tags` and `base` of a worktree, comments and history of a ticket.
+**meta.json** is overwritten up to once a second. Its counts are running totals, so they become
+totals of the session, not responses. **tickets.json** had another shape in its first version, with
+`kind`, `priority` and `category`, and `status` instead of `isOpen`. The `id` of a ticket is a
+number that is never reused in its project. **tracking.jsonl** names chats by titles that are not
+unique: its lines belong to no session, and are kept as JSON. Other fields of these documents are
+kept as JSON, too: `backendType`, `modelUsage` and `timing` of a chat, `tags` and `base` of a
+worktree, comments and history of a ticket.
 
-Times without a zone are local times of the machine that wrote them. That it is this machine is an
-assumption, so the zone is given to the source, and sessions say when it was used (`ts_zone`).
+Times without a zone are local times of the machine that wrote them. It is an assumption that this
+is the same machine, so the zone is a parameter of the source, and sessions say if it was used
+(`ts_zone`).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _TICKET_WORDS = ("kind", "priority", "effort", "category", "author")
 
 
 class CCInsights(Source):
-    """The source of kind `ccinsights`. Times without a zone are read by the rules of `zone`."""
+    """The source of kind `ccinsights`. Times without a zone are read as times of `zone`."""
 
     name = "ccinsights"
     label = "CCInsights"
@@ -88,24 +89,24 @@ class CCInsights(Source):
                     if _has_projects(listing.content(path)):
                         return True
                 case ["projects", name] if name.startswith("-") or name[1:3] == "--":
-                    return False  # a home of Claude Code, which may be large
+                    return False  # no need to list a large home of Claude Code
                 case ["projects", _, "chats", name] if name.endswith(_CHAT):
                     return True
         return False
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """The configuration holds environments of agents."""
+        """The configuration contains environment variables of agents."""
         return len(parts) == 1 and parts[0].casefold() == "config.json"
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Walk the layout and nothing else."""
+        """Only directories of the layout are walked."""
         match parts:
             case ("projects",) | ("projects", _) | ("projects", _, "chats"):
                 return True
         return False
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Judge a path by its place in the layout."""
+        """The claim follows from the position in the layout."""
         match parts:
             case ("projects.json",):
                 return Claim(self.name, "chat_list")
@@ -131,7 +132,7 @@ class CCInsights(Source):
         )
 
     def shape(self, claim: Claim) -> str:
-        """Chats and tracking grow, everything else is rewritten whole."""
+        """Chats and tracking grow, all other files are rewritten as a whole."""
         return LOG if claim.kind in ("transcript", "tracking") else DOCUMENT
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
@@ -267,7 +268,7 @@ def _tickets(reader: Reader, value: JSONObject) -> Iterator[Record]:
 
 
 def _ticket_text(reader: Reader, ticket: JSONObject) -> str:
-    """Return what a ticket says: a line about it, its body, and what was said about it."""
+    """Return the text of a ticket: a line about it, its body, and its comments."""
     about = [f"#{_words(ticket.get('id'))}", _ticket_state(reader, ticket)]
     about += [f"{word} {text}" for word in _TICKET_WORDS if (text := reader.text(ticket, word))]
     for word, key in (("tags", "tags"), ("depends on", "dependsOn")):

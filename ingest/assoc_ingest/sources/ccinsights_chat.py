@@ -1,4 +1,4 @@
-"""The lines of a CC-Insights chat, in both vocabularies that were ever written.
+"""The lines of a CC-Insights chat, with the field names of old and new versions.
 
 ```json
 {"type":"tool_use","timestamp":"2026-02-19T18:41:07.204518","tool_name":"Read","tool_kind":"read",
@@ -7,20 +7,20 @@
  "input":{"pattern":"menu"}}
 ```
 
-A file may hold both, since a chat goes on when the application is updated. The fields of each
-type, newer names first:
+A file can have both, since a chat continues when the application is updated. The fields of each
+type, with newer names first:
 
 - `user`: `text`, `images[{data, media_type}]`; `assistant`: `text`, `content_type` text or
   thinking, `error_type`;
 - `tool_use`: `tool_use_id`/`id`, `tool_name`/`tool`, `tool_input`/`input`, and `result` with
-  `is_error` where the answer was there when the line was written;
+  `is_error` if the result existed when the line was written;
 - `tool_result`: `tool_use_id`/`toolUseId`, `result`/`output` (any JSON), `is_error`/`isError`;
 - `context_summary`: `summary`; `auto_compaction`, `system_notification`: `message`;
   `system_instruction`, `system`: `text`;
-- `context_cleared`, `session_marker` and `unknown_message` say nothing that a person would read,
-  or what another line says: they have no row among the messages.
+- `context_cleared`, `session_marker` and `unknown_message` have no text for people, or repeat
+  another line: they have no row among the messages.
 
-What a line states beside these (`tool_kind`, `error_type`, `marker_type` ...) is kept as JSON.
+All other fields of a line (`tool_kind`, `error_type`, `marker_type` ...) are kept as JSON.
 
 Subagents are not written at all.
 """
@@ -130,13 +130,13 @@ class ChatLines(ChatReader):
 
 
 def _taken(kind: str, value: JSONObject) -> set[str]:
-    """Return the keys that have become columns; of two that mean the same, the newer has."""
+    """Return the keys that became columns; of two with the same meaning, that is the newer one."""
     taken = set(_COLUMNS.get(kind, ()))
     for newer, older in _PAIRS.get(kind, ()):
         taken.add(newer if newer in value else older)
     if kind == "assistant" and value.get("content_type") not in ("text", "thinking"):
         taken.discard("content_type")
-    if kind == "tool_use" and value.get("result") is None:  # there is nothing that it is about
+    if kind == "tool_use" and value.get("result") is None:  # without a result, it has no meaning
         taken -= {"is_error", "isError"}
     return taken
 

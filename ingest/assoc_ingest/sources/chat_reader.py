@@ -1,7 +1,7 @@
-"""What sources have in common that read conversations: a `Reader` that gathers a transcript.
+"""Shared by sources that read conversations: a `Reader` that gathers a transcript.
 
-One row per content block, the two halves of each tool call, and the facts of the session. Whatever
-is gathered can be merged by the store with what the next stretch of the file gives.
+It gathers one row per content block, the two halves of each tool call, and facts of the session.
+The store can merge all of them with those of the next stretch of the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChatReader(Reader):
         self._uuid: str | None = None
         self._moment: str | None = None
         self.model: str | None = None
-        """The model that the present line states."""
+        """The model that the current line states."""
 
     def begin(self, value: JSONObject, *, is_message: bool) -> None:
         """Begin a line: its time, its id, and whether it counts as a message."""
@@ -103,8 +103,8 @@ class ChatReader(Reader):
     ) -> None:
         """Add a tool call: its row, and the half that a result completes.
 
-        `action` is what the tool does, if its name does not tell; `paths` are all files that it
-        was given, if the arguments have more than one.
+        `action` is what the tool does, if that does not follow from its name; `paths` are all files
+        that it was given, if the arguments have more than one.
         """
         position = (self.start, self._block)
         several = tuple(paths) if len(paths) > 1 else ()
@@ -135,8 +135,8 @@ class ChatReader(Reader):
     ) -> None:
         """Add the result of a tool call: its row, and the half that belongs to the call.
 
-        A result on the line of its call is not timed: the line has the time of the call. `name` is
-        the tool that it names: without an id, it answers the last open call of this tool.
+        A result on the line of its call has no time: the time of the line is that of the call.
+        `name` is the tool that it names: without an id, it answers the last open call of this tool.
         """
         position = (self.start, self._block)
         status = tools.status_of(text, None, is_error=is_error)
@@ -150,7 +150,7 @@ class ChatReader(Reader):
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:
-        """Note token counts; of lines with the same key the last counts: they state the same."""
+        """Add token counts. Lines with the same key state the same: the last one counts."""
         known = self._usage.get(usage.response_key)
         if known is not None:
             sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
@@ -163,9 +163,9 @@ class ChatReader(Reader):
         taken: Collection[str],
         bare: Callable[[JSONObject], JSONObject] = _as_it_is,
     ) -> None:
-        """Keep what the present line states beside the keys that have become columns.
+        """Keep the fields of the current line that did not become columns (`taken`).
 
-        `bare` takes out what rows repeat.
+        `bare` removes what is also in rows.
         """
         kind = value.get(self._type_key)
         is_silent = self._block == 0
@@ -180,23 +180,23 @@ class ChatReader(Reader):
         )
 
     def count(self, value: JSONObject, key: str) -> int:
-        """Return a number of tokens, 0 where none is stated."""
+        """Return a number of tokens, 0 if none is stated."""
         found = value.get(key)
         self._expect(found is None or is_count(found), key, found)
         return found if isinstance(found, int) and is_count(found) else 0
 
     def fact(self, name: str, value: str | None) -> None:
-        """Note a fact of the session; the last one counts."""
+        """Set a fact of the session; the last value counts."""
         if value is not None:
             self._facts[name] = value
 
     @property
     def moment(self) -> str | None:
-        """The time of the present line."""
+        """The time of the current line."""
         return self._moment
 
     def finish(self) -> list[Record]:
-        """Return all that was gathered: messages in the order of the file first."""
+        """Return everything that was gathered: first messages, in the order of the file."""
         if self.is_local:
             self._facts["time_zone"] = "local"
         for identity in self._calls.keys() | self._results.keys():

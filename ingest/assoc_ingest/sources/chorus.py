@@ -6,12 +6,12 @@
 .chorus/sessions/<workspace>/<agent>/<id>-messages.jsonl           the messages of one
 ```
 
-**config.json** holds an API key beside what we want of it, so it is read by an allow-list and its
+**config.json** also contains an API key, so only the fields of an allow-list are read, and its
 bytes are never kept: `workspaces[]` with `id`, `name`, `path`, `gitBranch`, their `agents[]`, and
-the rest that `_WORKSPACE`, `_DEFAULTS` and `_SETTINGS` name. An agent is described by a file, but
-for the general one of each workspace (`isGeneral`). Ids of workspaces, agents and conversations
-come from the paths as well, so nothing depends on this file but names. Other programs have a file
-of this name that must not be opened: only conversations show that the directory is of this one.
+the fields in `_WORKSPACE`, `_DEFAULTS` and `_SETTINGS`. An agent is described by a file, except for
+the general one of each workspace (`isGeneral`). Ids of workspaces, agents and conversations are
+also in the paths, so only names depend on this file. Other programs have a file of this name that
+must not be opened: only conversations show that a directory belongs to Chorus.
 
 ```json
 {"workspaces":[{"id":"w1","name":"Demo","path":"/srv/demo","isExpanded":true,"gitBranch":"main",
@@ -19,9 +19,9 @@ of this name that must not be opened: only conversations show that the directory
  "filePath":"/srv/demo/.claude/agents/reviewer.md","workspaceId":"w1"}]}]}
 ```
 
-**conversations.json** is rewritten on every message, in place: one that is empty or cut off is
-read again later. `sessionId` is the session of Claude Code that does the work; `worktreePath`,
-`branchName`, `sessionCreatedAt` and `settings` came later.
+**conversations.json** is rewritten in place on every message: an empty or truncated one is read
+again later. `sessionId` is the session of Claude Code that does the work; `worktreePath`,
+`branchName`, `sessionCreatedAt` and `settings` were added later.
 
 ```json
 {"conversations":[{"id":"k1","sessionId":"0b7c","branchName":null,"worktreePath":null,
@@ -68,7 +68,7 @@ class Chorus(Source):
     directory_in_project = ".chorus"
 
     def recognises(self, listing: Listing) -> bool:
-        """A home has conversations. Other programs use `.chorus`, and have a `config.json`, too."""
+        """A home has conversations. Other programs also use `.chorus` with a `config.json`."""
         for path in listing:
             match path.split("/"):
                 case ["sessions", _, _, name]:
@@ -77,15 +77,15 @@ class Chorus(Source):
         return False
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """What lies beside our keys is wanted: the file that has both is read by an allow-list."""
+        """No: the file with the key is needed, and only the fields of an allow-list are read."""
         return False
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Walk the layout and nothing else."""
+        """Only directories of the layout are walked."""
         return parts[0] == "sessions" and len(parts) <= 3
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Judge a path by its place in the layout."""
+        """The claim follows from the position in the layout."""
         match parts:
             case ("config.json",):
                 return Claim(self.name, "config")
@@ -110,7 +110,7 @@ class Chorus(Source):
         )
 
     def shape(self, claim: Claim) -> str:
-        """Messages are appended; the configuration holds a secret."""
+        """Messages are appended; the configuration contains a secret."""
         return {"transcript": LOG, "config": PRIVATE}.get(claim.kind, DOCUMENT)
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
@@ -150,14 +150,14 @@ def _workspaces(reader: Reader, value: JSONObject) -> Iterator[Record]:
 
 
 def _defaults(reader: Reader, workspace: JSONObject) -> JSONObject:
-    """Return what a workspace sets for its new conversations."""
+    """Return the defaults of a workspace for new conversations."""
     return {"settings": _allowed(reader.mapping(workspace, "settings"), _DEFAULTS)}
 
 
 def _allowed(value: JSONObject, keys: Collection[str]) -> JSONObject:
-    """Return the scalars of an object that have these keys, and lists of texts.
+    """Return the scalars and lists of texts that an object has under these keys.
 
-    Nothing else: what a later version may put there is not known to be harmless.
+    Other values are left out: a later version could put secrets there.
     """
     return {key: item for key, item in value.items() if key in keys and _is_plain(item)}
 

@@ -1,23 +1,23 @@
 """The messages of a Chorus conversation.
 
-A line has a type: user, assistant, tool_use, tool_result, error, system, since some version
+A line has a type: user, assistant, tool_use, tool_result, error, system, and in later versions
 research_progress and research_result. `content` is a text, rarely a list of blocks (text, tool_use,
-tool_result, image); of a call it is only a phrase, the input stands in `toolInput`. `claudeMessage`
-is the message as the SDK gave it: the only place of thinking, and repeated on the line of each call
-that it makes. Calls and results had no ids at first: such a result answers the last open call, of
-the tool that it names if it names one.
+tool_result, image); for a call it is only a phrase, and the input is in `toolInput`.
+`claudeMessage` is the message from the SDK: the only place of thinking, repeated on the line of
+each of its calls. Calls and results had no ids at first: such a result answers the last open call,
+or the last open call of the tool that it names.
 
 ```json
 {"uuid":"m2","type":"tool_use","content":"Using tool: Read","timestamp":"2026-01-05T10:00:04.000Z",
  "toolName":"Read","toolInput":{"file_path":"a.ts"},"toolUseId":"toolu_0Demo1","claudeMessage":{}}
 ```
 
-A turn ends with an `assistant` line and a `system` line that state the same totals of the turn:
-counted once, the `system` line's where there is one. They stand again in the linked session's own
-transcript, which is why views leave out the usage of a session that has a linked one.
+A turn ends with an `assistant` line and a `system` line that state the same totals of the turn.
+They are counted once, from the `system` line if there is one. The linked session's own transcript
+has them, too, so views leave out the usage of a session that has a linked one.
 
-What a line states beside its rows (`sessionId`, `numTurns`, `searchCount`, and of `claudeMessage`
-everything but its content) is kept as JSON.
+All other fields of a line (`sessionId`, `numTurns`, `searchCount`, and everything in
+`claudeMessage` except its content) are kept as JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COLUMNS = {
     "tool_use": ("toolName", "toolInput", "toolUseId"),
     "tool_result": ("toolUseId", "isToolError"),
 }
-_LEVELS = 8  # of lists in lists; a line may nest a thousand
+_LEVELS = 8  # of nested lists; a line may have a thousand
 _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
 
 
@@ -90,7 +90,7 @@ class Messages(ChatReader):
         return self.finish()
 
     def _blocks(self, content: object, kind: str, role: str) -> None:
-        """Add the rows of a content: its texts as messages of this kind, its calls, its results."""
+        """Add the rows of a content: texts as messages of this kind, calls, and results."""
         blocks = content if isinstance(content, list) and content else [content]
         for place, block in enumerate(blocks):
             part = mapping(block)
@@ -125,7 +125,7 @@ class Messages(ChatReader):
         blocks = _blocks(raw)
         self.model = self.name(mapping(raw.get("message")), "model")
         if not any(block.get("type") == "tool_use" for block in blocks):
-            self._thinking(blocks)  # else it stands on the line of the first call
+            self._thinking(blocks)  # otherwise it is on the line of the first call
         sources = [
             " ".join(filter(None, (string(item.get("title")), string(item.get("url")))))
             for item in self.items(value, "researchSources")
@@ -167,9 +167,9 @@ class Messages(ChatReader):
                 self.say("thinking", string(block.get("thinking")) or "", "assistant")
 
     def _turn(self, value: JSONObject, raw: JSONObject) -> set[str]:
-        """Note what a turn cost, and return the keys that say it, if any do.
+        """Add the usage of a turn, and return the keys that state it, if there are any.
 
-        Its two lines state the same numbers, which are its key.
+        The two lines of a turn state the same numbers, so these are its key.
         """
         read, wrote, cached, kept = (self.count(value, key) for key in _TOKENS)
         cost = self.number(value, "costUsd")
@@ -177,7 +177,7 @@ class Messages(ChatReader):
             return set()
         duration = self.whole(value, "durationMs")
         stated: tuple[object, ...] = (duration, cost, read, wrote, cached, kept)
-        if duration is None and cost is None:  # a turn that was broken off has no second line
+        if duration is None and cost is None:  # an interrupted turn has no second line
             stated = (self.text(value, "uuid"), self.start)
         key = " ".join(map(str, ("chorus", self.claim.session_key, *stated)))
         models = [*mapping(raw.get("modelUsage"))]
@@ -211,7 +211,7 @@ class Messages(ChatReader):
 
 
 def _taken(kind: str | None, value: JSONObject) -> set[str]:
-    """Return the keys of a line that become columns whatever they hold."""
+    """Return the keys of a line that become columns, whatever their values are."""
     content = value.get("content")
     taken = set(_COLUMNS.get(kind or "", ()))
     if kind == "tool_use":
@@ -232,7 +232,7 @@ def _taken(kind: str | None, value: JSONObject) -> set[str]:
 
 
 def _bare(value: JSONObject) -> JSONObject:
-    """Return a line whose SDK message is without the content that rows repeat."""
+    """Return a line without the content of its SDK message, which is in rows."""
     raw = mapping(value.get("claudeMessage"))
     message = mapping(raw.get("message"))
     if "content" not in message:
@@ -247,7 +247,7 @@ def _blocks(raw: JSONObject) -> list[JSONObject]:
 
 
 def _result(value: JSONObject) -> object:
-    """Return what a tool gave: `content` is the text of it, images and all."""
+    """Return the output of a tool: `content` is its text, including images."""
     for block in _blocks(mapping(value.get("claudeMessage"))):
         is_answer = block.get("type") == "tool_result"
         if is_answer and block.get("tool_use_id") == value.get("toolUseId"):
@@ -263,7 +263,7 @@ def _plain(content: object, levels: int = _LEVELS) -> str:
 
 
 def _decoded(content: object) -> object:
-    """Return the list that the text of a result is, else the content as it is."""
+    """Return the content, decoded if it is the text of a JSON list."""
     if not (isinstance(content, str) and content.startswith("[{")):
         return content
     try:

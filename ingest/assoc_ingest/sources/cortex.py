@@ -4,16 +4,16 @@
 .cortex/transcripts/<agent>/transcript.jsonl     <agent> may be several directories deep
 ```
 
-A line is what one side said; nothing else is written, and a line has no id. Two lines may be
-equal. The user's line is written before the agent runs, so it may have no answer.
+A line is what one side said; nothing else is written, and a line has no id. Two lines can be
+equal. The user's line is written before the agent runs, so it can be without an answer.
 
 ```json
 {"role":"user","content":"sum up the plan","timestamp":1771250400123}
 ```
 
-`role` is user or assistant, `content` a text, `timestamp` milliseconds since 1970. A line without
-the first two is passed over by the program itself, and quarantined here. Each agent is a session
-that bears the agent's name.
+`role` is user or assistant, `content` a text, `timestamp` milliseconds since 1970. The program
+itself ignores lines without the first two; here they are quarantined. Each agent is a session with
+the agent's name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..records import Record
-from ..source import LOG, Claim, Line, Listing, Source
+from ..source import LOG, Claim, Line, Listing, Source, claim_at
 from .chat_reader import ChatReader
 from .jsonl import JSONObject, complete_prefix
 
@@ -37,14 +37,14 @@ class Cortex(Source):
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a transcript of an agent."""
-        return any(self.claim(tuple(path.split("/"))) for path in listing)
+        return any(claim_at(self, path) for path in listing)
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """An agent's name may have any number of parts."""
+        """An agent's name can have any number of parts."""
         return parts[0] == "transcripts"
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Judge a path by its place in the layout."""
+        """The claim follows from the position in the layout."""
         match parts:
             case ("transcripts", *agent, "transcript.jsonl") if agent:
                 return Claim(self.name, "transcript", session_key="/".join(agent))

@@ -1,21 +1,20 @@
-"""The pieces of a line that should be one JSON object, and often enough is not.
+"""Splits a line that should be one JSON object, but sometimes is not.
 
-`pieces` turns the bytes of a line into decoded objects and quarantined stretches that tile the
-line without gap or overlap (white space aside), and never raises. What really occurs, and what
-happens to it:
+`pieces` turns the bytes of a line into decoded objects and quarantined stretches that cover the
+line without gaps or overlaps (white space aside), and never raises. These cases occur in practice:
 
 - one object: 99.99 % of all lines, decoded by orjson;
 - lone surrogates (`"\\ud83d"`) and invalid UTF-8: decoded with U+FFFD in place, marked as lossy;
 - `\\u0000` in strings: becomes U+2400, because SQLite's functions end a text at NUL;
-- a NUL run or a byte order mark before an object: part of the object's piece;
+- NULs or a byte order mark before an object: part of the object's piece;
 - two objects on a line (`}{`): both, each with its own offset;
 - an object and then garbage: the object, and the garbage as a line of its own;
-- a cut object and then a whole one: the whole one, the stub is quarantined;
+- a truncated object and then a whole one: the whole one; the stub is quarantined;
 - numbers, arrays, NaN, infinities, nesting beyond the decoders' depth: quarantined.
 
-The first rule of this module is that an object followed by more bytes gives what the object and
-the rest would have given as two lines. So it does not matter whether a reader saw the object
-alone, before the rest was written, or both at once.
+The first rule of this module: an object followed by more bytes gives the same result as the object
+and the rest on two lines. So it does not matter whether a sync saw the object alone, before the
+rest was written, or both at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ..source import LEADING, Line
 JSONObject = dict[str, object]
 
 _BLANK = b" \t\r\n"
-_MAX_TRIES = 20  # starts of an object tried behind a stub; more would be quadratic on garbage
+_MAX_TRIES = 20  # starts of an object tried after a stub; more would be quadratic on garbage
 _NUL_ESCAPE = b"\\u0000"
 _blanks = re.compile(rb"[ \t\r\n]*+")
 _leading = re.compile(rb"[ \t\r\n\x00\xef\xbb\xbf]*+")
@@ -39,7 +38,7 @@ _lone_surrogate = re.compile("[\ud800-\udfff]")
 
 
 class Piece(NamedTuple):
-    """A stretch of a line: an object, a quarantined stretch (no object), or an object with loss."""
+    """A stretch of a line: an object, an object with loss, or a quarantined stretch (no object)."""
 
     start: int
     length: int
@@ -50,8 +49,8 @@ class Piece(NamedTuple):
 def pieces(line: Line, is_known: Callable[[JSONObject], bool]) -> Iterator[Piece]:
     """Yield the pieces of `line` in order.
 
-    `is_known` tells whether an object found behind a stub has a shape of this format: the end
-    of a cut line can parse as an object by accident.
+    `is_known` says whether an object that was found after a stub has a shape of this format: the
+    end of a truncated line can be valid JSON by accident.
     """
     start, data = line
     stripped = data.lstrip(_BLANK)
@@ -75,7 +74,7 @@ def complete_prefix(tail: bytes) -> int:
     """Return how many bytes at the start of an unterminated tail are whole objects.
 
     The text of a JSON object is never the beginning of a longer one, so these bytes can be read
-    although their line is still open.
+    although their line is not complete.
     """
     try:
         if orjson.loads(tail).__class__ is dict:
@@ -92,7 +91,7 @@ def complete_prefix(tail: bytes) -> int:
 def whole_value(data: bytes) -> tuple[object, str | None] | None:
     """Return (value, loss) of a document of any JSON type, None if it is not JSON.
 
-    Decoded as leniently as the object of a line.
+    It is decoded as leniently as the object of a line.
     """
     found = _whole_object(b'{"":' + data.lstrip(LEADING) + b"}")
     if found is None or list(found[0]) != [""]:
@@ -107,18 +106,18 @@ def exact_object(data: bytes) -> JSONObject:
 
 
 class _Cursor:
-    """Reads the objects that stand one behind the other in `data`, decoding each byte once."""
+    """Reads consecutive objects in `data`, decoding each byte once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        # Other than U+FFFD, which stands for one to three bytes, this leads back to the bytes.
+        # Unlike U+FFFD, which replaces one to three bytes, this can be converted back to bytes.
         self._text = data.decode("utf-8", "surrogateescape")
         self._letter = 0
         self.position = 0
-        """Behind the last object, in bytes."""
+        """The end of the last object, in bytes."""
 
     def skip_blanks(self) -> int:
-        """Pass over white space; return the position behind it."""
+        """Skip white space; return the position after it."""
         found = _blanks.match(self._data, self.position)
         end = found.end() if found else self.position
         self._letter += end - self.position
@@ -126,7 +125,7 @@ class _Cursor:
         return end
 
     def next_object(self) -> tuple[JSONObject, str | None] | None:
-        """Return the object that follows, and what it lost; None, and stay, where none does."""
+        """Return the next object and what it lost. If there is none, return None and stay."""
         start = self.position
         found = _leading.match(self._data, start)
         brace = found.end() if found else start
@@ -138,7 +137,7 @@ class _Cursor:
         except (ValueError, RecursionError):
             return None
         stop = brace + len(self._text[letter:end].encode("utf-8", "surrogateescape"))
-        # Decoded again, alone: the decoders differ in what they make of integers beyond 64 bit.
+        # Decoded again, alone: the two decoders differ in how they read integers beyond 64 bits.
         whole = _whole_object(self._data[start:stop])
         if whole is not None:
             self.position, self._letter = stop, end
@@ -146,8 +145,8 @@ class _Cursor:
 
 
 def _no_prefix(start: int, data: bytes, is_known: Callable[[JSONObject], bool]) -> Piece:
-    """Return the piece at the start of `data`, which is not blank and begins with no object."""
-    whole = _whole_object(data)  # one that only orjson can decode: it is nested deeply
+    """Return the piece at the start of `data`, which is not blank and no object for the cursor."""
+    whole = _whole_object(data)  # a deeply nested object, which only orjson can decode
     if whole is not None:
         return Piece(start, len(data), *whole)
     for position in _object_starts(data):
@@ -169,7 +168,7 @@ def _whole_object(data: bytes) -> tuple[JSONObject, str | None] | None:
 
 
 def _lenient(body: bytes) -> tuple[JSONObject, str | None] | None:
-    """Decode what orjson refuses but the standard library reads: surrogates, invalid UTF-8."""
+    """Decode what orjson refuses and the standard library can read: surrogates, invalid UTF-8."""
     text = body.decode("utf-8", "replace")
     try:
         value, end = _decoder.raw_decode(text)
@@ -200,7 +199,7 @@ def _object_starts(data: bytes) -> Iterator[int]:
 
 
 def _objects_to_the_end(data: bytes) -> list[JSONObject]:
-    """Return the objects that `data` consists of, or nothing if it is anything else."""
+    """Return the objects that `data` consists of, nothing if it contains anything else."""
     try:
         value = orjson.loads(data)
         return [value] if isinstance(value, dict) else []
@@ -261,9 +260,9 @@ def _without_nul(value: JSONObject) -> JSONObject:
 
 
 def _mapped(value: object, change: Callable[[str], str]) -> JSONObject:
-    """Return a copy of a decoded value with every string, keys too, changed.
+    """Return a copy of a decoded value with all strings changed, including keys.
 
-    Walks with a stack of its own: a thousand levels would exhaust Python's.
+    It uses its own stack: a thousand levels would exhaust Python's.
     """
     top: list[object] = [value]
     pending: list[tuple[Any, int | str, object]] = [(top, 0, value)]

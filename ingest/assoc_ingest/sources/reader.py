@@ -1,10 +1,10 @@
-"""What sources have in common that read JSON objects: of a log, or the one of a document.
+"""Shared by sources that read JSON objects: those of a log, or the one of a document.
 
-A `Reader` hands out the objects of whole lines one by one, counts their types, and notes what is
-wrong with them: a stretch that is no object is quarantined, a field of the wrong type becomes None
-with an issue. For a conversation, `ChatReader` gathers more.
+A `Reader` yields the objects of lines one by one, counts their types, and records what is wrong
+with them: a stretch that is not an object is quarantined, and a field of the wrong type becomes
+None with an issue. For conversations, `ChatReader` gathers more.
 
-Whatever is gathered can be merged by the store with what the next stretch of the file gives.
+The store can merge everything that is gathered with that of the next stretch of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..source import Claim, Line
 from ..when import Zone, is_without_zone, utc
 from .jsonl import JSONObject, Piece, exact_object, pieces, whole_value
 
-_MOST_ISSUES = 50  # of one object: a fault under each of its keys is an issue, with a sample of it
+_MOST_ISSUES = 50  # per object: each wrong field is an issue with a sample
 
 
 def _never(value: JSONObject) -> bool:
@@ -48,9 +48,9 @@ class Reader:
         is_known: Callable[[JSONObject], bool] = _never,
         type_key: str = "type",
     ) -> Iterator[JSONObject]:
-        """Yield each object, and count it under its type unless it is refused meanwhile.
+        """Yield each object, then count it under its type unless it was refused.
 
-        `is_known` tells whether an object behind a cut one is a line of this format.
+        `is_known` says whether an object after a truncated one is a line of this format.
         """
         for line in lines:
             yield from self._read(line, pieces(line, is_known), type_key)
@@ -74,9 +74,9 @@ class Reader:
                 self._types[key] = self._types.get(key, 0) + 1
 
     def document(self, lines: Iterable[Line]) -> Iterator[JSONObject]:
-        """Yield the one object of a document; one that is empty or cut off is quarantined.
+        """Yield the object of a document; an empty or truncated document is quarantined.
 
-        So is one with more in it than an object: which part of it counts, nobody can tell.
+        So is a document with more than one object: nobody can tell which part counts.
         """
         (line,) = lines
         if not line.data.strip():
@@ -92,9 +92,9 @@ class Reader:
     def array(
         self, lines: Iterable[Line], *, is_empty_allowed: bool = False
     ) -> Iterator[tuple[int, JSONObject]]:
-        """Yield the objects of a document that is one list, each with its place in it.
+        """Yield the objects of a document that is a list, each with its position in it.
 
-        One that is no list is quarantined; so is an empty file, unless it means an empty list.
+        Any other document is quarantined, and so is an empty file, unless it means an empty list.
         """
         (line,) = lines
         self.start, self.data, self.length = line.start, line.data, len(line.data)
@@ -113,12 +113,12 @@ class Reader:
                 yield place, item
 
     def refuse(self, reason: str) -> None:
-        """Quarantine the present object: it is no line of this format."""
+        """Quarantine the current object: it is not a line of this format."""
         self._is_refused = True
         self._issue(reason, 1)
 
     def note(self, reason: str) -> None:
-        """Note that the present object lacks something."""
+        """Add an issue: the current object lacks something."""
         self._issue(reason, 0)
 
     def keep(
@@ -129,28 +129,28 @@ class Reader:
         moment: str | None = None,
         is_silent: bool = False,
     ) -> None:
-        """Keep what the present object states beside what has become rows, as JSON text.
+        """Keep the fields of the current object that did not become rows, as JSON text.
 
-        Of a silent one, which has no other row, that it is there may be all it says.
+        An object that `is_silent` has no other row, so it is kept even without such fields.
         """
         if extra is not None or is_silent:
             self.records.append(LineExtra(kind, moment, extra or "{}", self.start, self.length))
 
     def finish(self) -> list[Record]:
-        """Return all that was gathered."""
+        """Return everything that was gathered."""
         self.records.extend(LineType(*key, count) for key, count in self._types.items())
         return self.records
 
     # -- fields ----------------------------------------------------------------------------------
 
     def text(self, value: JSONObject, key: str) -> str | None:
-        """Return a text, None where there is none or it is empty."""
+        """Return a text, None if there is none or it is empty."""
         found = value.get(key)
         self._expect(found is None or isinstance(found, str), key, found)
         return found if isinstance(found, str) and found else None
 
     def name(self, value: JSONObject, key: str) -> str | None:
-        """Return a text that every row of the line repeats, None where it is too long for that."""
+        """Return a text that every row of the line repeats, None if it is too long for that."""
         found = self.text(value, key)
         self._expect(found is None or len(found) <= MAX_NAME, key, found)
         return found if found is None or len(found) <= MAX_NAME else None
@@ -176,7 +176,7 @@ class Reader:
         return int(found) if isinstance(found, bool) else None
 
     def time(self, value: JSONObject, key: str) -> str | None:
-        """Return a time, read by the reader's zone where it states none."""
+        """Return a time; without a zone, it is read as a time of the reader's zone."""
         found = value.get(key)
         if found is None or found == "":
             return None
@@ -187,13 +187,13 @@ class Reader:
         return moment
 
     def mapping(self, value: JSONObject, key: str) -> JSONObject:
-        """Return an object, an empty one where there is none."""
+        """Return an object, an empty one if there is none."""
         found = value.get(key)
         self._expect(found is None or isinstance(found, dict), key, found)
         return found if isinstance(found, dict) else {}
 
     def items(self, value: JSONObject, key: str) -> list[JSONObject]:
-        """Return the objects of a list, those that are none left out."""
+        """Return the objects of a list, without other values."""
         found = value.get(key)
         self._expect(found is None or isinstance(found, list), key, found)
         items = found if isinstance(found, list) else []
@@ -202,7 +202,7 @@ class Reader:
         return [item for item in items if isinstance(item, dict)]
 
     def scalars(self, value: JSONObject, key: str) -> list[str]:
-        """Return the texts of a list; numbers are texts as well."""
+        """Return the texts of a list, with numbers as texts."""
         found = value.get(key)
         self._expect(found is None or isinstance(found, list), key, found)
         texts = []
@@ -214,7 +214,7 @@ class Reader:
         return texts
 
     def exact(self, key: str, value: object) -> object:
-        """Decode a field of the present line again, with integers of any size."""
+        """Decode a field of the current line again, with integers of any size."""
         return exact_object(self.data).get(key, value)
 
     def _expect(self, is_right: bool, key: str, value: object) -> None:
@@ -225,6 +225,6 @@ class Reader:
         if quarantined == 0:
             noted = self._noted.setdefault(self.start, set())
             if reason in noted or len(noted) >= _MOST_ISSUES:
-                return  # the thousandth item of a list that has the same fault says nothing new
+                return  # a thousand items with the same fault are not a thousand issues
             noted.add(reason)
         self.records.append(Issue(reason, quarantined, sample(self.data), self.start, self.length))

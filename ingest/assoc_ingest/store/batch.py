@@ -1,16 +1,16 @@
 """The only writer. A batch is one transaction: rows, index rows, archive, checkpoints.
 
-`Batch` takes the records of many files, about 32 MB of input, and writes them in bulk:
+`Batch` takes the records of many files, about 16 MB of input, and writes them in bulk:
 
 1. a file is registered: its row, and the session, subagent and project that its path names;
-2. a rewritten file loses its rows and its archive;
-3. records are gathered and inserted with `executemany`, the ids of messages given here, so that
-   tool calls can refer to them;
-4. at the end the checkpoints are written, the derived facts of what was touched are refreshed
-   (`derive`), the new messages enter the full-text index with one statement, and all is committed.
+2. the rows and the archive of a rewritten file are deleted;
+3. records are gathered and inserted with `executemany`. Messages get their ids here, so that tool
+   calls can refer to them;
+4. at the end the checkpoints are written, the derived facts of whatever changed are refreshed
+   (`derive`), the new messages are indexed with a few statements, and everything is committed.
 
-A kill anywhere leaves the database as it was before the batch, or as it is after. Any error of
-SQLite ends the batch: going on after one row failed would commit rows without their checkpoint.
+A kill at any point leaves the database as it was before or as it is after the batch. Any error of
+SQLite ends the batch: continuing after a row failed would commit rows without their checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..files.archive import Frame
 from ..files.tail import Prefix
 from ..files.walk import Found, Place
 from ..records import Record
-from ..source import Checkpoint, Claim, KnownFile
+from ..source import Checkpoint, Claim, KnownFile, parts_of
 from . import upserts
 from .delete import clear_rows, remove_entries, remove_files
 from .file_rows import FileRows, OpenFile
@@ -41,17 +41,17 @@ BATCH_BYTES = 16 * 1024 * 1024
 """Input after which a batch is committed."""
 
 FILE_BYTES = 4 * 1024
-"""What a file counts for beside its bytes: a hundred thousand of one line each would else be one
-batch, which holds something in memory for each of them."""
+"""Added to the size of each file: a batch keeps something in memory for each of its files, and
+could otherwise have a hundred thousand of one line each."""
 
 _INDEXED_AT_ONCE = 20_000  # messages; SQLite keeps in memory what it needs to undo a statement
 
 
 @dataclass
 class Batch:
-    """One transaction: `open_file`, `add` per stretch, then `prepare` and `finish`.
+    """One transaction: `open_file`, `add` for each stretch, then `prepare` and `finish`.
 
-    Used in a `with`, it is committed at its end, or rolled back after an error.
+    As a context manager, it commits at the end, or rolls back after an error.
     """
 
     connection: sqlite3.Connection
@@ -71,7 +71,7 @@ class Batch:
 
     @property
     def written(self) -> Written:
-        """What it has written so far, or is about to."""
+        """What has been written so far, or is about to be."""
         return self._buffer.written
 
     def __enter__(self) -> Batch:
@@ -103,10 +103,10 @@ class Batch:
         generation: int = 0,
         is_rewritten: bool = False,
     ) -> OpenFile:
-        """Take a file into the batch; `known` is its row, `prefix` where its reading continues.
+        """Add a file to the batch; `known` is its row, `prefix` is where reading continues.
 
-        A rewritten file loses what was read of it. A prefix of None is that of a document that
-        cannot be read at present: it keeps its rows, and all it gets is the issue that says so.
+        The rows of a rewritten file are deleted. `prefix` is None for a document that cannot be
+        parsed at present: its rows are kept, and an issue is added.
         """
         session_key = claim.session_key
         if session_key is None and known is not None and not is_rewritten:
@@ -114,25 +114,25 @@ class Batch:
         file = OpenFile(0, source_id, claim, found, None, None, session_key, prefix)
         if known is not None:
             self._file_rows.expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
-            lost.settle_path(self.connection, known.id)
+            lost.clear_path_issues(self.connection, known.id)
         file.id = known.id if known else self._file_rows.insert(file, generation)
         if known is not None and not is_rewritten:
             file.context = known.context
         if is_rewritten:
-            self._begin_anew(file.id)
+            self._clear(file.id)
             file.has_entries = True
         elif prefix is None:
-            self._file_rows.forgive(file.id)
+            self._file_rows.clear_unreadable(file.id)
         self._file_rows.refer(file)
         if known is not None and known.path != found.path:
             self._touched.moved.add(file.id)
-            # The first of its new path; at the old one it may have followed one that is gone.
+            # It is the first generation at its new path, whatever it was at the old one.
             self.connection.execute("update files set generation = 0 where id = ?", (file.id,))
         self._take_in(file)
         return file
 
     def close_file(self, file: OpenFile) -> None:
-        """Note that a file was read to its end; an earlier batch may have its last part."""
+        """Record that a file was read to its end; its last part may be in an earlier batch."""
         file.is_read = True
         self._take_in(file)
 
@@ -145,32 +145,32 @@ class Batch:
         self._touched.files.add(file.id)
 
     def note_stat(self, known: KnownFile, found: Found, *, is_document: bool) -> None:
-        """Remember how the directory shows a file whose content is as it was read.
+        """Record the stat of a file whose content has not changed.
 
-        A document may have been broken meanwhile: now that it is whole again, no issue says so.
+        A document may have been broken in the meantime. It is whole again, so its issue is removed.
         """
-        lost.settle_path(self.connection, known.id)
+        lost.clear_path_issues(self.connection, known.id)
         if is_document:
-            self._file_rows.forgive(known.id)
+            self._file_rows.clear_unreadable(known.id)
             self._touched.files.add(known.id)
         self.written.issues += self._file_rows.note_stat(known.id, found)
 
-    def _begin_anew(self, file_id: int) -> None:
-        """Remove all that was read from a file; what others derived from it is refreshed."""
+    def _clear(self, file_id: int) -> None:
+        """Delete everything that was read from a file; what was derived from it is refreshed."""
         self._buffer.flush()
         clear_rows(self.connection, self._touched, file_id)
         archive.clear(self.connection, file_id)
-        self._file_rows.begin_anew(file_id)
+        self._file_rows.reset(file_id)
 
     def open_archived(
         self, source_id: int, claim: Claim, known: KnownFile, *, keeps_rows: bool = False
     ) -> OpenFile:
-        """Take in a file that is read again from its archive: rows go, archive and stat stay.
+        """Add a file that is re-parsed from its archive: its rows go, its archive and stat stay.
 
-        With `keeps_rows`, only what is missing is going to be added.
+        With `keeps_rows`, its rows stay, too, and only missing ones are going to be added.
         """
         found = Found(
-            tuple(known.path.split("/")), "", known.size, known.mtime_ns, known.ctime_ns,
+            parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns,
             known.inode, known.device,
         )  # fmt: skip
         file = OpenFile(
@@ -186,24 +186,24 @@ class Batch:
         return file
 
     def touch(self, file_id: int) -> None:
-        """Note that rows of a file are about to change."""
+        """Record that rows of a file are about to change."""
         self._buffer.flush()
         self._touched.before_clearing(self.connection, file_id)
         note_groups(self.connection, self._touched, file_id)
         self._touched.files.add(file_id)
 
     def remove(self, file_ids: Iterable[int]) -> None:
-        """Remove files with everything that was read of them, and what only followed from them."""
+        """Remove files with everything that was read from them or follows only from that."""
         self._buffer.flush()
         remove_files(self.connection, self._touched, file_ids)
 
     def remove_entries(self, since: str, before: str) -> None:
-        """Remove the entries of lists that are gone since a time between these two."""
+        """Remove the entries of lists that have been gone since a time between these two."""
         self._buffer.flush()
         remove_entries(self.connection, self._touched, since, before)
 
     def mark_gone(self, file_ids: Iterable[int]) -> None:
-        """Note that files are missing since now; their rows stay."""
+        """Record that files are missing as of now; their rows stay."""
         ids = list(file_ids)
         self.connection.executemany(
             "update files set gone_at = max(?, last_synced_at, first_seen_at) where id = ?",
@@ -224,10 +224,9 @@ class Batch:
         prefix: Prefix | None,
         size: int,
     ) -> None:
-        """Append a stretch of `size` bytes to a file: what it means, its bytes, where it ends.
+        """Append a stretch of `size` bytes to a file: its records, its bytes, and where it ends.
 
-        The file may have been opened in the batch before this one. What its lines leave to those
-        that follow is set in `OpenFile.context`.
+        The file may have been opened in the previous batch. The caller sets `OpenFile.context`.
         """
         self._take_in(file)
         if frames:
@@ -241,14 +240,14 @@ class Batch:
     # -- the end ---------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Write the rows that are left, derived facts and checkpoints."""
+        """Write the remaining rows, the checkpoints and the derived facts."""
         self._buffer.flush()
-        self._write_checkpoints()
+        self.written.issues += self._file_rows.write_checkpoints(self._files.values())
         self._touched.first_message_id = self._buffer.first_id
         refresh(self.connection, self._touched)
 
     def finish(self) -> Written:
-        """Index the new messages and commit: a few long statements, which SQLite runs alone."""
+        """Index the new messages and commit: a few long statements, outside the interpreter."""
         for table in ("messages_fts", "messages_cjk_fts"):
             self._index(table)
         commit(self.connection)
@@ -257,9 +256,6 @@ class Batch:
     def rollback(self) -> None:
         """Leave the database as it was before the batch."""
         roll_back(self.connection)
-
-    def _write_checkpoints(self) -> None:
-        self.written.issues += self._file_rows.write_checkpoints(self._files.values())
 
     def _index(self, table: str) -> None:
         content = "messages" if table == "messages_fts" else "messages_cjk"
@@ -280,11 +276,11 @@ _KNOWN = (
 def known_files(
     connection: sqlite3.Connection, source_id: int, place: Place | None = None
 ) -> Iterator[KnownFile]:
-    """Yield every generation of every path of a source, or of a place in it; the newest last."""
+    """Yield all generations of all paths of a source, or of one place in it; the newest last."""
     where, start = "source_id = :source", ""
     if place is not None and place.parts:
         start = f"{'/'.join(place.parts)}/"
-        where += " and path > :start and path < :end"  # '0' is the letter behind '/'
+        where += " and path > :start and path < :end"  # '0' follows '/' in ASCII
     if place is not None and not place.is_deep:
         where += " and instr(substr(path, length(:start) + 1), '/') = 0"
     rows = connection.execute(
@@ -295,7 +291,7 @@ def known_files(
 
 
 def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None:
-    """Return one file, None if it is no longer there."""
+    """Return one file, None if it has no row any more."""
     row = connection.execute(f"{_KNOWN} where id = ?", (file_id,)).fetchone()
     return _known(row) if row is not None else None
 

@@ -1,9 +1,9 @@
 """Opening the database: for the one writer, and for any number of readers.
 
-The database is private (mode 0600, in a directory of mode 0700) and ours: `application_id` says
-so before anything else is looked at. It is migrated inside one `BEGIN IMMEDIATE`, so that it is
-either as new as this program or as it was; one that a newer program wrote is left alone. One
-process writes, guarded by a lock (`location`); readers need none.
+The database is private (mode 0600, in a directory of mode 0700). Its `application_id` is checked
+first: a database of another program is left alone, and so is one of a newer version. Migrations run
+inside one `BEGIN IMMEDIATE`, so all of them are applied, or none. One process writes, guarded by a
+lock (`location`); readers need no lock.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .transaction import transaction
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
 DERIVATION = 5
-"""How rows are derived from bytes. Raise it when a parser learns something that rows of files read
-long ago should have too: the next sync derives every table again (`rebuild`)."""
+"""The version of the parsers. Raise it when a parser learns something that the rows of files read
+earlier should have, too: the next sync derives all tables again (`rebuild`)."""
 
 LOG_LIMIT = 64 * 1024 * 1024
-"""Bytes to which the write-ahead log is cut when it begins anew: a larger one could not yet."""
+"""Bytes to which the write-ahead log is truncated when SQLite starts it over."""
 
 _PAGE_SIZE = 16384  # 6 to 15 % faster than 4096; fixed with the first table
 _FTS_SETTINGS = {
     "hashsize": 64 * 1024 * 1024,  # bytes of index rows gathered in memory before they are written
-    "automerge": 16,  # parts that are merged into one; with 4, the default, most is written twice
-    "crisismerge": 64,  # parts at which all are merged at once: never while a merge goes on
+    "automerge": 16,  # segments merged into one; with 4, the default, most data is written twice
+    "crisismerge": 64,  # segments at which all are merged at once: not reached during a merge
 }
 _BUSY_TIMEOUT = 10_000  # milliseconds
 _SAFE = (
@@ -50,15 +50,15 @@ _SAFE = (
 JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 """Settings of a connection that writes beside readers."""
 
-_CLOSING_TIMEOUT = 200  # milliseconds; nobody who asked for an end waits for a reader's
+_CLOSING_TIMEOUT = 200  # milliseconds; a command that is done does not wait for readers
 _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open the database read-only, rows by name.
 
-    Raises DatabaseError if there is none, if it is not ours, or if it needs a newer program, and
-    DatabaseIOError if this user cannot read it where it lies.
+    Raises DatabaseError if there is none, if it belongs to another program, or if it needs a newer
+    version, and DatabaseIOError if this user has no permission to read it.
     """
     path = resolved(path)
     if not path.exists():
@@ -73,13 +73,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
         _check_rights(path, error)
         if kind_of(error) is not Failure.IO:
             raise
-        # A full disk has no room for -shm, through which processes share the log. Alone, SQLite
-        # keeps it in memory; while another process has the database open, it says so: busy.
+        # A full disk has no room for -shm, through which processes share the log. In exclusive mode
+        # SQLite keeps it in memory; if another process has the database open, that is busy.
         return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
 
 
 def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
-    """Raise DatabaseIOError if it is for lack of rights that a database cannot be opened."""
+    """Raise DatabaseIOError if a database cannot be opened for lack of permissions."""
     if kind_of(error) is not Failure.DENIED:
         return
     if not os.access(path, os.R_OK):
@@ -113,10 +113,10 @@ def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Con
 
 @contextmanager
 def checking(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection that may write, without the writer's lock: for the checks of an index.
+    """Yield a connection that may write, without the writer's lock, to check full-text indexes.
 
-    Those are insert statements, though they insert nothing. Checkpoints are left to the writer:
-    two at once is what some versions of SQLite do not survive. Raises as `open_reader` does, and
+    The checks are insert statements, though they insert nothing. WAL checkpoints are left to the
+    writer: some versions of SQLite do not survive two at once. Raises as `open_reader` does, and
     DatabaseIOError if this user may only read.
     """
     open_reader(path).close()
@@ -142,7 +142,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Hold the writer's lock and yield a connection to the migrated database.
 
     Creates the database if there is none. Raises BusyError if another process writes, and
-    DatabaseError if the file is not ours or newer than this program; it is then untouched.
+    DatabaseError if the file belongs to another program or a newer version; it is then unchanged.
     """
     with kept_private(path) as real:
         connection = open_writer(real)
@@ -155,7 +155,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def kept_private(path: Path) -> Iterator[Path]:
-    """Hold the writer's lock and yield where the database really lies; what is made is private.
+    """Hold the writer's lock and yield the resolved path; files created meanwhile are private.
 
     Raises as `writing` does.
     """
@@ -169,7 +169,7 @@ def kept_private(path: Path) -> Iterator[Path]:
 
 
 def _check_before_creating(path: Path) -> None:
-    """Refuse what is not a database of ours before a lock or anything else stands beside it."""
+    """Refuse a file of another program before a lock or anything else is created next to it."""
     if path.is_dir():
         raise DatabaseError(f"{path} is a directory. Give a database file: --db FILE")
     if path.exists() and path.stat().st_size:
@@ -193,8 +193,8 @@ def _private_umask() -> Iterator[None]:
 
 
 def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Connection:
-    """Open a database for its one writer, who has locked it; create and migrate it if need be."""
-    # SQLite would create it with the mode that the umask leaves, and -wal and -shm like it.
+    """Open a database for the holder of the writer's lock; create and migrate it if necessary."""
+    # SQLite would create it with a mode that depends on the umask, and -wal and -shm likewise.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     elif not path.stat().st_size:
@@ -218,14 +218,17 @@ def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Conne
 
 
 def _close_writer(connection: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):  # a reader may hold the log; the next writer empties it
+    with suppress(sqlite3.Error):  # a reader may use the log; then the next writer empties it
         connection.execute(f"pragma busy_timeout = {_CLOSING_TIMEOUT}").fetchall()
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     connection.close()
 
 
 def _pending(connection: sqlite3.Connection, path: Path) -> bool:
-    """Does the database lack a migration? Raises DatabaseError if it is not ours or newer."""
+    """Does the database lack a migration?
+
+    Raises DatabaseError if it belongs to another program or a newer version.
+    """
     try:
         found = _found(connection)
     except sqlite3.OperationalError:
@@ -237,29 +240,29 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     if found.application_id != APPLICATION_ID or found.migrations is None:
         raise DatabaseError(f"{path} is not an assoc-ingest database. Give another: --db FILE")
     known = set(sql.migration_names())
-    # Rows that this program would add to those of a newer one would be read otherwise.
+    # This version would add rows that mean something else to a newer one.
     if found.migrations - known or found.derived_by > DERIVATION:
         raise _newer(path)
     return bool(known - found.migrations)
 
 
 class _Found(NamedTuple):
-    """What a database says of itself."""
+    """What a database says about itself."""
 
     application_id: int
     derived_by: int
     migrations: set[str] | None
-    """Names of those that were applied, None if there is no record of them."""
+    """Names of the migrations that were applied, None if there is no record of them."""
 
 
 def _found(connection: sqlite3.Connection) -> _Found | None:
-    """Return what a database says of itself, None if it is empty.
+    """Return what a database says about itself, None if it is empty.
 
     Raises sqlite3.DatabaseError and UnicodeDecodeError if it is damaged.
     """
     (application_id,) = connection.execute("pragma application_id").fetchone()
     (derived_by,) = connection.execute("pragma user_version").fetchone()
-    # As bytes: those of a damaged list may be no text.
+    # As bytes: the names in a damaged schema table may not be text.
     names = connection.execute("select cast(name as blob) from sqlite_master")
     tables = {name for (name,) in names}
     if not tables and application_id == 0:
@@ -273,7 +276,7 @@ def _found(connection: sqlite3.Connection) -> _Found | None:
 
 
 def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
-    if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged list quotes it
+    if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes the damaged text
         return "its table list cannot be read"
     return str(error)
 
@@ -286,7 +289,7 @@ def _newer(path: Path) -> DatabaseError:
 
 
 def _unreadable(path: Path, error: str) -> DatabaseError:
-    """Return what to say of a file that SQLite cannot use, by its header: is it ours?"""
+    """Return the error for a file that SQLite cannot use; its header says whose file it is."""
     with path.open("rb") as file:
         header = file.read(72)
     if not header.startswith(b"SQLite format 3\0") or _number(header[68:]) != APPLICATION_ID:
@@ -306,7 +309,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     """Apply all pending migrations in one transaction, or none."""
     with transaction(connection):
         if connection.execute("pragma application_id").fetchone() == (0,):
-            connection.execute(f"pragma user_version = {DERIVATION}")  # there is nothing to derive
+            connection.execute(f"pragma user_version = {DERIVATION}")  # there are no rows yet
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         sql.migrate(connection)
         connection.executemany(

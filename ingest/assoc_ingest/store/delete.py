@@ -1,8 +1,8 @@
-"""Taking files out of the database: their rows, their archive, and what only followed from them.
+"""Removes files from the database: their rows, their archive, and what follows only from them.
 
-The facts that other files share with a removed one (whose line is the original, which session a
-reference means, what a project is called) are not worked out here. What they depend on is noted in
-`Touched`, and `derive` finds them again in the same transaction, so that the tables end as a sync
+Facts that other files share with a removed one are not derived here: whose line is the original,
+which session a reference means, what a project is called. What they depend on is recorded in
+`Touched`, and `derive` derives them again in the same transaction. So the tables end up as a sync
 of the remaining files would leave them.
 """
 
@@ -24,9 +24,9 @@ _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `stale_
 
 
 def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
-    """Remove what was read of a file; its archive and its own row stay.
+    """Delete the rows that were read from a file; its archive and its row of `files` stay.
 
-    Entries of a list stay too: they outlive what it says (`upserts`).
+    Entries of a list stay, too: they are kept when the list no longer contains them (`upserts`).
     """
     touched.before_clearing(connection, file_id)
     note_groups(connection, touched, file_id)
@@ -35,9 +35,9 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
 
 
 def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
-    """Delete the rows of a file, some thousand at a time.
+    """Delete the rows of a file, a few thousand at a time.
 
-    SQLite keeps in memory what it needs to undo a statement: of a large file that is half of it.
+    SQLite keeps in memory what it needs to undo a statement: for a large file, half its size.
     """
     kept = upserts.CONDITIONS.get(table, "0")
     rows = f"select rowid from {table} where file_id = ? and not ({kept}) limit {_DELETED_AT_ONCE}"
@@ -49,7 +49,7 @@ def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
 
 
 def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Iterable[int]) -> None:
-    """Remove files with everything that was read of them, as if they had never been there."""
+    """Remove files with everything that was read from them, as if they had never existed."""
     ids = list(file_ids)
     for file_id in ids:
         _touch_neighbours(connection, touched, file_id)
@@ -58,7 +58,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
         for table, condition in upserts.CONDITIONS.items():
             connection.execute(f"delete from {table} where file_id = ? and {condition}", (file_id,))
         agents.remove_file(connection, file_id)
-        connection.execute(  # as the name of its directory alone tells of a team
+        connection.execute(  # as if only the name of the team's directory were known
             "update teams set name = key, description = null, created_at = null,"
             " lead_agent_key = null, lead_session_key = null, lead_session_id = null,"
             " file_id = null where file_id = ?",
@@ -86,7 +86,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
 def remove_entries(
     connection: sqlite3.Connection, touched: Touched, since: str, before: str
 ) -> None:
-    """Remove the entries of lists that are gone since `since` or later, but before `before`."""
+    """Remove the entries of lists that went at `since` or later, but before `before`."""
     for table in upserts.CONDITIONS:
         rows = connection.execute(
             f"select distinct file_id from {table}"
@@ -104,8 +104,8 @@ def remove_entries(
 
 
 def _touch_neighbours(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
-    """Note the files that this one bears on: that state an edge of its tasks, or list its chats, or
-    have prompts into which its text was pasted."""
+    """Record the files that depend on this one: those that state a dependency of its tasks, list
+    its chats, or have prompts into which its text was pasted."""
     rows = connection.execute(
         "select o.file_id from task_links l join task_links o on o.list_key = l.list_key"
         " where l.file_id = ?1 and o.file_id <> ?1"
@@ -126,7 +126,7 @@ def _touch_neighbours(connection: sqlite3.Connection, touched: Touched, file_id:
 
 
 def _renumber(connection: sqlite3.Connection, source_id: int, path: str) -> None:
-    """Number the generations that are left of a path from 0, as a sync of them alone would."""
+    """Number the remaining generations of a path from 0, as a sync of them alone would."""
     rows = connection.execute(
         "select id from files where source_id = ? and path = ? order by generation",
         (source_id, path),
@@ -138,10 +138,10 @@ def _renumber(connection: sqlite3.Connection, source_id: int, path: str) -> None
 
 
 def drop_empty_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Remove touched sessions that nothing speaks of any more.
+    """Remove changed sessions that are no longer referenced.
 
-    Before anything is derived: a reference by key then means the same session of another root,
-    where there is one, and each of those is touched.
+    This runs before anything is derived: a reference by key then means the session with that key in
+    another root, if there is one, and those sessions are derived again.
     """
     is_touched = f"id in ({id_list(touched.sessions)})"
     rows = connection.execute(

@@ -1,4 +1,4 @@
-"""Rows of `files`, and of what they refer to: sessions, subagents, projects, teams."""
+"""The rows of `files` and what they refer to: sessions, subagents, projects, teams."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..files.tail import Prefix
 from ..files.walk import Found
 from ..source import Claim
 from ..when import from_milliseconds
-from .inserts import COUNTS, FORGIVE_ODD_TIME, NOTE_ODD_TIME, WRITE_CHECKPOINT
+from .inserts import CLEAR_ODD_TIME, COUNTS, NOTE_ODD_TIME, WRITE_CHECKPOINT
 
 _OTHER_WRITER = "Another process has written to the database in the meantime. Run sync again."
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """A file that takes part in the batch: its references, and what changes in its row."""
+    """A file of the batch: its references, and what changes in its row."""
 
     id: int
     source_id: int
@@ -33,17 +33,17 @@ class OpenFile:
     project_id: int | None = None
     team_id: int | None = None
     is_read: bool = False
-    """The file was read to its end: its stat may be believed."""
+    """The file was read to its end, so its stat can be stored."""
     is_kept: bool = False
-    """Its records come from the archive: what its row says of the disk stays."""
+    """Its records come from the archive: what its row says about the disk stays."""
     gone_at: str | None = None
-    """Since when it is missing, if its records come from the archive."""
+    """When it went missing, if its records come from the archive."""
     has_entries: bool = False
-    """Entries of it may be there that what is read now has to be held against, see `upserts`."""
+    """It may have entries from earlier, with which those read now are compared; see `upserts`."""
     context: str | None = None
-    """What the lines that were read leave to those that follow; see `source.Context`."""
+    """What later lines need to know of those that were read; see `source.Context`."""
     written: Prefix | None = None
-    """Where the batch before ended, if the file goes on in this one."""
+    """Where the previous batch ended, if the file continues in this one."""
 
 
 class FileRows:
@@ -55,7 +55,7 @@ class FileRows:
         self._now = now
 
     def insert(self, file: OpenFile, generation: int) -> int:
-        """Make the row of a new file. Raises BusyError if there is one already."""
+        """Insert the row of a new file. Raises BusyError if there is one already."""
         found, claim = file.found, file.claim
         cursor = self._connection.execute(
             "insert into files (path, kind, size, offset, line_count, issue_count,"
@@ -74,10 +74,10 @@ class FileRows:
         return int(cursor.lastrowid or 0)
 
     def expect(self, file_id: int, offset: int, crc: int) -> None:
-        """Raise BusyError unless the file was read as far as the reading that follows assumes.
+        """Raise BusyError if the stored checkpoint is not the one from which reading continued.
 
-        The lock file keeps a second writer away, but not on every file system. Without this look,
-        two writers that read the same lines would both count them.
+        The lock file keeps a second writer away, but not on every file system. Without this check,
+        two writers that read the same lines would both store them.
         """
         row = self._connection.execute(
             "select offset, prefix_crc from files where id = ?", (file_id,)
@@ -86,7 +86,7 @@ class FileRows:
             raise BusyError(_OTHER_WRITER)
 
     def refer(self, file: OpenFile) -> None:
-        """Fill the references of a file: project, session and subagent, made where missing."""
+        """Fill in the references of a file; insert the project, session or subagent if missing."""
         claim = file.claim
         source = file.source_id
         if claim.project_key is not None:
@@ -110,13 +110,13 @@ class FileRows:
         )  # fmt: skip
 
     def session(self, source_id: int, session_key: str) -> int:
-        """Return the id of a session, whose row is made if there is none, and derived again."""
+        """Return the id of a session, inserted if it is missing; it is derived again later."""
         session_id = self.identify("sessions", source_id=source_id, session_key=session_key)
         self._touched.sessions.add(session_id)
         return session_id
 
     def _name_project(self, project_id: int, claim: Claim) -> None:
-        # Until a line states the real path, the directory's own name is all there is.
+        # Until a line states the real path, only the name of the directory is known.
         self._connection.execute(
             "update projects set name = coalesce(name, ?) where id = ?",
             (claim.project_directory, project_id),
@@ -128,14 +128,14 @@ class FileRows:
         row = self._connection.execute(f"select id from {table} where {where}", key).fetchone()
         if row is not None:
             return int(row[0])
-        if table == "teams":  # its configuration may never come: the directory's name is a name
+        if table == "teams":  # it may never get a configuration: the directory's name must do
             key["name"] = key["key"]
         columns, values = ", ".join(key), ", ".join(f":{column}" for column in key)
         cursor = self._connection.execute(f"insert into {table} ({columns}) values ({values})", key)
         return int(cursor.lastrowid or 0)
 
     def subagent(self, source_id: int, session_key: str | None, claim: Claim) -> int:
-        """Return the id of the subagent that a claim names, whose row is made if there is none."""
+        """Return the id of the subagent that a claim names, inserted if it is missing."""
         key = (source_id, session_key or "", claim.agent_key)
         row = self._connection.execute(
             "select id from subagents"
@@ -151,14 +151,14 @@ class FileRows:
         )
         return int(cursor.lastrowid or 0)
 
-    def forgive(self, file_id: int) -> None:
-        """Remove the issue of a document that could not be read: it is looked at again."""
+    def clear_unreadable(self, file_id: int) -> None:
+        """Remove the issue of a document that could not be parsed: it is read again."""
         self._connection.execute(
             "delete from issues where file_id = ? and quarantined = 1", (file_id,)
         )
 
-    def begin_anew(self, file_id: int) -> None:
-        """Note that nothing of a file is read."""
+    def reset(self, file_id: int) -> None:
+        """Record that nothing has been read of a file."""
         self._connection.execute(
             "update files set offset = 0, line_count = 0, issue_count = 0, own_since = null"
             " where id = ?",
@@ -166,7 +166,7 @@ class FileRows:
         )
 
     def note_stat(self, file_id: int, found: Found) -> int:
-        """Remember how the directory shows a file; return how many issues that is."""
+        """Store the stat of a file; return how many issues were added."""
         noted = self._note_times({file_id: found})
         self._connection.execute(
             f"update files set {COUNTS}, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?,"
@@ -179,7 +179,7 @@ class FileRows:
         return noted
 
     def write_checkpoints(self, files: Collection[OpenFile]) -> int:
-        """Write where each file was read to, and its counts; return how many issues that is."""
+        """Store how far each file was read, and its counts; return how many issues were added."""
         noted = self._note_times({file.id: file.found for file in files})
         self._connection.executemany(
             WRITE_CHECKPOINT, (self._checkpoint(file) for file in files if not file.is_kept)
@@ -193,10 +193,10 @@ class FileRows:
         return noted
 
     def _note_times(self, files: Mapping[int, Found]) -> int:
-        """Leave an issue at each of these files whose time is left out, and at no other."""
+        """Add an issue to each of these files whose time is out of range; remove all others."""
         timed = {id_: found for id_, found in files.items() if found.mtime_ns != NO_TIME}
         odd = {id_ for id_, found in timed.items() if modified_at(found) is None}
-        self._connection.executemany(FORGIVE_ODD_TIME, ((id_,) for id_ in timed.keys() - odd))
+        self._connection.executemany(CLEAR_ODD_TIME, ((id_,) for id_ in timed.keys() - odd))
         noted = self._connection.executemany(NOTE_ODD_TIME, ((id_,) for id_ in sorted(odd)))
         return max(0, noted.rowcount)
 
@@ -213,7 +213,7 @@ class FileRows:
             "context": file.context,
             "now": self._now,
             "mtime": modified_at(found),
-            # One that was read in part looks changed to the next sync.
+            # With no time, a file that was read in part looks changed to the next sync.
             "mtime_ns": found.mtime_ns if file.is_read else NO_TIME,
             "ctime_ns": found.ctime_ns,
             "inode": found.inode,
@@ -222,5 +222,5 @@ class FileRows:
 
 
 def modified_at(found: Found) -> str | None:
-    """Return the time of a file as text, None if it is no time that anybody means."""
+    """Return the modification time of a file as text, None if it is out of range."""
     return from_milliseconds(found.mtime_ns // 1_000_000)

@@ -1,7 +1,7 @@
-"""The full-text indexes as wholes: which there are, do they fit their tables, how to mend them.
+"""The full-text indexes as wholes: lists them, checks them against their tables, rebuilds them.
 
 A user may have added virtual tables of other kinds, or with odd names: only those of FTS5 are
-meant, and names are quoted.
+listed, and names are quoted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sqlite3
 from ..failures import is_damage
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
-"""What the indexes of messages have of each: what was said and what tools gave, and both again
-without invisible letters where there are any."""
+"""The indexed columns of messages: what was said, tool input and output, and both again without
+invisible letters where there are any."""
 
 
 def indexes(connection: sqlite3.Connection) -> list[str]:
@@ -25,10 +25,10 @@ def indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def fits(connection: sqlite3.Connection, index: str) -> bool:
-    """Has an index the words of its table, and no others?
+    """Does an index contain exactly the words of its table?
 
-    The check is an insert that inserts nothing: sqlite3.Error is raised when another process keeps
-    the database busy, or when the disk fails.
+    The check is an insert that inserts nothing. Raises sqlite3.Error if another process keeps the
+    database busy, or if the disk fails.
     """
     name = _quoted(index)
     try:
@@ -40,8 +40,8 @@ def fits(connection: sqlite3.Connection, index: str) -> bool:
     return True
 
 
-def make_anew(connection: sqlite3.Connection, index: str) -> None:
-    """Derive an index from its table. Raises sqlite3.Error."""
+def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
+    """Rebuild an index from its table. Raises sqlite3.Error."""
     name = _quoted(index)
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
 

@@ -1,8 +1,8 @@
 """How a record becomes a row: one insert statement per type of record.
 
-A transcript may be read in any number of stretches, so an insert says how a row that is already
-there takes in another stretch: counts add up, first values stay, last values replace. Whatever
-the stretches were, the row is the same.
+A transcript may be read in any number of stretches, so an insert says how an existing row is merged
+with another stretch: counts add up, first values stay, last values replace. The resulting row does
+not depend on the stretches.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _entry_merge() -> str:
 
 
 def _usage_merge() -> str:
-    # The line with the most output tokens counts, of several the last, and always as a whole.
+    # The line with the most output tokens counts, always as a whole; of several, the last.
     better = "excluded.output_tokens >= output_tokens"
     sums = [name for name in Usage._fields if name.startswith(("all_", "line_count"))]
     own = ("response_key", "api_message_id", "request_id", "output_tokens", *sums)
@@ -104,12 +104,13 @@ TOOL_CALL = (
     "exit_code", "output_file", "search_count", "response_key", "tool_use_id", "call_id",
     "result_id", "byte_offset", "byte_length", "block", "file_id", "session_id", "subagent_id",
 )  # fmt: skip
-"""The values of a tool call's row, in order: the fields of its record with ids for positions, and
-the references of its file. An insert has one more: the milliseconds between its call and result."""
+"""The values of a tool call's row, in order: the fields of its record with ids in place of
+positions, and the references of its file. An insert has one more: the milliseconds between call and
+result."""
 
 
 def _tool_call_insert() -> str:
-    """Insert a call that has no row yet; how long it took is what its result states, if it does."""
+    """Insert a call that has no row yet, with the duration that its result states, if it does."""
     values = [f"?{number}" for number in range(1, len(TOOL_CALL) + 1)]
     stated = TOOL_CALL.index("duration_ms")
     values[stated] = f"coalesce(?{stated + 1}, ?{len(TOOL_CALL) + 1})"
@@ -122,7 +123,8 @@ def _tool_call_insert() -> str:
 def _tool_call_merge() -> str:
     """Merge the halves of a call: the first call in the file and the first result, in any order.
 
-    No upsert: as an update would change references, SQLite would prepare to undo every insert.
+    An upsert would be slower: its update changes references, so SQLite would prepare to undo every
+    insert.
     """
     new = {name: f"?{number}" for number, name in enumerate(TOOL_CALL, 1)}
     place = ("byte_offset", "byte_length", "block", "call_id", "subagent_id")
@@ -133,8 +135,8 @@ def _tool_call_merge() -> str:
     assignments = [f"{name} = iif({is_new_call}, {new[name]}, {name})" for name in of_call]
     assignments += [f"{name} = iif({is_new_result}, {new[name]}, {name})" for name in of_result]
     assignments.append(
-        # The record has what the tool states of its result; a call that is not the first in the
-        # file may stand beside it, so only what is in the row tells how long it took.
+        # The record has the duration that the tool states, if it does. Otherwise the times in the
+        # row count: the record may be that of a later call with the same id.
         f"duration_ms = case when {new['status']} = 'declined' or status = 'declined' then null"
         f" when {is_new_result} then"
         f" coalesce({new['duration_ms']}, {_milliseconds('started_at', new['ended_at'])})"
@@ -151,7 +153,7 @@ def _tool_call_merge() -> str:
 def _message_merge() -> str:
     """Merge the halves of a message that a tool sent: the call, and the names its result adds.
 
-    Either may hold a preview of the text only: the longer one is the message.
+    Either may have only a preview of the text: the longer text is the message.
     """
     of_text = ("text", "kind", "payload", "text_hash")
     is_longer = "length(coalesce(excluded.text, '')) > length(coalesce(text, ''))"
@@ -169,7 +171,7 @@ def _message_merge() -> str:
 def _statement_merge() -> str:
     """Merge the halves of a statement: the first call in the file, and the first result.
 
-    What it is, and where it stands, the call says. Only where a plan was saved, the result tells.
+    The call says what it is and where it stands. Where a plan was saved, only the result says.
     """
     is_call = "stated is null and excluded.stated is not null"
     of_call = ("kind", "list_key", "timestamp", "byte_offset", "byte_length", "block")
@@ -198,7 +200,7 @@ CONTEXT: dict[type, tuple[str, ...]] = {
     SessionEntry: ("session_id", "project_id"),
     ProjectEntry: ("project_id",),
 }
-"""References that a row takes from its file, or that the store looks up for it."""
+"""References of a row that are those of its file, or that the store looks up."""
 
 
 def _insert(table: str, columns: tuple[str, ...], conflict: str = "") -> str:
@@ -211,7 +213,7 @@ def _of_file(table: str, record: type, conflict: str = "") -> str:
     return _insert(table, columns, conflict)
 
 
-# A stretch states again what held before it: only what differs is a change.
+# A stretch repeats values that were stated before it: only a different value is a change.
 _CONTEXT = """
 insert into contexts (file_id, name, value, byte_offset)
 select ?1, ?2, ?3, ?4
@@ -271,23 +273,23 @@ INSERTS: dict[type, str] = {
 _MERGE_TOOL_CALL = _tool_call_merge()
 
 
-_CALL = ToolCall._fields.index("call")  # it and its neighbour are positions, of which rows have ids
+_CALL = ToolCall._fields.index("call")  # this field and the next are positions; rows have ids
 
 
 def tool_call_row(
     call: ToolCall, blocks: tuple[int | None, int | None], references: Sequence[int | None]
 ) -> tuple[object, ...]:
-    """Return the values of a tool call's row, with the ids of its blocks, and of its file."""
+    """Return the values of a tool call's row, with the ids of its blocks and those of its file."""
     between = None
-    if call.started_at and call.ended_at and call.status != "declined":  # a person's time
+    if call.started_at and call.ended_at and call.status != "declined":  # that is a person's time
         between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
     return (*call[:_CALL], *blocks, *call[_CALL + 2 :], *references, between)
 
 
 def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
-    """Merge tool calls into rows that are there, and insert the others.
+    """Merge tool calls into existing rows, and insert the others.
 
-    No two of the rows may be of one call: what is not in the table is not merged.
+    No two of `rows` may belong to one call: only rows in the table are merged.
     """
     connection.executemany(_MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows])
     connection.executemany(INSERTS[ToolCall], rows)
@@ -326,14 +328,13 @@ CLEARED = (
     "issues",
     "line_types",
 )
-"""Tables that hold what was read from a file, in the order in which a rewrite empties them.
+"""Tables of what was read from a file, in the order in which a rewrite deletes their rows.
 
-Entries of a list outlive what it says now: `upserts` keeps them, `agents` the agents of an
-application.
+Entries that a list no longer contains are kept by `upserts`, agents of an application by `agents`.
 """
 
 ODD_TIME = "the time of the file lies outside the years 2000 to 2100"
-"""Reason of the issue of a file whose modification time is left out."""
+"""Reason of the issue of a file whose modification time is not stored."""
 
 NOTE_ODD_TIME = f"""
 insert into issues (reason, quarantined, file_id, byte_offset, byte_length)
@@ -341,18 +342,18 @@ select '{ODD_TIME}', 0, ?1, 0, 0
 where not exists (select 1 from issues where file_id = ?1 and reason = '{ODD_TIME}')
 """
 
-FORGIVE_ODD_TIME = f"delete from issues where file_id = ? and reason = '{ODD_TIME}'"
+CLEAR_ODD_TIME = f"delete from issues where file_id = ? and reason = '{ODD_TIME}'"
 
 LINE_COUNT = """
     (select coalesce(sum(count), 0) from line_types where file_id = files.id)
     + (select count(*) from issues where file_id = files.id and quarantined = 1)"""
-"""The pieces that were read of a row of files: objects and quarantined stretches."""
+"""The pieces that were read of a file: objects and quarantined stretches."""
 
 ISSUE_COUNT = "(select count(*) from issues where file_id = files.id)"
-"""The issues of a row of files."""
+"""The number of issues of a file."""
 
 COUNTS = f"line_count = {LINE_COUNT}, issue_count = {ISSUE_COUNT}"
-"""How a row of files counts what was read of it."""
+"""The assignments that update the counts of a file."""
 
 WRITE_CHECKPOINT = f"""
 update files

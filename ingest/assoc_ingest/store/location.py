@@ -1,16 +1,16 @@
-"""Where the database lies: one file, one lock, and nothing beside it that is not its own.
+"""Where the database is: one file, one lock, and only its own files next to it.
 
-Beside it lie, while they are needed:
+These files are next to it while they are needed:
 
-- `<db>.lock`, which the one writer holds. The kernel frees it when the process dies.
-- `<db>-wal`, `<db>-shm`, `<db>-journal`: SQLite's. Without a database they are what a deleted one
-  left, and SQLite would lay them over a new one.
-- `<db>-unfinished`, a directory for whole copies of the database. Only who holds the lock makes it.
-  So whoever takes the lock removes it first: what is in it, a killed process left there.
+- `<db>.lock`, which the writer holds. The kernel releases it when the process dies.
+- `<db>-wal`, `<db>-shm`, `<db>-journal` of SQLite. Without a database, a deleted one left them, and
+  SQLite would apply them to a new one.
+- `<db>-unfinished`, a directory for complete copies of the database. Only the holder of the lock
+  creates it. So whoever takes the lock removes it first: a killed process left it there.
 
-A path is followed through its links first, so that whatever name leads to the database, the lock is
-the same. A second name of the file itself (a hard link) is refused: SQLite keeps a log beside each
-name, and what stands in one is missing from the other.
+Symbolic links are resolved first, so that the lock is the same for every path that leads to the
+database. A second hard link is refused: SQLite keeps a log for each name, and what is in one log is
+missing from the other.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LEFT = (*_LOG, "-journal")
 
 
 def resolved(path: Path) -> Path:
-    """Return the file that a path leads to, also through a link to what is not there yet.
+    """Return a path with links resolved; its target need not exist yet.
 
-    A path without links stays as it was given. Raises DatabaseError for one that leads nowhere, and
-    DatabaseIOError for one that cannot be looked at.
+    A path without links is returned as given. Raises DatabaseError for links that lead nowhere, and
+    DatabaseIOError for a path that cannot be examined.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -52,21 +52,21 @@ def resolved(path: Path) -> Path:
 
 
 def log_of(path: Path) -> Path:
-    """Return the file in which SQLite keeps what is not yet in the database itself."""
+    """Return the write-ahead log, where SQLite keeps what is not yet in the database file."""
     return Path(f"{path}-wal")
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file that the writer of a database holds."""
+    """Return the lock file of a database."""
     return Path(f"{path}.lock")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the writer's lock, with nothing beside the database that a killed or old one left.
+    """Hold the writer's lock; what a killed process or a deleted database left is removed.
 
-    Raises BusyError if another process has the lock, and DatabaseError if something else has its
-    name or the file has a second one.
+    Raises BusyError if another process has the lock, and DatabaseError if the lock is not a regular
+    file or the database has a second hard link.
     """
     from filelock import FileLock, Timeout
 
@@ -109,10 +109,10 @@ def _holder(lock_path: Path) -> str:
 
 
 def _remove_what_is_left(path: Path) -> None:
-    """Remove copies that a killed process left, and the log of a database that is gone.
+    """Remove copies that a killed process left, and the log of a deleted database.
 
-    Who still reads the deleted database has its log open, and does not need the name. SQLite
-    throws a log away itself when it opens an empty file, but not the index of the log (`-shm`).
+    Processes that still read the deleted database have its log open and do not need the name.
+    SQLite discards a log itself when it opens an empty file, but not the index of the log (`-shm`).
     """
     copies = unfinished(path)
     if os.path.lexists(copies):
@@ -135,7 +135,7 @@ def _check_has_one_name(path: Path) -> None:
 
 
 def has_second_name(path: Path) -> bool:
-    """Do several hard links lead to the file?"""
+    """Does the file have several hard links?"""
     return path.exists() and path.stat().st_nlink > 1
 
 
@@ -143,15 +143,15 @@ def has_second_name(path: Path) -> bool:
 
 
 def unfinished(path: Path) -> Path:
-    """Return the directory for copies of a database that are being made, or were at a kill."""
+    """Return the directory for copies of a database that are being made."""
     return Path(f"{path}{_UNFINISHED}")
 
 
 @contextmanager
 def temporary_directory(path: Path) -> Iterator[Path]:
-    """Yield an empty private directory for copies of a database whose writer's lock is held.
+    """Yield an empty private directory for copies of a database. The caller holds the lock.
 
-    Raises BusyError if another process has one, as may be where locks have no effect.
+    Raises BusyError if another process has one, which can happen where locks have no effect.
     """
     directory = unfinished(resolved(path))
     try:
@@ -170,10 +170,10 @@ def temporary_directory(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def log_stays_with(path: Path) -> Iterator[None]:
-    """Afterwards, remove the log if the database is another file by then, or none.
+    """Afterwards, remove the log if the database was deleted or replaced in the meantime.
 
-    A connection whose file was deleted or replaced leaves the log where it is when it closes,
-    beside a database that it does not belong to.
+    A connection to such a file leaves its log when it closes, next to a database that the log does
+    not belong to.
     """
     log = [Path(f"{path}{ending}") for ending in _LOG]
     before = [_stat(each) for each in (path, *log)]

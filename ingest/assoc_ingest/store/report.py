@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .row_buffer import Written
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done and the bytes to do."""
+"""Called with the bytes done so far and the bytes in total."""
 
 
 @dataclass(slots=True)
@@ -24,11 +24,11 @@ class Report:
     issues: int = 0
     error: str | None = None
     is_running: bool = False
-    """The row `id` is there, and has no end."""
+    """The row `id` exists and has no end."""
     is_continued: bool = False
     """The row `id` has the counts of passes before; those of this one are added."""
     clock_behind: str | None = None
-    """The newest time in the database, if the clock of the machine says an earlier one."""
+    """The newest time in the database, if the system clock is behind it."""
     files_seen: int = 0
     files_gone: int = 0
     files_rebuilt: int = 0
@@ -40,7 +40,7 @@ class Report:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, written: Written) -> None:
-        """Count what a committed batch wrote."""
+        """Add the counts of a committed batch."""
         self.rows += written.rows
         self.issues += written.issues
         self.quarantined += written.quarantined

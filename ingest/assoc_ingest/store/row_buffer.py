@@ -1,4 +1,4 @@
-"""Records on their way to their tables: gathered as rows, inserted in bulk."""
+"""Gathers records as rows and inserts them in bulk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Written:
 
 
 class RowBuffer:
-    """Turns the records of a batch into rows, and holds them until there are enough."""
+    """Turns the records of a batch into rows, and inserts them when there are enough."""
 
     def __init__(
         self, connection: sqlite3.Connection, touched: Touched, file_rows: FileRows, now: str
@@ -60,7 +60,7 @@ class RowBuffer:
         self.written = Written()
         self._pending: dict[type, list[Any]] = {}
         self._bytes = 0
-        self._calling: set[int] = set()  # files that have tool calls among what is pending
+        self._calling: set[int] = set()  # files with pending tool calls
         (last, unmatched) = connection.execute(
             "select (select max(id) from messages), exists (select 1 from unmatched_results)"
         ).fetchone()
@@ -68,7 +68,7 @@ class RowBuffer:
         self._has_unmatched = bool(unmatched)
 
     def add(self, file: OpenFile, records: Iterable[Record], size: int) -> None:
-        """Take in what `size` bytes of a file mean."""
+        """Add the records of `size` bytes of a file."""
         self._append(file, records)
         self._bytes += size
         if self._bytes >= _FLUSH_BYTES:
@@ -100,7 +100,7 @@ class RowBuffer:
                 self._pending.setdefault(kind, []).extend(bound)
 
     def _apply_documents(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
-        """Apply what is not simply inserted, and fill in what the directory tells."""
+        """Apply records that are not simply inserted; fill in what comes from the file's stat."""
         if file.claim.kind in agents.LISTING_KINDS and file.prefix is not None:
             listed = by_type.pop(Agent, [])
             agents.apply_agents(self._connection, file.id, file.source_id, listed, self._now)
@@ -125,22 +125,22 @@ class RowBuffer:
             by_type[ToolResultFile] = [row._replace(size=file.found.size) for row in files]
 
     def _apply_entries(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
-        """Make the entries of a list those that it names now; take them out of `by_type`."""
+        """Update the entries of a list to those that it has now; remove them from `by_type`."""
         had_entries, file.has_entries = file.has_entries, False
-        # What was whole when it was read, and is broken for this program, keeps its rows.
+        # A document that an earlier version could parse, and this one cannot, keeps its rows.
         is_broken = file.is_kept and any(i.quarantined for i in _of(Issue, by_type))
         version = upserts.Version(file.id, file.source_id, self._now, file.is_kept, file.gone_at)
         for kind in upserts.ENTRIES:
             if kind not in by_type and not had_entries:
                 continue
-            entries, by_type[kind] = upserts.parted(by_type.get(kind, ()))
+            entries, by_type[kind] = upserts.split(by_type.get(kind, ()))
             if (entries or had_entries) and not is_broken:
                 names = upserts.ENTRIES[kind].references
                 rows = [(tuple(self._references(file, entry, names)), entry) for entry in entries]
                 upserts.apply(self._connection, kind, version, rows)
 
     def _references(self, file: OpenFile, record: Record, names: Sequence[str]) -> list[int | None]:
-        """Return the ids that a row has beside its record: those of its file, or what it names."""
+        """Return the ids that a row has besides its record: of its file, or of what it names."""
         ids = {name: getattr(file, name) for name in names}
         key = None
         if isinstance(record, SessionEntry):
@@ -169,7 +169,7 @@ class RowBuffer:
                 self._touched.moved.add(file.id)
 
     def _agents_at(self, file: OpenFile, lines: Sequence[AgentLine]) -> dict[int, int]:
-        """Return the subagents of lines that are theirs, by offset; made where missing."""
+        """Return the ids of the subagents of lines, by offset; missing subagents are inserted."""
         keys: dict[str, int] = {}
         for line in lines:
             if line.agent_key not in keys:
@@ -182,7 +182,7 @@ class RowBuffer:
     def _append_messages(
         self, file: OpenFile, messages: Iterable[Message], agents: Mapping[int, int]
     ) -> dict[tuple[int, int] | None, int]:
-        """Take messages in; return the ids of tool blocks by their position."""
+        """Add messages; return the ids of tool blocks by their position."""
         ids: dict[tuple[int, int] | None, int] = {}
         next_id = self.next_id
         file_id, session_id, subagent_id = file.id, file.session_id, file.subagent_id
@@ -206,28 +206,28 @@ class RowBuffer:
     ) -> None:
         if not calls:
             return
-        if file.id in self._calling:  # halves of a call meet in the table, not among what waits
+        if file.id in self._calling:  # halves of a call are merged in the table only
             self.flush()
         self._calling.add(file.id)
         if self._has_unmatched:
             unnamed_results.take_back(self._connection, file.id)
         rows = self._pending.setdefault(ToolCall, [])
         for call in calls:
-            blocks = (ids.get(call.call), ids.get(call.result))  # of a half, one is None
+            blocks = (ids.get(call.call), ids.get(call.result))  # for half a call, one is None
             if call.result is not None:
                 self._touched.answered.setdefault(file.id, set()).add(call.tool_use_id)
             subagent = agents.get(call.byte_offset, file.subagent_id)
             rows.append(tool_call_row(call, blocks, (file.id, file.session_id, subagent)))
 
     def _counted_issues(self, file: OpenFile, issues: list[Issue]) -> list[Issue]:
-        """Count issues; past the hundredth quarantined piece of a file, drop the samples."""
+        """Count issues; drop the samples after the hundredth quarantined piece of a file."""
         quarantined = sum(issue.quarantined for issue in issues)
         self.written.issues += len(issues)
-        # What is left out on purpose is a piece without a record, but no failure to report.
+        # What is left out on purpose is quarantined, too, but it is not a failure to report.
         self.written.quarantined += sum(i.quarantined for i in issues if i.reason != LEFT_OUT)
         if not quarantined:
             return issues
-        self.flush()  # issues of earlier stretches are counted in the table
+        self.flush()  # so that the table has the issues of earlier stretches
         (before,) = self._connection.execute(
             "select count(*) from issues where file_id = ? and quarantined = 1", (file.id,)
         ).fetchone()
@@ -239,7 +239,7 @@ class RowBuffer:
         return kept
 
     def _learn_session(self, file: OpenFile) -> None:
-        """Refer an agent file to the session that its lines name, where its path names none."""
+        """Link an agent's file to the session that its lines name, where its path names none."""
         self.flush()
         self._file_rows.refer(file)
         for table in ("messages", "tool_calls"):

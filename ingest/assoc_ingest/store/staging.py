@@ -1,11 +1,11 @@
-"""Building a new database beside its place, and putting it there whole.
+"""Builds a new database next to its final path, and moves it there when it is complete.
 
-While there is no database, nobody reads it, and all that can be lost is the time to read the files
-once more. So what a transaction would need to be undone is kept in memory only, and nothing waits
-for the disk: a third of the bytes is written, and a large first sync takes a tenth less time.
+Nobody reads a database that does not exist yet, and a crash costs only the time to read the files
+again. So the rollback journal is kept in memory, and nothing waits for the disk: a third of the
+bytes is written, and a large first sync takes a tenth less time.
 
-A database is only put where none is, even where locks have no effect. A process that is killed
-leaves its file; whoever writes next removes it (`location`). After any other end, by an error or an
+The database never replaces another one, even where locks have no effect. A killed process leaves
+its file, which the next writer removes (`location`). After any other end, by an error or an
 interruption, what was committed is checked and kept.
 """
 
@@ -24,15 +24,15 @@ from .location import temporary_directory
 from .transaction import roll_back
 
 _UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
-_STEPS = 10_000  # instructions of SQLite between two looks at signals
+_STEPS = 10_000  # instructions of SQLite between two checks for signals
 _MEANWHILE = "Another process has created {} in the meantime. Run sync again."
 
 
 @contextmanager
 def building(path: Path) -> Iterator[sqlite3.Connection]:
-    """Hold the writer's lock and yield a connection to a new database, to be put at `path`.
+    """Hold the writer's lock and yield a connection to a new database, later moved to `path`.
 
-    Raises BusyError if another process writes, or has made the database meanwhile, and
+    Raises BusyError if another process writes, or has created the database in the meantime, and
     DatabaseError if something else is at `path`.
     """
     with kept_private(path) as place, kept_at_the_end() as keeping:
@@ -45,14 +45,14 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
                     yield connection
                     keeping.end()
                 except BaseException:
-                    if not keeping.is_given_up and _is_of_use(connection):
+                    if not keeping.is_given_up and _is_usable(connection):
                         _put_in_place(connection, new, place)
                     raise
                 _put_in_place(connection, new, place)
 
 
-def _is_of_use(connection: sqlite3.Connection) -> bool:
-    """Undo what was not committed. Is the rest sound, and is there any?"""
+def _is_usable(connection: sqlite3.Connection) -> bool:
+    """Roll back what was not committed. Is the rest intact, and does it have any file?"""
     try:
         roll_back(connection)
         connection.set_progress_handler(_look_at_signals, _STEPS)
@@ -64,8 +64,8 @@ def _is_of_use(connection: sqlite3.Connection) -> bool:
 
 
 def _look_at_signals() -> None:
-    """Let Python answer signals in the midst of a check that takes seconds: it does between calls
-    of functions of its own."""
+    """Let Python handle signals during a check that takes seconds: it does so whenever it runs a
+    Python function."""
 
 
 def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None:
@@ -80,10 +80,10 @@ def _put_in_place(connection: sqlite3.Connection, new: Path, path: Path) -> None
 
 
 def _link(new: Path, path: Path) -> None:
-    """Give the file its name, unless another has it."""
+    """Give the file its name, unless another file has it."""
     try:
         os.link(new, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links; the lock keeps others away
+    except OSError:  # a file system without hard links; the lock keeps others away
         new.rename(path)

@@ -1,7 +1,7 @@
-"""The rows of `sync_runs`: what each run did, and which did not live to say so.
+"""The rows of `sync_runs`: what each run did, and which runs were cut off.
 
-A row is there before anything of the run is committed, without an end. Who holds the writer's lock
-and finds such a row knows that its run was cut off, and notes that.
+A run inserts its row, without an end, before it commits anything else. Whoever holds the writer's
+lock and finds such a row knows that its run was cut off, and records that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _COLUMNS = ("started_at", "finished_at", *_COUNTS, "error")
 
 
 def record_start(connection: sqlite3.Connection, report: Report) -> None:
-    """Leave a row without an end: should the process be killed, it tells.
+    """Insert a row without an end, which shows that the process was killed, should that happen.
 
-    A run that goes on with the row of passes before it takes that row's end away.
+    A run that continues the row of earlier passes removes the end of that row.
     """
     report.is_running = True
     _note_cut_off(connection, report)
@@ -40,7 +40,7 @@ def record_end(
 ) -> None:
     """Record what the run did, and its end if it `is_over`.
 
-    Raises sqlite3.Error, but not for a run that ended with an error, which is the one to tell.
+    Raises sqlite3.Error, unless the run itself ended with an error: that one is to be reported.
     """
     report.is_running = False
     report.finished_at = clock.now() if is_over else None

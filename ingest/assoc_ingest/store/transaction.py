@@ -1,7 +1,7 @@
-"""Transactions: how one begins, and how it ends when something in it fails.
+"""Transactions: begin, commit, and roll back after an error.
 
-Connections that write are in autocommit mode: whatever is not in a transaction from here commits by
-itself. A transaction that an error leaves open would take along what is written after it.
+Connections that write are in autocommit mode: a statement outside these transactions commits by
+itself. If an error left a transaction open, it would include whatever is written later.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit all that is written within, or nothing of it after an error."""
+    """Commit everything that is written within, or nothing after an error."""
     begin(connection)
     try:
         yield
@@ -25,7 +25,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one state of the database in many statements; what is written within is undone."""
+    """Let many statements read one state of the database; what is written within is rolled back."""
     connection.execute("begin")
     try:
         yield
@@ -34,16 +34,16 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    """Begin to write: a deferred transaction that reads before it writes fails beside others."""
+    """Begin to write: a deferred transaction that reads first can fail when it comes to write."""
     connection.execute("begin immediate")
 
 
 def commit(connection: sqlite3.Connection) -> None:
-    """Make what was written permanent. Raises sqlite3.Error; it is then not."""
+    """Make what was written permanent. Raises sqlite3.Error if that fails."""
     connection.execute("commit")
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """Undo what was not committed. When the disk is full, SQLite has done so already."""
+    """Undo what was not committed. SQLite may already have done so, as it does on a full disk."""
     if connection.in_transaction:
         connection.execute("rollback")

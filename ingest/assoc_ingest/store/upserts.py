@@ -1,16 +1,16 @@
-"""Documents whose rows outlive them: tasks, inboxes, and lists of all kinds.
+"""Entries of documents, which are kept when their document drops them: tasks, inboxes, all lists.
 
-Agents and applications rewrite these documents whole, and delete them when they are done; what
-they said is worth keeping. So an entry is found again by its key and its row is updated in place,
-with its id: one that is no longer named gets `gone_at`, one that comes back loses it. Only what
-changed is written: an inbox of a thousand messages costs reading it. Of tasks, every change that a
-sync sees is kept in `task_changes`.
+Agents and applications rewrite these documents as a whole, and delete them when they are done; what
+was in them is worth keeping. So an entry is matched by its key, and its row is updated in place and
+keeps its id. An entry that the document no longer contains gets `gone_at`; if it comes back,
+`gone_at` is cleared. Only changes are written, so an unchanged inbox costs only reading it. Every
+change of a task that a sync sees is kept in `task_changes`.
 
-What an entry is, is a matter of the record: of messages, those in an inbox; of tasks and todos,
-those of a file, and not what a transcript tells of them (`statements`); of documents, the
-tickets; of links, those that name their session, which a line of a transcript does not; and what a
-conversation's own file says about it (`meta`) is none. All entries stand in documents that are read
-as one line, so a version of a document has all of its entries.
+Which records are entries: messages of an inbox; tasks and todos of a file, not those that a
+transcript states (`statements`); documents that are tickets; links that name their session, as
+those in transcripts do not; what a list says about a session, not what the session's own file says
+(`meta`). All entries are in documents that are read as one line, so each version of a document has
+all of its entries.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from typing import Any
 from ..records import Document, InboxItem, Link, ProjectEntry, SessionEntry, Task, TeamMember, Todo
 
 Row = tuple[tuple[object, ...], Any]
-"""An entry as it is to be stored: the ids that its record refers to, and the record."""
+"""An entry to be stored: the ids that its record refers to, and the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """How entries of one type lie in a table."""
+    """How entries of one type are stored in a table."""
 
     table: str
     key: Callable[[Any], object]
-    """What an entry is known by within its document."""
+    """What identifies an entry within its document."""
     references: tuple[str, ...] = ()
-    """Columns of ids that the store knows beside the record."""
+    """Columns of ids that the store adds to the record."""
     is_entry: Callable[[Any], bool] = lambda record: True
     condition: str = "1"
-    """The same as SQL: which rows of the table are entries."""
+    """The same as `is_entry`, in SQL."""
     shared_key: tuple[str, ...] = ()
-    """Columns that tell an entry from all others, where several documents may state the same."""
+    """Columns that identify an entry in all documents, where several may have the same one."""
     found: dict[str, str] = field(default_factory=dict)
-    """Columns of keys that may change, and those of the ids found by them (`references`)."""
+    """Columns of keys that may change, each with the column of the id that `references` fills."""
 
 
 ENTRIES: dict[type, Entries] = {
@@ -95,13 +95,13 @@ ENTRIES: dict[type, Entries] = {
         found={"session_key": "session_id"},
     ),
 }
-"""The types of records that are entries, or may be."""
+"""The types of records that can be entries."""
 
 CONDITIONS = {entries.table: entries.condition for entries in ENTRIES.values()}
-"""The tables that have entries, and which of their rows are some."""
+"""The tables that have entries, and the condition for a row to be one."""
 
 OF_THEIR_PLACE = ("task", "task_snapshot", "inbox", "todos", "team")
-"""Kinds of documents whose path says whose entries they are: one with the same content elsewhere is
+"""Kinds of documents whose path says whose entries they have: the same content at another path is
 another document."""
 
 _TRACKED = ("subject", "description", "status", "owner", "active_form", "metadata")
@@ -116,14 +116,14 @@ class Version:
     now: str
     is_replayed: bool = False
     gone_at: str | None = None
-    """Since when the document is missing: what is read again of it stays gone."""
+    """When the document went missing: entries that are read again stay gone."""
 
 
-def parted(records: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the entries among records of one type, each once, and the records that are none.
+def split(records: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Split records of one type into entries, without duplicates, and all others.
 
-    A list may name something twice. Of a session all that is said counts, of a task what is said
-    last, and of anything else what is said first.
+    A list may have an entry twice. Two entries of a session are merged; of a task the last one
+    counts, of anything else the first.
     """
     found: dict[object, Any] = {}
     others = []
@@ -148,10 +148,11 @@ def _merged(first: Any, second: Any) -> Any:
 def apply(
     connection: sqlite3.Connection, kind: type, version: Version, rows: Sequence[Row]
 ) -> None:
-    """Make the entries of one type of a document those of this version.
+    """Update the stored entries of one type of a document to those of this version.
 
-    Those that it does not name are noted as gone. Only when it is read again from the archive, from
-    the same bytes as before, a row that is not noted as gone is a mistake, and goes.
+    Entries that it does not contain get `gone_at`. If it is re-parsed from the archive, its bytes
+    are those that were read before: a row that it does not contain, and that is not gone, is a
+    mistake and is deleted.
     """
     entries = ENTRIES[kind]
     names = ("file_id", "gone_at", *entries.references, *kind._fields)  # type: ignore[attr-defined]
@@ -165,8 +166,8 @@ def apply(
         id_, file_id, gone_at, *_ = row
         kept.add(id_)
         if version.gone_at is not None and file_id != version.file_id:
-            continue  # it is stated elsewhere, too
-        # Later than its document nothing is gone: that is when a lost row was made again.
+            continue  # another document has it, too
+        # An entry cannot be gone later than its document: a lost row was made again at that time.
         gone_at = version.gone_at and min(gone_at or version.gone_at, version.gone_at)
         values = (version.file_id, gone_at, *references, *record)
         if row[1:] != values:
@@ -200,10 +201,10 @@ def _known(
     version: Version,
     rows: Sequence[Row],
 ) -> dict[object, tuple[Any, ...]]:
-    """Return the rows of the document by their keys, and of other documents those that it names."""
+    """Return the rows of the document by key, and those of other documents that it has, too."""
     entries = ENTRIES[kind]
     select = f"select id, {', '.join(names)} from {entries.table} where"
-    first = 3 + len(entries.references)  # where the fields of the record begin
+    first = 3 + len(entries.references)  # the position of the record's first field
 
     def key(row: Sequence[Any]) -> object:
         return entries.key(kind(*row[first:]))
@@ -252,7 +253,7 @@ def _note_changes(
     values: Sequence[object],
     now: str,
 ) -> None:
-    """Keep what a task said before: nothing else does."""
+    """Keep the earlier values of a task, which are stored nowhere else."""
     changes = [
         (row[0], name, before, after, now)
         for name, before, after in zip(names, row[1:], values, strict=True)
@@ -266,7 +267,7 @@ def _note_changes(
 
 
 def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> None:
-    """Note that a document is missing, and with it what it held."""
+    """Record that a document is missing, and its entries with it."""
     for table, condition in CONDITIONS.items():
         connection.execute(
             f"update {table} set gone_at = ? where file_id = ? and gone_at is null and {condition}",

@@ -1,1 +1,1 @@
-"""One pass over all roots, and again whenever something changes."""
+"""One pass over all roots, once or whenever something changes."""

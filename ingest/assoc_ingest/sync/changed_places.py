@@ -1,4 +1,4 @@
-"""From paths that changed to the places that a sync has to look at."""
+"""Maps changed paths to the places that a sync has to visit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .plan import Places
 
 
 def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
-    """Return the places below the roots in which these absolute paths can mean something.
+    """Return the places below the roots that a sync has to visit for these absolute paths.
 
-    Of a file that is the directory it is in; of a directory, itself with all below it: what was
-    in it when it appeared is not reported by the system. A path that no source would walk to means
-    nothing.
+    For a file, that is its directory; for a directory, the directory and everything below it, since
+    the system does not report what was in it when it appeared. A path that no source would walk to
+    is ignored.
     """
     changed = list(changed)
     found: dict[Root, set[Place]] = {}
@@ -36,7 +36,7 @@ def _places(root: Root, parts: tuple[str, ...], path: str) -> set[Place]:
     source = root.source
     if not all(source.descends(parts[:length]) for length in range(1, len(parts))):
         return set()
-    is_directory = is_file = True  # what is gone may have been either
+    is_directory = is_file = True  # a path that is gone may have been either
     with suppress(OSError):
         mode = os.lstat(path).st_mode
         is_directory, is_file = stat.S_ISDIR(mode), stat.S_ISREG(mode)

@@ -1,17 +1,17 @@
-"""What git says of a project's directory: what is checked out, what differs, which branches exist.
+"""The state of a project's git repository: what is checked out, what differs, which branches exist.
 
-Asked only on request (`sync --git`). A repository may come from someone else, and its
+Git is run only on request (`sync --git`). A repository may come from someone else, and its
 configuration can name programs that git starts. So whatever could start one is switched off:
 
-- the file system monitor, hooks, the pager, and looking into submodules;
-- filters. They can be switched off by name only, so git is asked first which there are. If the
-  command line cannot say one of the names, the repository is not looked at;
-- fetching the objects that a partial clone lacks, which starts what connects to the other side.
+- the file system monitor, hooks, the pager, and submodules;
+- filters. They can be switched off only by name, so git is asked first for their names. If a name
+  cannot be passed on the command line, the repository is skipped;
+- fetching objects that a partial clone lacks, which starts a program that connects to the remote.
 
-The variables of git's own environment are not passed on: when a hook has started this program, they
-name another repository. Git itself refuses directories that belong to another user.
+Git's environment variables are not passed on: if a hook started this program, they name another
+repository. Git itself refuses directories that belong to another user.
 
-An answer is limited in time, in bytes and in entries.
+The output of git is limited in time, in bytes and in entries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, NamedTuple
 
 MOST_ENTRIES = 1000
-"""Changes and branches of one project that are kept."""
+"""The number of changes and of branches that are kept for a project."""
 
 _SECONDS = 5.0
 _MOST_BYTES = 4 * 1024 * 1024
@@ -53,21 +54,20 @@ _STATUS = (
     "--",
     ".",
 )
-_BRANCHES = (
-    "for-each-ref",
-    "--sort=refname",
-    "--sort=-HEAD",  # first, however many there are
-    f"--count={MOST_ENTRIES}",
-    "--format=%(HEAD)%(refname:short)",
-    "refs/heads/",
+_BRANCHES_AND_PATHS = (
+    "rev-parse",
+    "--symbolic",
+    "--branches",
+    "--show-toplevel",
+    "--absolute-git-dir",
+    "--git-common-dir",
 )
-_PLACES = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
 _KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _HEAD = "# branch.head "
 
 
 class Change(NamedTuple):
-    """A file that differs: staged, unstaged or untracked, and the letter that git gives it."""
+    """A file that differs: staged, unstaged or untracked, with git's letter for the change."""
 
     path: str
     status: str
@@ -75,7 +75,7 @@ class Change(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch, and whether it is checked out in the directory that was asked about."""
+    """A branch, and whether it is checked out in the project's directory."""
 
     name: str
     is_current: bool
@@ -87,11 +87,11 @@ class GitFacts:
 
     branch: str | None
     change_count: int
-    """Entries that git listed; of these, `changes` has the first."""
+    """The number of changes that git listed; `changes` has the first of them."""
     changes: tuple[Change, ...] = ()
     branches: tuple[Branch, ...] = ()
     repository: str | None = None
-    """Of a worktree, the directory of its repository."""
+    """The directory of the repository, if this is a worktree."""
 
     @property
     def is_dirty(self) -> bool:
@@ -100,20 +100,20 @@ class GitFacts:
 
 
 def is_installed() -> bool:
-    """Is there a git to ask?"""
+    """Is git installed?"""
     return shutil.which("git") is not None
 
 
 def is_repository(directory: str) -> bool:
-    """Does a directory, or one above it, have a repository?"""
+    """Does a directory, or one above it, contain a repository?"""
     path = Path(directory)
     return any(os.path.lexists(place / ".git") for place in (path, *path.parents))
 
 
 def look_at(directory: str) -> GitFacts | None:
-    """Return what git says of a directory, None if it says nothing in time, or nothing safely.
+    """Return what git says about a directory, None if it cannot be asked safely or takes too long.
 
-    `directory` is an absolute path of a directory that exists.
+    `directory` is the absolute path of an existing directory.
     """
     if not is_repository(directory):
         return None
@@ -122,27 +122,29 @@ def look_at(directory: str) -> GitFacts | None:
     if without_filters is None:
         return None
     status = _ask(directory, (*without_filters, *_STATUS), deadline)
-    branches = _ask(directory, _BRANCHES, deadline)
-    places = _ask(directory, _PLACES, deadline)
-    if status is None or branches is None:
+    answer = _ask(directory, _BRANCHES_AND_PATHS, deadline)
+    if status is None or answer is None:
         return None
-    entries = _entries(status, "\0")
+    entries, lines = _entries(status, "\0"), _entries(answer, "\n")
     heads = [entry.removeprefix(_HEAD) for entry in entries if entry.startswith(_HEAD)]
+    head = heads[0] if heads and heads[0] != "(detached)" else None
     changes = list(_changes(entries))
+    names = list(takewhile(lambda line: not os.path.isabs(line), lines))  # noqa: PTH117
+    branches = [Branch(name, name == head) for name in sorted(names, key=lambda name: name != head)]
     return GitFacts(
-        heads[0] if heads and heads[0] != "(detached)" else None,
+        head,
         len(changes),
         tuple(changes[:MOST_ENTRIES]),
-        tuple(Branch(line[1:], line[0] == "*") for line in _entries(branches, "\n") if line),
-        _repository(directory, _entries(places or b"", "\n")),
+        tuple(branches[:MOST_ENTRIES]),
+        _repository(directory, lines[len(names) :]),
     )
 
 
-# -- what git may not do -------------------------------------------------------------------------
+# -- running git safely --------------------------------------------------------------------------
 
 
 def _without_filters(directory: str, deadline: float) -> list[str] | None:
-    """Return arguments that switch off every filter there is; None if not all can be."""
+    """Return arguments that switch off all filters, None if that is not possible."""
     answer = _ask(directory, ("config", "--list", "-z", "--name-only"), deadline)
     if answer is None or len(answer) > _MOST_BYTES:
         return None
@@ -175,9 +177,9 @@ def _environment() -> dict[str, str]:
 
 
 def _ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | None:
-    """Return what git prints, None if it fails or takes too long.
+    """Return the output of git, None if it fails or takes too long.
 
-    Of an answer that is too long it is one byte more than is read of it.
+    Output beyond the limit is truncated, one byte after the limit.
     """
     try:
         process = subprocess.Popen(  # noqa: S603
@@ -191,7 +193,7 @@ def _ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | N
     except OSError:
         return None
     answer: list[bytes] = []
-    # A thread, for whoever else holds the pipe can keep a read waiting when git is dead.
+    # In a thread: a program that git started can hold the pipe open after git has ended.
     reader = threading.Thread(target=_read, args=(process.stdout, answer), daemon=True)
     try:
         reader.start()
@@ -214,7 +216,7 @@ def _read(pipe: IO[bytes] | None, answer: list[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs, with all that it has started."""
+    """Kill a process that is still running, with everything that it has started."""
     if process.returncode is None:
         with suppress(OSError):
             if hasattr(os, "killpg"):
@@ -224,20 +226,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-# -- what git says -------------------------------------------------------------------------------
+# -- parsing git's output ------------------------------------------------------------------------
 
 
 def _entries(answer: bytes, end: str) -> list[str]:
-    """Return the whole entries of an answer; bytes that are no text are escaped like `\\xff`."""
+    """Return the complete entries of an output; bytes that are not text become escapes, `\\xff`."""
     return answer.decode("utf-8", "backslashreplace").split(end)[:-1]
 
 
 def _repository(directory: str, places: list[str]) -> str | None:
-    """Return the repository of a worktree; None for any other directory, also one in a worktree.
+    """Return the repository of a worktree, None for any other directory, even one in a worktree.
 
-    A repository without files of its own is the directory that git keeps it in.
+    For a bare repository that is the git directory itself.
     """
-    if len(places) != 3:  # git has no such place, or a name that is many lines
+    if len(places) != 3:  # an older git, or a path with a line break
         return None
     top, own, common = (os.path.realpath(Path(directory, place)) for place in places)
     if own == common or top != os.path.realpath(directory):
@@ -246,7 +248,7 @@ def _repository(directory: str, places: list[str]) -> str | None:
 
 
 def _changes(entries: Iterable[str]) -> Iterator[Change]:
-    """Yield what the entries of a status say: of a file that is staged and changed again, two."""
+    """Yield the changes in a status; a file that is staged and changed again has two."""
     following = iter(entries)
     for entry in following:
         kind = entry[:2]
@@ -260,4 +262,4 @@ def _changes(entries: Iterable[str]) -> Iterator[Change]:
                 if letter != ".":
                     yield Change(path, status, letter)
         if kind == "2 ":
-            next(following, None)  # the name that it had before, which may look like anything
+            next(following, None)  # the old name, which may look like an entry

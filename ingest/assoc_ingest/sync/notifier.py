@@ -1,14 +1,14 @@
-"""Change notifications of the operating system: a reason to look, never a reason not to.
+"""Change notifications of the operating system. They start a sync; their absence prevents none.
 
 On Linux exactly the directories that a sync walks are watched, one by one: watching a root
 recursively would follow links out of it and include caches and whole repositories. Elsewhere the
-system watches a root as a whole and follows nothing. A new directory means a new watcher, which
-costs 30 microseconds for each directory; what happened meanwhile is found by looking at the
-directories that are newly watched.
+system watches a root as a whole and follows no links. A new directory requires a new watcher, which
+costs 30 microseconds for each directory. Changes that happened in the meantime are found by syncing
+the newly watched directories.
 
 Watching can fail at any time: a directory vanished, a file name is not UTF-8. It is then retried
-with growing delays, and until then there are no notifications. If there are more directories than
-may be watched, those that changed last are watched: that is where agents work.
+with growing delays, without notifications until then. If there are more directories than may be
+watched, those that changed last are watched: that is where agents work.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Protocol
 
 _STEP = 20  # milliseconds without a change that end a group of changes
 _SLOW_STEP = 40  # when it was quiet for a while: each step wakes the processor
-_QUIET = 60.0  # seconds after the last change, after which it is quiet
+_QUIET = 60.0  # seconds without a change that count as quiet
 _GROUP = 100  # milliseconds that a group takes at most
 _FIRST_RETRY = 0.1  # seconds; doubled with each failure
-_MORE = 600.0  # seconds after which more directories are tried than were allowed
+_MORE = 600.0  # seconds until more directories are tried than the system last allowed
 _IS_RECURSIVE = sys.platform != "linux"
 
 
 class WatchError(Exception):
     """The system cannot report changes.
 
-    `is_passing`: because a directory has just vanished. `is_limit`: because of their number.
+    `is_passing`: because a directory has just vanished. `is_limit`: there are too many directories.
     """
 
     def __init__(self, reason: str, *, is_passing: bool = False, is_limit: bool = False) -> None:
@@ -46,9 +46,9 @@ class Watcher(Protocol):
     """Reports changes in the directories that it was opened for."""
 
     def wait(self, seconds: float) -> set[str]:
-        """Return the paths that changed, as soon as some did; none after `seconds` or a stop.
+        """Return the paths that changed, as soon as one does; none after `seconds` or a stop.
 
-        Raises WatchError if it can report nothing any more.
+        Raises WatchError if it cannot report changes any more.
         """
         ...
 
@@ -71,15 +71,15 @@ class SystemWatcher:
         self._stop = stop
         self._last_change = time.monotonic()
         try:
-            # Where each directory is watched by itself, those that cannot be read are not among
-            # them. To ignore a denied permission would be to ignore every other error too.
+            # If each directory is watched by itself, those that cannot be read were left out.
+            # Ignoring denied permissions would ignore all other errors, too.
             self._notify = RustNotify(
                 sorted(filter(_is_text, directories)),
                 False,  # no debugging output
                 False,  # no polling
                 0,
                 _IS_RECURSIVE,
-                _IS_RECURSIVE,  # ignore what may not be read
+                _IS_RECURSIVE,  # ignore denied permissions
             )
         except FileNotFoundError as error:
             raise WatchError(str(error), is_passing=True) from error
@@ -97,7 +97,7 @@ class SystemWatcher:
             raise WatchError(_reason(error)) from error
         if changes == "signal":
             raise KeyboardInterrupt
-        if isinstance(changes, str):  # the time is over, or the event is set
+        if isinstance(changes, str):  # a timeout, or the event is set
             return set()
         self._last_change = time.monotonic()
         return {path for _, path in changes}
@@ -108,7 +108,7 @@ class SystemWatcher:
 
 
 def _is_text(path: str) -> bool:
-    """Can the path be given to the system? One that is not UTF-8 is found by the next rescan."""
+    """Can the path be watched? Changes in one that is not UTF-8 are found by the next rescan."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
 
 
 def _can_open() -> bool:
-    """May this process open another file? The same error is raised if it may not."""
+    """Can this process open another file? If not, the same error is raised."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:
@@ -137,7 +137,7 @@ def _can_open() -> bool:
 
 
 def _last_change(directory: str) -> float:
-    """Return when something in a directory changed last, 0 if that is unknown."""
+    """Return the time of the last change in a directory, 0 if that is unknown."""
     try:
         newest = Path(directory).stat().st_mtime
         with os.scandir(directory) as entries:
@@ -149,7 +149,7 @@ def _last_change(directory: str) -> float:
 
 
 class Wakeups:
-    """Reports changes as far as the system allows, and none where it does not."""
+    """Reports changes as far as the system allows."""
 
     def __init__(
         self, stop: Event, longest_retry: float, tell: Callable[[str], None], opened: OpenWatcher
@@ -161,13 +161,13 @@ class Wakeups:
         self._watcher: Watcher | None = None
         self._heard: dict[str, int] = {}
         self._passed_over: dict[str, int] = {}
-        self._most: int | None = None  # directories that the system allows, as far as is known
+        self._most: int | None = None  # directories that the system allows, if that is known
         self._more_at = 0.0
         self._failures = 0
         self._opened_at = self._retry_at = 0.0
 
     def listen(self, roots: Collection[Path], directories: dict[str, int]) -> set[str]:
-        """Watch all these directories; return those that were not watched before.
+        """Watch these directories; return those that were not watched before.
 
         `directories` are those of a walk below `roots`, with their inodes.
         """
@@ -186,7 +186,9 @@ class Wakeups:
         except WatchError as error:
             if error.is_limit and len(chosen) > 1:
                 self._most, self._more_at = len(chosen) // 2, time.monotonic() + _MORE
-                self._retry_at = time.monotonic() + _FIRST_RETRY  # until the others are free
+                self._retry_at = (
+                    time.monotonic() + _FIRST_RETRY
+                )  # until the old watches are released
                 self._heard = {}
             else:
                 self._fail(error)
@@ -225,7 +227,7 @@ class Wakeups:
             self._fail(error)
             return set()
         for path in changed & self._heard.keys():
-            del self._heard[path]  # the directory may be another one of the same name and inode
+            del self._heard[path]  # it may be a new directory with the same name and inode
         return changed
 
     def forget(self) -> None:

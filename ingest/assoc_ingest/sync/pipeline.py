@@ -18,12 +18,12 @@ _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is commi
 
 
 class Batches:
-    """Hands steps to the store, batch by batch.
+    """Applies steps to the store, batch by batch.
 
-    Indexing a batch and committing it are a few long statements, for which SQLite releases the
-    interpreter. A thread runs them, and meanwhile the next files are read and parsed; their steps
-    wait here until the connection is free. Inserting rows meanwhile would not pay: each row gives
-    the interpreter away for a moment, and then has to wait for it.
+    Indexing and committing a batch are a few long statements, during which SQLite releases the
+    interpreter. A thread runs them while the next files are read and parsed; their steps wait here
+    until the connection is free. Inserting rows in a thread would not pay: each row releases the
+    interpreter for a moment, and then has to wait for it.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Batches:
         begin: Callable[[], None],
         progress: Callable[[int], None],
     ) -> None:
-        """`begin` is called before the first thing that counts is stored, outside a batch."""
+        """`begin` is called outside a batch, before anything is stored."""
         self._connection = connection
         self._report = report
         self._clock = clock
@@ -46,7 +46,7 @@ class Batches:
         self._file: OpenFile
         self._waiting: deque[Step] = deque()
         self._waiting_bytes = 0
-        self._before: tuple[int, int] | None = None  # what was counted at the border
+        self._before: tuple[int, int] | None = None  # the counts at the last border
         self._committer: ThreadPoolExecutor | None = None
         self._committing: Future[Written] | None = None
 
@@ -54,7 +54,7 @@ class Batches:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commit what is left; after an error, leave what was committed and nothing else."""
+        """Commit what is left; after an error, roll back what was not committed."""
         try:
             if kind is None:
                 self._take_waiting()
@@ -69,7 +69,7 @@ class Batches:
                 self._batch.rollback()
 
     def take(self, step: Step) -> None:
-        """Apply a step now, or let it wait for a commit as long as not too much waits already."""
+        """Apply a step now, or let it wait for a running commit unless too much is waiting."""
         self._waiting.append(step)
         self._waiting_bytes += _size(step)
         if self._waiting_bytes >= _BYTES_AHEAD:
@@ -78,7 +78,7 @@ class Batches:
             self._apply_next()
 
     def mark_gone(self, file_ids: list[int]) -> None:
-        """Note that files are missing."""
+        """Record that files are missing."""
         self._take_waiting()
         self._settle()
         if file_ids:
@@ -90,7 +90,7 @@ class Batches:
             self._apply_next()
 
     def _apply_next(self) -> None:
-        """Apply the step that has waited longest, as soon as the connection is free."""
+        """Apply the oldest waiting step, as soon as the connection is free."""
         self._settle()
         step = self._waiting.popleft()
         self._waiting_bytes -= _size(step)
@@ -141,7 +141,7 @@ class Batches:
             self._begin()
 
     def _commit(self) -> None:
-        """Let the thread commit what the batch holds; the next step begins another."""
+        """Let the thread commit the batch; the next step begins another one."""
         if self._batch is None:
             return
         self._batch.prepare()
@@ -150,7 +150,7 @@ class Batches:
         self._committing = self._committer.submit(self._batch.finish)
 
     def _undo(self) -> None:
-        """After a read that failed: is something half done since a border, it is undone."""
+        """After a failed read, undo what was stored incompletely since a border."""
         if self._before is None:
             return
         if self._batch is not None:
@@ -163,7 +163,7 @@ class Batches:
         return self._committing is not None and not self._committing.done()
 
     def _settle(self) -> None:
-        """Wait for the commit that runs, if one does; its error is raised here."""
+        """Wait for a running commit; its error is raised here."""
         committing, self._committing = self._committing, None
         if committing is not None:
             self._report.add(committing.result())

@@ -1,11 +1,12 @@
 """What a sync has to do: which files changed below the roots, which are gone.
 
-A file whose stat is as the last sync left it is not opened. A root that is missing or empty (an
-unmounted disk leaves an empty directory), or a directory that cannot be listed, marks nothing gone.
+A file whose stat has not changed since the last sync is not opened. No file is marked as gone if
+its root is missing or empty (an unmounted disk leaves an empty directory), or if its directory
+cannot be listed.
 
-A plan may be limited to places where something has changed. What such a plan cannot decide makes it
-doubtful, and then all has to be looked at: a file that is missing may have moved anywhere, and of
-hard links the first counts, wherever it is.
+A plan can be limited to places where something has changed. If such a plan cannot decide something,
+it is doubtful, and all roots have to be walked: a missing file may have moved anywhere, and of
+several hard links the first one counts, wherever it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.tail import opened, resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
-from ..source import LOG, UNREAD, Claim, KnownFile
+from ..source import LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
 from ..store.report import Report
 from ..store.upserts import OF_THEIR_PLACE
@@ -34,23 +35,23 @@ Places = Mapping[Root, Collection[Place]]
 
 @dataclass(slots=True)
 class Plan:
-    """What a sync has to do, as the directories show it."""
+    """What a sync has to do, according to the directories."""
 
     roots: list[Root] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
     forgotten: Forgotten = field(default_factory=Forgotten)
     homes: set[Home] = field(default_factory=set)
-    """The forgotten conversations that are in the roots."""
+    """The forgotten conversations that have files in the roots."""
     returned: Returned = field(default_factory=Returned)
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""
     is_doubtful: bool = False
-    """The places to which it is limited do not show what has to be done."""
+    """The places to which it is limited are not enough to decide what has to be done."""
 
     @property
     def bytes(self) -> int:
-        """Bytes to be read, were every file only appended to."""
+        """Bytes to be read, if files have only grown."""
         return sum(_unread(work) for work in self.work)
 
 
@@ -62,9 +63,9 @@ def make_plan(
     full: bool,
     places: Places | None = None,
 ) -> Plan:
-    """Walk the roots and return what has to be read. With `full`, every file is looked at.
+    """Walk the roots and return what has to be read. With `full`, every file is compared.
 
-    With `places`, only those are walked, and the plan may turn out to be doubtful.
+    With `places`, only those are walked, and the plan can turn out to be doubtful.
     """
     plan = Plan(list(roots), forgotten=load_forgotten(connection))
     ids = source_ids(connection)
@@ -87,7 +88,7 @@ def make_plan(
 
 
 def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> list[Work]:
-    """Let each transcript know which subagents have files of their own, here or in the database."""
+    """Add to each transcript's claim the subagents that have files of their own."""
     agents = AgentFiles(connection)
     found: dict[Root, set[str]] = {}
     for item in work:
@@ -96,7 +97,7 @@ def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> 
     return [
         replace(
             item,
-            claim=agents.tell(
+            claim=agents.with_files(
                 item.root.source, item.source_id, item.claim, found.get(item.root, ())
             ),
         )
@@ -105,7 +106,7 @@ def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> 
 
 
 def _may_have_moved(connection: sqlite3.Connection | None, plan: Plan) -> bool:
-    """Is something missing, or new that may be a known file under another name?"""
+    """Is a file missing, or may a new file be a known one under another name?"""
     if plan.gone or connection is None:
         return True
     return any(
@@ -159,20 +160,20 @@ def _plan_root(
         report.missing_roots.append(root.name)
         return seen
     for file in known.values():
-        if file.gone_at is None and not seen.hides(root.location(file.path.split("/"))):
+        if file.gone_at is None and not seen.hides(root.location(parts_of(file.path))):
             plan.gone.append((root, file))
     return seen
 
 
 def _is_empty(root: Root) -> bool:
-    """Is nothing in the root's directory, or nothing there at all?"""
+    """Is the root's directory empty or missing?"""
     try:
         with os.scandir(root.path) as entries:
             return next(entries, None) is None
     except FileNotFoundError:
         return True
     except OSError:
-        return False  # that it cannot be read is reported elsewhere
+        return False  # elsewhere it is reported that it cannot be read
 
 
 def _unread(work: Work) -> int:
@@ -186,14 +187,14 @@ def _unread(work: Work) -> int:
 
 
 def match_moved(plan: Plan) -> set[int]:
-    """Give each new file that is a vanished one under another path that one's row.
+    """Match new files with vanished ones, whose rows they take over.
 
-    The two agree in what their paths claim, and the new one begins with all that was read of
-    the old. Returns the ids of the files found again.
+    The two have the same claim, apart from the path, and the new one begins with all the bytes that
+    were read of the old one. Returns the ids of the files found again.
     """
     vanished: dict[tuple[object, ...], list[KnownFile]] = {}
     for root, file in plan.gone:
-        claim = root.source.claim(tuple(file.path.split("/")))
+        claim = claim_at(root.source, file.path)
         if claim is not None and file.checkpoint.offset:
             vanished.setdefault(_identity(root, claim), []).append(file)
     moved = set()
@@ -222,5 +223,5 @@ def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
                 if resume(descriptor, size, file.checkpoint, thorough=True):
                     return file
     except OSError:
-        pass  # reading it will show
+        pass  # reading it will fail, too
     return None

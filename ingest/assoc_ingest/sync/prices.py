@@ -1,9 +1,8 @@
-"""Prices of the models that the database has seen, taken from the library `genai-prices`.
+"""Prices of the models in the database, taken from the library `genai-prices`.
 
-The library carries its data with it: nothing is fetched. A model is looked up when it first appears
-and again when the library is newer than what the prices came from. A model of which the user has
-changed or added a price is left alone, and one that the library does not know has no price: its
-cost is unknown, not guessed.
+The library contains its data: nothing is fetched. A model is looked up when it first appears, and
+again after an update of the library. A model whose prices the user has changed or added is left
+alone. One that the library does not know has no price: its cost is unknown, not guessed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..store.transaction import transaction
 
 _LIBRARY = "genai-prices"
 _MICRO = 1_000_000
-# Columns of `prices` and the library's names, in its unit: dollars for a million tokens.
+# Columns of `prices` and the library's names, in its unit: dollars per million tokens.
 _UNITS = (
     ("input", "input_mtok"),
     ("output", "output_mtok"),
@@ -44,11 +43,11 @@ class Price(NamedTuple):
 
 
 def refresh_prices(connection: sqlite3.Connection) -> None:
-    """Take in the prices of models that have none, or have them from another library version."""
+    """Add the prices of models that have none, or have them from another library version."""
     models = [
         model
         for (model,) in connection.execute(
-            # From one model to the next in the index: `distinct` would go through all responses.
+            # From one model to the next in the index: `distinct` would scan all responses.
             "with recursive used (model) as ("
             " select min(model) from responses"
             " union all select (select min(r.model) from responses r where r.model > used.model)"
@@ -76,7 +75,7 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
 
 @cache
 def origin() -> str:
-    """Return what `prices.origin` says of prices from the library that is installed."""
+    """Return the value of `prices.origin` for prices from the installed library."""
     return f"{_LIBRARY} {version(_LIBRARY)}"
 
 
@@ -93,7 +92,7 @@ def library_prices(model: str) -> Iterator[Price]:
     for entry in stated if isinstance(stated, list) else [stated]:
         constraint = getattr(entry, "constraint", None)
         start = getattr(constraint, "start_date", None)
-        if constraint is None or start is not None:  # prices by the hour of the day are not kept
+        if constraint is None or start is not None:  # prices by time of day are not kept
             by_start[start.isoformat() if start else ""] = getattr(entry, "prices", entry)
     for start, amounts in sorted(by_start.items()):
         for above in sorted({0, *_thresholds(amounts)}):
@@ -101,7 +100,7 @@ def library_prices(model: str) -> Iterator[Price]:
 
 
 def _thresholds(amounts: Any) -> Iterator[int]:
-    """Yield the sizes of input from which another price applies, to the whole request."""
+    """Yield the input sizes from which another price applies to the whole request."""
     for _, name in _UNITS:
         for tier in getattr(getattr(amounts, name, None), "tiers", ()):
             yield tier.start

@@ -1,7 +1,7 @@
-"""What this machine's disk says of the projects: which are here, and how git finds them.
+"""The directories of projects on this machine: which of them exist, and the state of their git.
 
-This is the one place where a path that a transcript states is looked at: an absolute one, and only
-to see whether it is there.
+This is the only place where a path from a transcript is looked up on disk: an absolute path, and
+only to see whether it exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import git
 
 
 def look_at_projects(connection: sqlite3.Connection) -> None:
-    """Note which projects are on this disk, and which of them are worktrees."""
+    """Record which projects are on this disk, and which of them are worktrees."""
     changes = []
     rows = connection.execute(
         "select id, path, parent_id is not null or repository is not null, on_disk, is_worktree"
@@ -36,10 +36,10 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
 
 
 def ask_git(connection: sqlite3.Connection) -> None:
-    """Note what git says of each project on this disk: branches, and what differs from them.
+    """Record what git says about each project on this disk: branches and uncommitted changes.
 
-    Where it does not answer, what it said last stays, with its time. Where there is no longer a
-    repository, nothing stays.
+    If git does not answer, its last answer is kept, with its time. If there is no longer a
+    repository, nothing is kept.
     """
     rows = connection.execute(
         "select id, path, head_branch, git_repository from projects where on_disk = 1"
@@ -71,7 +71,7 @@ def ask_git(connection: sqlite3.Connection) -> None:
 def _replace(
     connection: sqlite3.Connection, project_id: int, fact: git.GitFacts | None, seen_at: str | None
 ) -> None:
-    """Make the changes and branches of a project those that git has just listed."""
+    """Replace the changes and branches of a project by those that git has just listed."""
     for table in ("git_changes", "git_branches"):
         connection.execute(f"delete from {table} where project_id = ?", (project_id,))
     connection.execute(
@@ -80,7 +80,7 @@ def _replace(
     )
     if fact is None:
         return
-    connection.executemany(  # two names may be one text: a byte, and its replacement
+    connection.executemany(  # two names can become the same text: a byte, and its escape
         "insert into git_changes (path, status, letter, project_id, seen_at)"
         " values (?, ?, ?, ?, ?) on conflict do nothing",
         [(*change, project_id, seen_at) for change in fact.changes],

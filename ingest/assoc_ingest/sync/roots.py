@@ -1,7 +1,7 @@
-"""Which roots there are: those that the user names, or the defaults and all ever named.
+"""Finds the roots: those that the user gives, or the defaults and all that were ever given.
 
-Roots fail one by one. One that is missing is reported, and so is one that cannot be checked; their
-rows are kept as they are, and the other roots are read.
+A failing root does not affect the others. If a root is missing or cannot be read, that is reported,
+and its rows are kept.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..sources import SOURCES
 from ..store.report import Report
 
 Given = Root | Path
-"""What the user names: a root, or a path that could not be read yet, to be tried again."""
+"""What the user gives: a root, or a path that could not be read yet and is tried again."""
 
 _Roots = dict[tuple[str, Path], Root]
 
 
 def given_roots(paths: Sequence[Path], only: str | None) -> list[Given]:
-    """Return what the user means by these paths.
+    """Return the roots at these paths, or the paths that cannot be read yet.
 
-    Raises UsageError for one that is no root, and if none of them can be read.
+    Raises UsageError for a path that is not a root, and if none of them can be read.
     """
     given: list[Given] = []
     failure: UnreadableError | None = None
@@ -48,9 +48,9 @@ def find_roots(
     only: str | None,
     report: Report,
 ) -> list[Root]:
-    """Return the roots to read: those given, else the defaults and the remembered ones.
+    """Return the roots to read: those given, otherwise the defaults and the remembered ones.
 
-    Raises NotFoundError, which lists the places that were searched, if there is none.
+    Raises NotFoundError, which lists the paths that were searched, if there is none.
     """
     roots = _named(given, only, report) if given else _known(connection, only, report)
     report.roots = [root.name for root in roots.values()]
@@ -60,7 +60,7 @@ def find_roots(
 def root_paths(
     connection: sqlite3.Connection, given: Sequence[Given], only: str | None
 ) -> list[Path]:
-    """Return the paths at which `find_roots` looks, whether or not anything is there."""
+    """Return the paths at which `find_roots` looks, whether or not they exist."""
     if given:
         return [item.path if isinstance(item, Root) else item for item in given]
     remembered = [path for _, path in _remembered(connection, only)]
@@ -77,7 +77,7 @@ def _named(given: Sequence[Given], only: str | None, report: Report) -> _Roots:
             found = [item] if isinstance(item, Root) else recognised(path, SOURCES, only)
         except UnreadableError as error:
             _tell(report, path, error.reason)
-        except UsageError:  # it is another directory than it was
+        except UsageError:  # it is not a root any more
             report.missing_roots.append(stored_root(path))
         else:
             roots.update(((root.source.name, root.path), root) for root in found)
@@ -112,7 +112,7 @@ def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
 
 
 def _is_here(path: Path, report: Report) -> bool:
-    """Is the directory of a root there? If not, the report says so, or why that is unknown."""
+    """Does the directory of a root exist? If not, or if that is unknown, the report says so."""
     if is_directory(path):
         return True
     why = hindrance(path)
@@ -137,7 +137,7 @@ def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
 
 
 def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]]) -> Iterator[Root]:
-    """Yield the roots among places where one may be; `unread` takes those that cannot be read."""
+    """Yield the roots among these paths; those that cannot be read are added to `unread`."""
     for path in paths:
         if not is_directory(path):
             if (found := obstacle(path)) is not None:

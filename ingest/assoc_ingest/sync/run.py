@@ -1,11 +1,11 @@
 """One pass: discover, tail, parse, apply.
 
-0. Should an older program have derived the tables, they are derived again (`rebuild`).
-1. The roots are found and walked (`plan`): what changed, and what is gone.
-2. What changed is read and parsed (`changes`), and goes to the store in batches of about 32 MB. A
-   rewritten file is one transaction whatever its size: no reader sees half of it.
-3. Files that are missing are marked as gone; their rows stay.
-4. The projects' directories are looked at, and the run leaves its row in `sync_runs`.
+0. If an older version derived the tables, they are derived again (`rebuild`).
+1. The roots are found and walked (`plan`): which files changed, and which are gone.
+2. Changed files are read and parsed (`changes`) and stored in batches of about 16 MB. A rewritten
+   file is one transaction, whatever its size, so that no reader sees half of it.
+3. Missing files are marked as gone; their rows stay.
+4. The directories of projects are checked, and the end of the run is recorded in `sync_runs`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
 from . import git, project_dirs
-from .adopt import adopt_files, adopt_roots
+from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
 from .plan import Places, Plan, make_plan, match_moved
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
-"""Bytes to read from which on a new database is built beside its place: less is quick anyway."""
+"""From this many bytes on, a new database is built next to its path: less is fast anyway."""
 
 AT_RISK = 1024 * 1024 * 1024
-"""Bytes that may have to be read again when a process that builds a database is killed."""
+"""Bytes that may have to be read again if a process that builds a database is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class SyncOptions:
     source: str | None = None
     """Only roots of this kind."""
     full: bool = False
-    """Compare every byte of what was read, whatever the files' stat says."""
+    """Compare every byte that was read, whatever the stat of the files says."""
     dry_run: bool = False
     """Only report what would be read."""
     git: bool = False
     """Ask git about the projects that are on this disk."""
     only_news: bool = False
-    """Leave no trace in the database of a run that read nothing and missed nothing."""
+    """Do not record a run that read nothing and found nothing missing."""
 
 
 def sync(
@@ -70,9 +70,10 @@ def sync(
 ) -> Report:
     """Bring the database up to date with the roots `paths`, or with all known ones.
 
-    Raises UsageError for a path that is no root, or if there is no git to ask, NotFoundError if no
-    home is found, BusyError if another process writes, DatabaseError if the database is of another
-    program, and sqlite3.Error if it cannot be read or written; whatever was committed before stays.
+    Raises UsageError for a path that is not a root, or if git is to be asked and not installed,
+    NotFoundError if no home is found, BusyError if another process writes, DatabaseError if the
+    database belongs to another program, and sqlite3.Error if it cannot be read or written. What was
+    committed before stays.
     """
     started = time.monotonic()
     options = options or SyncOptions()
@@ -97,12 +98,12 @@ def _build(
     report: Report,
     progress: Progress | None,
 ) -> bool:
-    """Build a new database, if there is much to read; return whether more is to be done.
+    """Build a new database, if there is much to read; return whether anything is left to do.
 
-    Should the process be killed, all is to be read again. So it stops after `AT_RISK` bytes, and
-    what is left is read into the database as into any other.
+    If the process is killed, everything has to be read again. So building stops after `AT_RISK`
+    bytes; the rest is read into the finished database.
     """
-    roots = find_roots(None, given, options.source, Report(""))  # raises before one is made
+    roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
     if make_plan(None, roots, Report(""), full=False).bytes < WORTH_BUILDING:
         return True
 
@@ -116,7 +117,7 @@ def _build(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep Python from looking for cycles: among a million records are none, and it takes long."""
+    """Switch off Python's cycle collector: a million records have no cycles, and it takes long."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -148,16 +149,16 @@ def sync_into(
     is_stopped: Callable[[], bool] | None = None,
     goes_on: bool = False,
 ) -> Plan:
-    """Do it all on the writer's connection, and leave a row in `sync_runs` that says how it went.
+    """Run a sync on the writer's connection, and record it in `sync_runs`.
 
-    Fills in `report`, and returns the plan. With `places`, only those are looked at, and if their
-    plan is doubtful nothing is done. When `is_stopped` says so, the batch is finished, and what is
-    left is for the next sync; if it `goes_on`, with the same report, the run has no end yet. Raises
-    NotFoundError and sqlite3.Error as `sync` does.
+    Fills in `report`, and returns the plan. With `places`, only those are visited; if the plan is
+    then doubtful, nothing is done. When `is_stopped` returns True, the batch is finished, and the
+    rest is left for the next sync. With `goes_on`, that is part of the same run, whose end is not
+    recorded yet. Raises NotFoundError and sqlite3.Error as `sync` does.
     """
     clock = Clock(connection)
     report.clock_behind = clock.behind
-    if report.id is None or report.is_continued:  # else it goes on with a run that has begun
+    if report.id is None or report.is_continued:  # else it continues a run
         report.started_at = clock.now()
     try:
         with _uncollected():
@@ -185,10 +186,10 @@ def _plan(
 ) -> Plan:
     if places is not None:
         return make_plan(connection, places, report, full=options.full, places=places)
-    report.files_seen = report.symlinks = 0  # a sync that built a database looks a second time
+    report.files_seen = report.symlinks = 0  # a sync that built a database makes a second plan
     report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
-    adopt_roots(connection, roots, report.missing_roots)
+    find_lost_roots(connection, roots, report.missing_roots)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
 
@@ -204,7 +205,7 @@ def _carry_out(
 ) -> None:
     progress = progress or (lambda done, total: None)
     note(connection, plan.returned)
-    moved = match_moved(plan) | adopt_files(connection, plan)
+    moved = match_moved(plan) | find_lost_files(connection, plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes
@@ -218,17 +219,17 @@ def _carry_out(
         for step in _until(is_stopped, read(plan.work, thorough=options.full)):
             batches.take(step)
         batches.mark_gone(gone)
-    give_way(connection)
-    _look_around(connection, plan, options, report)
+    read_repetitions_again(connection)
+    _refresh_surroundings(connection, plan, options, report)
 
 
-def give_way(connection: sqlite3.Connection) -> None:
-    """Read transcripts again that were read before files of their subagents appeared."""
+def read_repetitions_again(connection: sqlite3.Connection) -> None:
+    """Re-parse transcripts that were read before files of their subagents appeared."""
     derive_again(connection, to_read_again(connection))
 
 
 def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps until it is time to stop, and then to where a batch may end."""
+    """Yield steps until it is time to stop, and then up to where a batch can end."""
     may_end = True
     for step in steps:
         if may_end and is_stopped is not None and is_stopped():
@@ -237,10 +238,10 @@ def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iter
         may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
 
 
-def _look_around(
+def _refresh_surroundings(
     connection: sqlite3.Connection, plan: Plan, options: SyncOptions, report: Report
 ) -> None:
-    """Take in what follows from no file: prices, and which projects are on this disk."""
+    """Refresh what does not follow from files: prices, and which projects are on this disk."""
     if report.rows:
         from .prices import refresh_prices
 
@@ -258,7 +259,7 @@ def _look_around(
 def _remember(
     connection: sqlite3.Connection, roots: list[Root], report: Report, *, only_news: bool
 ) -> None:
-    """Make or refresh the rows of the roots; with `only_news`, if one came, went or returned."""
+    """Update the rows of the roots; with `only_news`, only if a root appeared or vanished."""
     seen = report.started_at
     if only_news:
         there = set(connection.execute("select kind, root from sources where gone_at is null"))

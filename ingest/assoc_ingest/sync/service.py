@@ -1,11 +1,11 @@
 """A user service that runs `watch`: a systemd unit or a launchd agent.
 
-The unit says which database, and repeats `CLAUDE_CONFIG_DIR` where it is set, because a service
-sees nothing of the user's shell. It runs with low priority, writes with mode 0600, and under
-systemd can write in the directory of the database only.
+The unit names the database, and repeats `CLAUDE_CONFIG_DIR` if it is set, because a service does
+not see the environment of the user's shell. It runs with low priority, creates files with mode
+0600, and under systemd can write only to the directory of the database.
 
-A unit that was changed is not overwritten, and a system whose service manager cannot be reached
-(over ssh without a session, in a container) prints the commands to run by hand.
+A unit that the user has changed is not overwritten. If the service manager cannot be reached (over
+ssh without a session, in a container), the commands to run by hand are printed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Description=Keep the index of coding agents' conversations up to date
 ExecStart={command}
 {environment}Restart=on-failure
 RestartSec=10
-# Restarting does not help against a wrong option or an unusable database.
+# Restarting does not help with a wrong option or an unusable database.
 RestartPreventExitStatus=2 4
 Nice=10
 UMask=0077
@@ -65,7 +65,7 @@ def kind_here() -> str:
 
 def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
     """Return the text of the service that keeps `database`, an absolute path, up to date."""
-    # Without -P, a directory in which the service is started could bring modules of its own.
+    # Without -P, modules in the directory in which the service is started could be imported.
     command = [sys.executable, "-P", "-m", "assoc_ingest", "watch", "--db", str(database)]
     repeated = {_REPEATED: environment[_REPEATED]} if environment.get(_REPEATED) else {}
     if kind == SYSTEMD:
@@ -120,12 +120,12 @@ def install(kind: str, database: Path, environment: Mapping[str, str], *, force:
     was_there = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
-    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has to be there at a start
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the service needs it to start
     if kind == SYSTEMD:
         commands = [_systemctl("daemon-reload"), _systemctl("enable", _UNIT)]
-        commands.append(_systemctl("restart", _UNIT))  # one that runs may be that of an older unit
+        commands.append(_systemctl("restart", _UNIT))  # an older unit may be running
     else:
-        if was_there:  # launchd loads no second one; a failure to unload is no problem
+        if was_there:  # launchd does not load it twice; it does not matter if unloading fails
             _problem(["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"])
         commands = [["launchctl", "bootstrap", f"gui/{_user()}", str(path)]]
     return [f"Wrote {path}.", *_run(commands, "The service is running and starts at every login.")]
@@ -158,7 +158,7 @@ def _user() -> int:
 
 
 def _run(commands: Sequence[list[str]], success: str) -> list[str]:
-    """Run the commands; from one that fails on, say which are to be run by hand."""
+    """Run the commands; if one fails, say which are to be run by hand."""
     for done, command in enumerate(commands):
         if problem := _problem(command):
             left = [f"  {shlex.join(each)}" for each in commands[done:]]
@@ -191,7 +191,7 @@ def _problem(command: list[str]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """Return a word for a unit of systemd, in quotes where it needs them."""
+    """Return a word for a systemd unit, quoted if necessary."""
     text = text.replace("%", "%%")
     if text and not set(text) & set(" \t\"'\\;#"):
         return text

@@ -1,19 +1,18 @@
-"""Sync, then keep the database up to date: wake up, look, sleep.
+"""Syncs, then keeps the database up to date: wait for a change, sync, wait.
 
-1. The first pass is a sync of everything. Its walk says which directories there are.
-2. The system is asked to report changes in them (`notifier`). Whatever it reports is only a reason
-   to look at the directories where something changed (`changed_places`); a pass over them is a sync
-   that is limited to those places. If that is not enough (a file is missing, which may have
-   moved), the pass covers everything.
+1. The first pass is a sync of everything. Its walk lists the directories.
+2. The system is asked to report changes in them (`notifier`). A report starts a pass over the
+   directories where something changed (`changed_places`): a sync that is limited to those places.
+   If that is not enough (a file is missing, and may have moved), the pass covers everything.
 3. Every `rescan` seconds there is a pass over everything, whatever was reported. If it finds a
    change that was not reported, watching starts over: notifications had stopped somewhere.
-4. Every second the roots are compared with what they were: one that was made, removed, replaced,
-   mounted or unmounted is a reason to look at everything, too.
+4. Every second the roots are compared with what they were. If one was created, removed, replaced,
+   mounted or unmounted, there is a pass over everything, too.
 
 The writer's lock is held all the time. Every second the database and its lock are compared with
-what they were, too: if one was removed or replaced, it is released, and taken again under its
-name. When the disk is full or fails, the database is closed and opened again after
-`rescan` seconds, for as long as it takes. A pass that read nothing writes nothing.
+what they were, too: if one was removed or replaced, both are closed and opened again at their
+paths. If the disk is full or fails, the database is closed and opened again after `rescan` seconds,
+as often as necessary. A pass that read nothing writes nothing.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ from .plan import Places, Plan
 from .roots import Given, given_roots, root_paths
 from .run import SyncOptions, sync_into
 
-_TICK = 1.0  # seconds between two looks at the roots themselves
-_REST = 2  # times as long as the last pass took is the pause after it: a third of a core at most
-_LONGEST_REST = 1.0  # seconds: after a first pass of minutes the next should not wait longer
-_RUN = 600.0  # seconds of a watch that are one row of sync_runs: else a year would leave millions
-_LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit that make a second's pause
+_TICK = 1.0  # seconds between two checks of the roots themselves
+_REST = 2  # the pause after a pass, as a multiple of its duration: at most a third of a core
+_LONGEST_REST = 1.0  # seconds; the pause after a first pass of minutes should not be longer
+_RUN = 600.0  # seconds of a watch in one row of sync_runs: a row per pass would be millions a year
+_LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit for one second of pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,14 @@ class WatchOptions:
 
 
 class _Held(NamedTuple):
-    """What a watch has open; None is not there."""
+    """The files that a watch has open, None if they are missing."""
 
     database: tuple[int, int] | None
     lock: tuple[int, int] | None
 
 
 Tell = Callable[[Report | str], None]
-"""Called with the report of each pass that did something, and with sentences for the user."""
+"""Called with the report of each pass that did something, and with messages for the user."""
 
 
 def watch(
@@ -82,16 +81,16 @@ def watch(
     """Keep the database up to date with `paths`, or with all known roots, until `stop` is set.
 
     The current batch is finished first. `progress` is called during the first pass. Raises
-    UsageError for a path that is no root, BusyError if another process writes, and DatabaseError or
-    sqlite3.Error if the database is of another program, damaged, or unusable from the beginning;
-    later, errors that may pass are reported and retried.
+    UsageError for a path that is not a root, BusyError if another process writes, and DatabaseError
+    or sqlite3.Error if the database belongs to another program, is damaged, or cannot be used from
+    the beginning. Later, temporary errors are reported and the pass is retried.
     """
     given = given_roots(paths, options.source)
     _Watch(resolved(database), given, options, stop, tell, progress, opened).run()
 
 
 class _Watch:
-    """What a watch knows from one pass to the next."""
+    """The state of a watch between passes."""
 
     def __init__(
         self,
@@ -122,9 +121,9 @@ class _Watch:
         self._run_ends = 0.0
 
     def run(self) -> None:
-        """Hold the database until it is time to stop; open it again when it failed."""
+        """Keep the database open until it is time to stop; open it again after a failure."""
         try:
-            while True:  # once at least, or a database that can't be used would be no error
+            while True:  # at least once, so that an unusable database is an error
                 try:
                     with writing(self._database) as connection:
                         self._keep_up(connection)
@@ -140,12 +139,12 @@ class _Watch:
             self._wakeups.close()
 
     def _keep_up(self, connection: sqlite3.Connection) -> None:
-        """Pass after pass, until it is time to stop or what is held is another file."""
+        """Run passes until it is time to stop, or until the database was replaced."""
         held, self._run_id = self._held(), None
         self._pass_over_all(connection)
         while not self._stop.is_set():
             new = self._wakeups.listen([root.path for root in self._roots], self._directories)
-            if new:  # what happened before it was watched was not reported
+            if new:  # changes before they were watched were not reported
                 self._pass_over(connection, places_of(new, self._roots))
                 continue
             changed = self._wakeups.wait(min(_TICK, self._until_rescan()))
@@ -172,9 +171,9 @@ class _Watch:
     # -- passes ----------------------------------------------------------------------------------
 
     def _pass_over_all(self, connection: sqlite3.Connection) -> Plan:
-        """Look at everything; note which roots and directories there are."""
+        """Run a pass over everything; record the roots and directories."""
         paths = root_paths(connection, self._given, self._source)
-        self._places = {path: identity(path) for path in paths}  # before they are looked at
+        self._places = {path: identity(path) for path in paths}  # before the pass
         self._next_rescan = time.monotonic() + self._rescan
         plan = self._sync(connection, None)
         self._roots, self._directories = plan.roots, plan.directories
@@ -182,7 +181,7 @@ class _Watch:
         return plan
 
     def _pass_over(self, connection: sqlite3.Connection, places: Places) -> None:
-        """Look at some places, and at everything if that is not enough."""
+        """Run a pass over some places, or over everything if that is not enough."""
         if not places:
             return
         plan = self._sync(connection, places)
@@ -200,20 +199,20 @@ class _Watch:
                 connection, self._given, options, report, self._progress,
                 places=places, is_stopped=self._stop.is_set,
             )  # fmt: skip
-        except NotFoundError as error:  # an agent may be installed some day
+        except NotFoundError as error:  # an agent may be installed later
             self._say_once(f"{error} Waiting until one appears.")
             plan, self._is_first = Plan(), False
         self._continue(report)
         report.seconds = time.monotonic() - started
         if places is not None:
-            report.files_seen = 0  # unknown after a look at some places
+            report.files_seen = 0  # unknown after a pass over some places
         if not plan.is_doubtful:
             self._report(report)
         self._rest(report.seconds)
         return plan
 
     def _new_report(self) -> Report:
-        """Return the report of a pass, which goes on with the row of the passes just before it."""
+        """Return the report of a pass, which continues the row of the passes just before it."""
         if self._run_id is None or time.monotonic() >= self._run_ends:
             return Report(now())
         return Report(now(), self._run_id, is_continued=True)
@@ -225,7 +224,7 @@ class _Watch:
             self._run_id, self._run_ends = report.id, time.monotonic() + _RUN
 
     def _report(self, report: Report) -> None:
-        """Report what was read, and once each what could not be read."""
+        """Report what was read, and what could not be read, each path once."""
         if report.clock_behind and not self._is_first:  # the report of the first pass says so
             self._say_once(of_clock_behind(report.clock_behind))
         back = set(report.roots) - set(report.missing_roots)
@@ -247,7 +246,7 @@ class _Watch:
             self._tell(sentence)
 
     def _is_new(self, sentence: str) -> bool:
-        """Is this sentence printed for the first time?"""
+        """Is this message printed for the first time?"""
         is_new = sentence not in self._said
         self._said.add(sentence)
         return is_new
@@ -255,10 +254,10 @@ class _Watch:
     # -- pauses ----------------------------------------------------------------------------------
 
     def _rest(self, seconds: float) -> None:
-        """Leave the machine to others for a while, in proportion to what the pass took.
+        """Pause for a while, in proportion to the duration of the pass.
 
-        A reader that holds an old state keeps the write-ahead log from being emptied. The larger it
-        is, the fewer passes add to it.
+        A reader with an old snapshot keeps the write-ahead log from being emptied. The larger the
+        log, the longer the pause.
         """
         try:
             log = log_of(self._database).stat().st_size
@@ -268,9 +267,9 @@ class _Watch:
         self._stop.wait(min(max(rest, (log - LOG_LIMIT) / _LOG_RATE), self._rescan))
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
-        """Move what was committed from the write-ahead log to the database, as far as readers let.
+        """Copy the write-ahead log into the database, as far as readers allow.
 
-        Only in a pause: SQLite does it itself in the midst of much writing.
+        Only in a pause: while there is much to write, SQLite does it itself.
         """
         if self._written:
             connection.execute("pragma wal_checkpoint(passive)").fetchall()
@@ -280,7 +279,7 @@ class _Watch:
         return max(0.0, self._next_rescan - time.monotonic())
 
     def _has_moved(self) -> bool:
-        """Is one of the places of roots another directory than it was?"""
+        """Was one of the directories of roots created, removed or replaced?"""
         return any(identity(path) != before for path, before in self._places.items())
 
 
@@ -301,7 +300,7 @@ def _missing(root: str) -> str:
 
 
 def _may_pass(error: Exception) -> bool:
-    """May the error be gone in a while, with nothing lost?"""
+    """Is the error temporary?"""
     if isinstance(error, sqlite3.Error):
         return kind_of(error) in PASSING
     return True

@@ -1,4 +1,4 @@
-"""What is missing of a file's archive, and whether anything brings it back."""
+"""Gaps in the archive of a file, and whether the missing bytes can be read again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARED = 50  # lines
 
 @dataclass(slots=True)
 class LostBytes:
-    """Archived bytes of a file that nothing brings back."""
+    """Archived bytes of a file that are lost for good."""
 
     root: str
     path: str
@@ -30,9 +30,9 @@ class LostBytes:
 def examined(
     connection: sqlite3.Connection, known: KnownFile
 ) -> tuple[list[tuple[int, int]], bool]:
-    """Return what is missing of a file's archive, and whether the rest is what was read.
+    """Return the gaps in a file's archive, and whether the rest is what was read.
 
-    That is known by the checksum of all of it, where nothing is missing and none is left out.
+    The latter follows from the checksum, if nothing is missing and nothing was left out.
     """
     size, mark = known.checkpoint.offset, known.checkpoint
     (frames,) = connection.execute(
@@ -42,7 +42,9 @@ def examined(
     for start, data in archive.sound_pieces(connection, known.id):
         covered.append((start, start + len(data)))
         prefix = prefix.extended(data)
-    is_marked = bool(mark.head_hash) and size > 0  # else it is read again, or was never archived
+    is_marked = (
+        bool(mark.head_hash) and size > 0
+    )  # otherwise it is to be read again, or was never archived
     is_as_read = len(covered) == frames and (
         not is_marked or prefix.checkpoint() == mark or is_left_out(connection, known.id)
     )
@@ -50,22 +52,25 @@ def examined(
 
 
 def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
-    """Is a file on the disk, so that a sync can read it again?
+    """Is a file on disk, so that a sync can read it again?
 
-    One that was gone may have come back as another: then it is not.
+    If it was gone, the file at its path may be another one, which does not count.
     """
     try:
         with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
-            return known.gone_at is None or stands_in(connection, known, descriptor)
+            return known.gone_at is None or has_its_bytes(connection, known, descriptor)
     except OSError:
         return False
 
 
-def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
-    """Does a file on disk contain what is left of this one, at the same places? Raises OSError."""
+def has_its_bytes(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Does a file on disk have the remaining bytes of this one, at the same offsets?
+
+    Raises OSError.
+    """
     found = False
     for start, data in archive.sound_pieces(connection, known.id):
-        for low in (0, *range(_HEAD, len(data), CHUNK)):  # most differ soon
+        for low in (0, *range(_HEAD, len(data), CHUNK)):  # most files differ early
             part = data[low : _HEAD if low == 0 else low + CHUNK]
             if read_at(descriptor, len(part), start + low) != part:
                 return False
@@ -74,7 +79,7 @@ def stands_in(connection: sqlite3.Connection, known: KnownFile, descriptor: int)
 
 
 def _has_its_lines(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
-    """Where nothing is left of the archive: do lines stand where the rows say they stood?"""
+    """If nothing of the archive is left: are the lines where the rows say they were?"""
     rows = connection.execute(
         "select byte_offset, byte_length, uuid from messages"
         f" where file_id = ? and uuid is not null limit {_COMPARED}",
@@ -88,9 +93,9 @@ def _has_its_lines(connection: sqlite3.Connection, known: KnownFile, descriptor:
 def note_gaps(
     connection: sqlite3.Connection, source_id: int, known: KnownFile, gaps: list[tuple[int, int]]
 ) -> LostBytes | None:
-    """Note which bytes of a file are not in its archive; return what is lost of it for good.
+    """Record which bytes of a file are not in its archive; return what is lost for good.
 
-    A file that is still on disk is not lost: it is marked, and the next sync reads all of it again.
+    A file that is still on disk is not lost: it is marked, and the next sync reads it again.
     """
     issues = [Issue(lost.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
     note_losses(connection, known.id, issues)
@@ -103,7 +108,7 @@ def note_gaps(
 
 
 def read_again_later(connection: sqlite3.Connection, file_id: int) -> None:
-    """Let the next sync find a file changed, and read all of it, if it is still there."""
+    """Make the next sync read the whole file again, if it still exists."""
     connection.execute(
         "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'') where id = ?",
         (file_id,),
@@ -111,7 +116,7 @@ def read_again_later(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 def note_losses(connection: sqlite3.Connection, file_id: int, issues: Iterable[Issue]) -> None:
-    """Note what is lost of a file, in place of what was noted of it with the same reasons."""
+    """Record what is lost of a file, in place of its earlier issues with the same reasons."""
     new = list(issues)
     connection.executemany(
         "delete from issues where file_id = ? and reason = ?",

@@ -1,7 +1,7 @@
-"""What must hold for any assoc-ingest database, as far as SQLite itself can check it.
+"""Checks what must hold for any assoc-ingest database, as far as SQL can tell.
 
-Each check yields findings; every query here is one statement, so a sync that runs meanwhile is
-seen before or after a batch, never in between.
+Each check yields findings. Every query is one statement, so if a sync is running, it sees the
+database before or after a batch, never in between.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _OBJECTS = (
     "select type, name, sql from sqlite_master"
     " where name not glob 'sqlite_*' and name not glob '_sqlite*' and sql is not null"
 )
-_LISTED = 20  # findings of one check; a hundred more say nothing new
+_LISTED = 20  # findings of one check; a hundred would not say more
 
 
 @contextmanager
 def fresh_schema() -> Iterator[sqlite3.Connection]:
-    """Yield an empty database in memory with the schema that this program makes."""
+    """Yield an empty database in memory with the schema of this version."""
     connection = sqlite3.connect(":memory:")
     try:
         sql.migrate(connection)
@@ -35,9 +35,9 @@ def fresh_schema() -> Iterator[sqlite3.Connection]:
 
 
 def check_pages(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Check the pages of the file: that SQLite can read every table, and finds it in each index.
+    """Check the pages of the file, and that every row is in each index of its table.
 
-    The quick check would not miss an entry of an index; a search through it would.
+    SQLite's quick check does not notice a missing index entry; a search with that index would.
     """
     rows = connection.execute(f"pragma integrity_check({_LISTED})").fetchall()
     for (text,) in rows:
@@ -59,13 +59,13 @@ def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> 
                 "schema", f"The {' '.join(key)} differs from the schema of this version.", REBUILD
             )
     for type_, name in sorted(ours.keys() - expected.keys()):
-        if type_ == "trigger":  # it writes without anyone expecting it
+        if type_ == "trigger":  # it would change rows unnoticed
             remedy = "Drop it in the SQLite shell unless you added it on purpose."
             yield Finding("schema", f"The trigger {name} was not created by assoc-ingest.", remedy)
 
 
 def foreign_objects(connection: sqlite3.Connection, schema: sqlite3.Connection) -> list[str]:
-    """Return tables, indexes and views that were added: harmless, but lost in a rebuild."""
+    """Return tables, indexes and views that were added: harmless, but a rebuild may drop them."""
     ours, expected = (
         {(type_, name) for type_, name, _ in database.execute(_OBJECTS)}
         for database in (connection, schema)
@@ -76,8 +76,8 @@ def foreign_objects(connection: sqlite3.Connection, schema: sqlite3.Connection) 
 def check_indexes(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Check each full-text index against its table.
 
-    The check is an insert that inserts nothing, in a transaction of its own: sqlite3.Error is
-    raised when another process keeps the database busy.
+    The check is an insert that inserts nothing, in its own transaction. Raises sqlite3.Error if
+    another process keeps the database busy.
     """
     for name in fts.indexes(connection):
         if not fts.fits(connection, name):
@@ -96,7 +96,7 @@ def check_references(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Check what was derived from rows, where one statement can prove it."""
+    """Check derived facts that one statement can check."""
     for check, problem, statement in _DERIVED:
         count, example = connection.execute(
             f"select count(*), min(example) from ({statement})"
@@ -106,7 +106,7 @@ def check_derived(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def check_statements(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Check that tasks, todos and plans of transcripts are what these state."""
+    """Check that tasks, todos and plans are those that the transcripts state."""
     differing = 0
     with snapshot(connection):
         for group in statements.all_groups(connection):
@@ -208,4 +208,4 @@ _DERIVED = (
         """,
     ),
 )
-"""(check, what is wrong, the rows that show it): the count and one example of each are reported."""
+"""(check, problem, query for the rows with it): their count and one example are reported."""

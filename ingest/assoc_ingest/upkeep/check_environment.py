@@ -1,7 +1,7 @@
-"""Warnings about the location of the database and the version of SQLite: risks, not errors yet.
+"""Warnings about the location of the database and the version of SQLite: risks, not errors.
 
-Who else may read it, what might copy it elsewhere, and which file systems and versions of SQLite
-are known to damage databases.
+They concern who else can read the database, what might copy it elsewhere, and which file systems
+and versions of SQLite are known to damage databases.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NETWORK |= {"glusterfs", "beegfs", "gpfs", "ncpfs", "coda", "vboxsf", "prl_fs",
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
-def look_around(database: Path) -> Iterator[Finding]:
-    """Yield warnings about the place of a database and the SQLite that reads it."""
+def check_environment(database: Path) -> Iterator[Finding]:
+    """Yield warnings about the location of a database and the version of SQLite."""
     path = real_path(database)
     if os.name == "posix":
         yield from _modes(path)
@@ -67,7 +67,7 @@ def look_around(database: Path) -> Iterator[Finding]:
 def is_wal_reset_version(version: tuple[int, ...]) -> bool:
     """Has this version of SQLite the WAL-reset bug of 3.7.0 to 3.51.2?
 
-    Two older lines got the repair as well: 3.44.6 and 3.50.7.
+    It was also fixed in two older release lines: 3.44.6 and 3.50.7.
     """
     is_repaired = version[:2] == (3, 44) and version >= (3, 44, 6)
     is_repaired = is_repaired or (version[:2] == (3, 50) and version >= (3, 50, 7))
@@ -112,7 +112,7 @@ def file_system(path: Path, mounts: Iterable[str] | None = None) -> str | None:
     if mounts is None:
         try:
             mounts = _MOUNTS.read_text("utf-8", "surrogateescape").split("\n")
-        except OSError:  # not Linux
+        except OSError:  # this is not Linux
             return None
     best, kind = -1, None
     for line in mounts:
@@ -121,6 +121,8 @@ def file_system(path: Path, mounts: Iterable[str] | None = None) -> str | None:
         if len(fields) < 5 or not after:
             continue
         point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4]))
-        if path.is_relative_to(point) and len(point.parts) >= best:  # the last mount hides others
+        if (
+            path.is_relative_to(point) and len(point.parts) >= best
+        ):  # a later mount hides earlier ones
             best, kind = len(point.parts), after.split(" ")[0]
     return kind

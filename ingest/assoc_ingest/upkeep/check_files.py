@@ -1,7 +1,7 @@
 """Compares what was read with the files that are still on disk.
 
-A file that has changed since the last sync is not damaged: the next sync reads it. It is a problem
-if bytes that were read have changed, and no sync would read the file again.
+A file that has changed since the last sync is not a problem: the next sync reads it. The problem is
+a file of which bytes that were read have changed, if no sync would read it again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..files.replay import claim_of
 from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.stored_names import original_root
-from ..files.tail import CHUNK, MAX_LINE, Prefix, open_regular, read_at, resume
+from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import hindrance, is_directory
-from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile
+from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
 from ..sources import SOURCES
 from ..store.batch import known_files
 from .findings import SYNC, SYNC_FULL, Finding
@@ -30,12 +30,12 @@ from .moved_copies import Originals
 _BROKEN = "select distinct file_id from issues where quarantined = 1"
 
 Advance = Callable[[int], None]
-"""Called with a number of bytes that were looked at."""
+"""Called with the number of bytes that were just compared."""
 
 
 @dataclass(slots=True)
 class OnDisk:
-    """What the disk shows: problems, and what the next sync will take care of."""
+    """The result of a comparison: problems, and what the next sync will take care of."""
 
     findings: list[Finding] = field(default_factory=list)
     missing_roots: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class OnDisk:
     compared: int = 0
 
     def warnings(self) -> Iterator[Finding]:
-        """Yield one warning for each kind of thing that a sync will take care of."""
+        """Yield one warning for each kind of change that a sync will take care of."""
         readable = "Make it readable and run verify again."
         for paths, noun, what, remedy in (
             (self.missing_roots, "root", "missing (rows are kept)", SYNC),
@@ -100,16 +100,16 @@ def _compare_root(
             _compare_file(root, found, file, seen, is_broken=file.id in broken)
             advance(min(found.size, file.size))
     for file in known.values():
-        place = root.location(file.path.split("/"))
+        place = root.location(parts_of(file.path))
         if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable]
 
 
 def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
-    """Return what says whether a sync leaves a file alone because it is forgotten."""
+    """Return a function that says whether a sync ignores a file because it is forgotten."""
     forgotten = load(connection)
-    originals = Originals(forgotten.stones)
+    originals = Originals(forgotten.exclusions)
 
     def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
         if forgotten.covers(root.name, found.path, claim):
@@ -127,7 +127,7 @@ def _compare_file(
     if known.checkpoint.head_hash is None or shape not in (
         LOG, DOCUMENT, PRIVATE, UNKNOWN_CONTENT,
     ):  # fmt: skip
-        return  # nothing of it was ever read
+        return  # it was never read
     try:
         descriptor = open_regular(found.location)
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def _compare_file(
         else:
             problem = _compare_document(descriptor, size, known, shape == PRIVATE)
             if is_broken or not found.is_as(known):
-                problem = None  # its last whole version is kept, or the next sync reads it
+                problem = None  # its last readable version is kept, or the next sync reads it
     except OSError:
         seen.unreadable.append(found.location)
         return
@@ -157,7 +157,7 @@ def _compare_file(
 
 
 def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> str | None:
-    """Return what is wrong; None if all is as it was read, or a sync would see that it is not."""
+    """Return the problem, None if nothing has changed or a sync would notice the change."""
     if resume(descriptor, size, known.checkpoint, thorough=True) is not None:
         return None
     if not found.is_as(known):
@@ -169,14 +169,9 @@ def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> 
 
 def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: bool) -> str | None:
     if size > MAX_LINE or (known.checkpoint.offset == 0 and not is_private):
-        return None  # it was never read, or is binary: there is nothing to compare
-    prefix = Prefix()
-    while prefix.offset < size:
-        data = read_at(descriptor, min(CHUNK, size - prefix.offset), prefix.offset)
-        if not data:
-            break
-        prefix = prefix.extended(data)
-    if is_private:  # known by its hash only, see `changes`
+        return None  # it was never read, or it is binary: there is nothing to compare
+    prefix = prefix_of(descriptor, size)
+    if is_private:  # only its hash is stored, see `changes`
         prefix = replace(prefix, offset=0, head=b"")
     if prefix.checkpoint() == known.checkpoint:
         return None

@@ -1,9 +1,9 @@
 """Compares the rows of a file with the records that its archived bytes make.
 
-Messages are compared stretch by stretch, every column that comes from a line. The rows of all
-other tables are merged from several lines, so the records are inserted into tables of a scratch
-database, by the statements that the store uses, and the rows of both are compared in order. What
-other files decide (references, copies) is left out here; `check_database` looks at some of it.
+Messages are compared stretch by stretch, in all columns that come from a line. Rows of all other
+tables are merged from several lines, so the records are inserted into tables of a scratch database,
+with the statements of the store, and the rows of both databases are compared in order. What depends
+on other files (references, copies) is not compared here; `check_database` checks some of it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _TABLES = {kind: sql.split()[2] for kind, sql in INSERTS.items() if kind is not 
 _IN_MESSAGES = ", ".join(Message._fields)
 _OFFSET = Message._fields.index("byte_offset")
 _BLOCK = Message._fields.index("block")
-_PLACE_BITS = 20  # a place in a file as one number: its offset, then its block
+_PLACE_BITS = 20  # bits of the block in a position that is one number: offset, then block
 
 _NOT_COMPARED = {
-    # The time and size of the file; the wording of a JSON library; what other files state.
+    # They depend on the file's stat, the messages of a JSON library, or other files.
     "plans": {"modified_at"},
     "documents": {"modified_at"},
     "tool_result_files": {"size", "tool_use_id"},
@@ -43,7 +43,7 @@ _TIMES = {"timestamp", "started_at", "ended_at", "duration_ms"}
 
 
 class Difference(NamedTuple):
-    """The first place where the rows of a table are not what the file's bytes say."""
+    """The first row of a table that differs from the file's records."""
 
     table: str
     byte_offset: int | None
@@ -51,9 +51,9 @@ class Difference(NamedTuple):
 
 @contextmanager
 def scratch(schema: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Yield an empty database with the tables of `schema`, without indexes that only find.
+    """Yield an empty database with the tables of `schema` and their unique indexes.
 
-    It is in a temporary file of SQLite's own when it does not fit into a few pages.
+    SQLite keeps it in a temporary file if it does not fit into a few pages.
     """
     connection = sqlite3.connect("", isolation_level=None)
     try:
@@ -72,7 +72,7 @@ def scratch(schema: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 class Comparison:
-    """Takes the stretches of one file, in order, and notes where its rows differ."""
+    """Takes the stretches of one file in order, and finds out where its rows differ."""
 
     def __init__(
         self,
@@ -112,12 +112,12 @@ class Comparison:
             if records := by_type.get(kind):
                 self._filled.add(kind)
                 if kind in upserts.ENTRIES:
-                    entries, others = upserts.parted(records)
+                    entries, others = upserts.split(records)
                     records = [*entries, *others]
                 self._insert(kind, records, places)
 
     def finish(self) -> list[Difference]:
-        """Return where the rows differ: the first place of each table that does."""
+        """Return the first difference of each table that differs."""
         found = [self._difference] if self._difference is not None else []
         if UnmatchedResult in self._filled:
             place = f"u.byte_offset << {_PLACE_BITS} | u.block"
@@ -132,7 +132,7 @@ class Comparison:
 
     @property
     def unaccounted(self) -> int | None:
-        """Where lines begin that are in no row, count or issue; None if all are accounted for."""
+        """Where lines begin that are in no row, count or issue; None if there are none."""
         return self._unaccounted
 
     # -- messages --------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Comparison:
         return tool_call_row(call, (call_id, result_id), (self._known.id, None, None))
 
     def _is_here(self, task: Task) -> bool:
-        """Is this the file that the task is kept under? Two may state the same."""
+        """Is this the file of the task's row? Several files can state the same task."""
         row = self._connection.execute(
             "select file_id from tasks where list_key = ? and task_key = ? and channel = 'file'"
             " and source_id = (select source_id from files where id = ?)",
@@ -215,7 +215,7 @@ class Comparison:
         return None
 
     def _columns(self, kind: type, table: str) -> dict[str, str]:
-        """Return the columns that are compared, each with the SQL of its value in the index."""
+        """Return the columns that are compared, each with SQL for its value in the database."""
         names: list[str] = list(kind._fields)  # type: ignore[attr-defined]
         if kind is LineType:
             names[names.index("objects")] = "count"
@@ -228,29 +228,28 @@ class Comparison:
                     f"(select m.byte_offset << {_PLACE_BITS} | m.block"
                     f" from messages m where m.id = o.{half})"
                 )
-        if kind is Prompt:  # pasted texts that are in files of their own are filled in later
+        if kind is Prompt:  # pasted texts from other files are filled in later
             del columns["pasted"]
         return columns
 
     def _condition(self, kind: type) -> str:
-        """Return which rows are compared."""
+        """Return the condition for the rows that are compared."""
         if kind is Issue:
-            # Of a document, the others are of a later version, which is not archived.
+            # Quarantined issues of a document belong to a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
             others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, ODD_TIME, *lost.REASONS))
             return f"{is_read} and reason not in ({others})"
-        if kind is Plan:
-            return "channel = 'file'"
+        of_file = "channel = 'file'" if kind in _ALSO_IN_TRANSCRIPTS else "1"
         if kind in upserts.ENTRIES:
-            # What the last version of a list did not name was gone before the list itself was.
+            # An entry that the last version of a list did not contain was gone before the list was.
             since = self._known.gone_at
             there = "gone_at is null" + (f" or gone_at = '{since}'" if since is not None else "")
-            return f"({there}) and {_OF_FILES.get(kind, '1')}"
-        return "1"
+            return f"({there}) and {of_file}"
+        return of_file
 
 
-_OF_FILES: dict[type, str] = {kind: "channel = 'file'" for kind in (Task, Todo)}
-"""The rows of a table that are those of a file's records; others follow from transcripts."""
+_ALSO_IN_TRANSCRIPTS = (Plan, Task, Todo)
+"""Types whose tables also have rows that follow from transcripts, which are not compared here."""
 
 _INSERT_TASK = (
     f"insert into tasks (file_id, source_id, {', '.join(Task._fields)})"

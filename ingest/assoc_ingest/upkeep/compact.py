@@ -1,14 +1,12 @@
-"""Rewriting the database, without free pages and without traces of removed data.
+"""Rewrites the database without free pages and without traces of removed data.
 
-The steps, in this order:
-
-1. every full-text index is built again from its table: an index keeps the words of deleted rows
-   until its segments are merged;
-2. VACUUM copies all that is in use into a fresh file and back, through the write-ahead log. The
-   file is next to the database, or in the directory that SQLITE_TMPDIR names;
-3. every index is checked against its rows;
-4. the log is written into the database and emptied. While a reader holds an old snapshot that
-   cannot be done, and old pages stay on the disk: then this says so, and is to be run again.
+1. Every full-text index is rebuilt from its table: an index keeps the words of deleted rows until
+   its segments are merged.
+2. VACUUM copies everything that is in use to a temporary file and back, through the write-ahead
+   log. The file is next to the database, or in the directory that SQLITE_TMPDIR names.
+3. Every index is checked against its table.
+4. The log is copied into the database and emptied. This is not possible while a reader holds an old
+   snapshot: old pages then stay on disk, an error says so, and the command has to be run again.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from ..store.transaction import transaction
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Bytes that the database takes on the disk, its log included, before and after."""
+    """The size of the database on disk in bytes, including its log, before and after."""
 
     before: int
     after: int
@@ -61,12 +59,12 @@ def unused(database: Path) -> Unused:
 
 
 def compact(database: Path) -> Compaction:
-    """Make the database as small as it can be; ids of rows stay.
+    """Make the database as small as possible; row ids stay the same.
 
-    Raises DatabaseIOError if the disk has not enough room, BusyError if another process writes or
-    a reader keeps old pages in use, DatabaseError if the database is missing or an index is wrong.
+    Raises DatabaseIOError if the disk is too full, BusyError if another process writes or a reader
+    keeps old pages in use, and DatabaseError if the database is missing or an index is wrong.
     """
-    open_reader(database).close()  # says so if there is none: writing would make one
+    open_reader(database).close()  # raises if there is no database; `writing` would create one
     before = on_disk(database)
     with writing(database) as connection:
         check_room(database)
@@ -83,7 +81,7 @@ def on_disk(database: Path) -> int:
 def check_room(database: Path) -> None:
     """Raise DatabaseIOError if there is no room for the copies that VACUUM makes."""
     size, beside = on_disk(database), resolved(database).parent
-    log, copy = size + size // 5, size  # in the log are the indexes, too, that are built before
+    log, copy = size + size // 5, size  # the log also has the rebuilt indexes
     place = _place_of_copy(beside)
     is_one_disk = place.stat().st_dev == beside.stat().st_dev
     for where, alone in ((beside, log), (place, copy)):
@@ -98,15 +96,15 @@ def check_room(database: Path) -> None:
 
 
 def rewrite(connection: sqlite3.Connection, database: Path) -> None:
-    """Do the four steps on the writer's connection, and note that nothing forgotten is left.
+    """Do the four steps on the writer's connection, and record that nothing forgotten is left.
 
-    Raises BusyError if old pages had to stay, DatabaseError if an index does not fit its table.
+    Raises BusyError if old pages had to stay, DatabaseError if an index differs from its table.
     """
     indexes = fts.indexes(connection)
     with _busy_means_a_writer():
         for name in indexes:
-            fts.make_anew(connection, name)
-        with _copied_in_its_place(connection, database):
+            fts.rebuild_index(connection, name)
+        with _copied_where_checked(connection, database):
             connection.execute("vacuum")
         for name in indexes:
             if not fts.fits(connection, name):
@@ -120,40 +118,40 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
         connection.execute("update forgotten set is_pending = 0 where is_pending = 1")
 
 
-# -- where the copy lies -------------------------------------------------------------------------
+# -- where the copy is made ----------------------------------------------------------------------
 
 
 @contextmanager
-def _copied_in_its_place(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
-    """Let SQLite make its temporary files where `check_room` looked for room."""
+def _copied_where_checked(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
+    """Make SQLite create its temporary files where `check_room` looked for space."""
     beside = resolved(database).parent
     place = _place_of_copy(beside)
     with temporary_directory(database) as directory:
-        if _can_be_told(beside):
+        if _can_be_set(beside):
             name = str(directory if place == beside else place).replace("'", "''")
             connection.execute(f"pragma temp_store_directory = '{name}'").fetchall()
         connection.execute("pragma temp_store = file")  # the copy may be larger than memory
         try:
             yield
-        finally:  # it holds for the whole process
+        finally:  # the setting applies to the whole process
             with suppress(sqlite3.Error):
                 connection.execute("pragma temp_store_directory = ''").fetchall()
 
 
 def _place_of_copy(beside: Path) -> Path:
-    """Return the directory in which SQLite will copy a database that is in `beside`."""
+    """Return the directory in which SQLite will copy a database in the directory `beside`."""
     named = os.environ.get("SQLITE_TMPDIR", "")
-    if _can_be_told(beside):
+    if _can_be_set(beside):
         return Path(named) if _is_usable(named) else beside
     if os.name != "posix":
         return Path(tempfile.gettempdir())
-    # What follows is SQLite's own order.
+    # These are in the order in which SQLite tries them.
     names = (named, os.environ.get("TMPDIR", ""), "/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108
     return next((Path(name) for name in names if _is_usable(name)), Path())
 
 
-def _can_be_told(beside: Path) -> bool:
-    """Does SQLite take the name of a directory? Not if it is no text, nor if it was built so."""
+def _can_be_set(beside: Path) -> bool:
+    """Can SQLite be given this directory? Not if its path is not UTF-8, or without the pragma."""
     if not _is_text(str(beside)):
         return False
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -168,17 +166,17 @@ def _is_usable(name: str) -> bool:
 def _is_text(name: str) -> bool:
     try:
         name.encode()
-    except UnicodeEncodeError:  # some bytes of it are no UTF-8
+    except UnicodeEncodeError:  # it has bytes that are not UTF-8
         return False
     return True
 
 
-# -- others at the database ----------------------------------------------------------------------
+# -- other processes -----------------------------------------------------------------------------
 
 
 @contextmanager
 def _busy_means_a_writer() -> Iterator[None]:
-    """Say of a database that is too busy to be written who is in the way: no reader ever is."""
+    """If the database is too busy to be written, say that another writer is the reason."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -191,7 +189,7 @@ def _busy_means_a_writer() -> Iterator[None]:
 
 
 def _end_if_another_writes(connection: sqlite3.Connection) -> None:
-    """Raise SQLite's error if another connection may write just now."""
+    """Raise SQLite's error if another connection is writing."""
     connection.execute("pragma busy_timeout = 0").fetchall()
     with transaction(connection):
         pass

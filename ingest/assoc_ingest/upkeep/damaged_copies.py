@@ -1,7 +1,7 @@
-"""A damaged database is kept, as it was, until its user removes it.
+"""Damaged databases are kept unchanged until the user deletes them.
 
-It is next to the sound one that took its place, as private as that, under a name that says when it
-was put aside. Whatever could not be read of it may still be in it.
+Such a copy is next to the repaired database, equally private, under a name that says when it was
+put aside. Data that could not be recovered may still be in it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..when import now
 KEPT = ".damaged-"
 """The part between the name of a database and the time when it was moved aside."""
 
-_COPIES = 3  # that are on the disk at once: the one that is kept, the sound one, and the log
+_COPIES = 3  # on disk at the same time: the damaged copy, the repaired database, and the log
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def kept_aside(path: Path) -> list[Path]:
-    """Return the damaged databases that were put aside beside a database."""
+    """Return the damaged databases that were put aside next to a database."""
     start = f"{path.name}{KEPT}"
     try:
         return sorted(
@@ -31,15 +31,15 @@ def kept_aside(path: Path) -> list[Path]:
             for other in path.parent.iterdir()
             if other.name.startswith(start) and not other.name.endswith(("-wal", "-shm"))
         )
-    except OSError:  # a directory may be entered and not listed
+    except OSError:  # a directory that can be entered but not listed
         return []
 
 
 def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a database, in the order in which they can be copied while others read.
+    """Yield the files of a database in the order in which they can be copied while others read.
 
-    What is written into the first meanwhile is in the second, and no new log is begun
-    while a transaction is open.
+    What is written to the first file in the meantime is also in the second, the log, which is not
+    started over while a transaction is open.
     """
     for ending in ("", "-wal"):
         file = Path(f"{path}{ending}")
@@ -82,7 +82,7 @@ def copy_files(path: Path, copy: Path) -> None:
 
 
 def put_aside(copy: Path, path: Path) -> Path:
-    """Give the copy the name under which it is kept."""
+    """Rename a copy to the name under which it is kept."""
     moment = now()[:19].replace("-", "").replace(":", "") + "Z"
     kept = Path(f"{path}{KEPT}{moment}")
     number = 1

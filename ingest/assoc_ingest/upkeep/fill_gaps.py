@@ -1,7 +1,7 @@
-"""Rows of files that cannot be derived again as a whole: missing ones are added, none removed.
+"""Adds missing rows to files that cannot be derived again as a whole; no rows are removed.
 
-That is a log whose archive has gaps, since its rows may be all that is left of the lines there; and
-a document that is gone, of which some rows are older than its last version.
+These are logs whose archive has gaps, since their rows may be all that is left of the lines there,
+and documents that are gone, since some of their rows are older than the last version.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def fill_in(
     known: KnownFile,
     gaps: list[tuple[int, int]],
 ) -> None:
-    """Add the rows that a file's archived bytes give, and that are not there."""
+    """Add the rows of a file's archived bytes that are missing."""
     connection = batch.connection
     file = batch.open_archived(source_id, claim, known, keeps_rows=True)
     is_log = source.shape(claim) == LOG
-    if not known.checkpoint.offset:  # nothing of it is archived
+    if not known.checkpoint.offset:  # it is not archived
         return
     if (gaps and not is_log) or sum(end - start for start, end in gaps) > archive.MOST_BLANK:
         return
@@ -45,7 +45,7 @@ def fill_in(
 
 
 def _join_calls(connection: sqlite3.Connection, file_id: int, calls: Iterable[ToolCall]) -> None:
-    """Refer tool calls to their blocks, where a block or the call itself was missing."""
+    """Link tool calls to their blocks, where a block or the call itself was missing."""
     for column in ("call", "result"):
         connection.executemany(
             f"update tool_calls set {column}_id = (select id from messages"
@@ -60,7 +60,7 @@ def _join_calls(connection: sqlite3.Connection, file_id: int, calls: Iterable[To
 
 
 class _Present:
-    """Which rows of a file are there, of the kinds that must not be there twice."""
+    """The existing rows of a file, for types that must not be inserted twice."""
 
     def __init__(self, connection: sqlite3.Connection, file_id: int) -> None:
         def keys(columns: str, table: str) -> set[tuple[object, ...]]:
@@ -80,7 +80,7 @@ class _Present:
         }
 
     def lacks(self, record: Record) -> bool:
-        """Is there no row for this record, as far as the statement that inserts it does not ask?"""
+        """Is there no row for this record? For types whose insert does not check that itself."""
         keys = self._keys.get(record.__class__)
         return keys is None or _key(record) not in keys
 

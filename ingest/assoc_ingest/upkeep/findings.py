@@ -1,34 +1,34 @@
-"""What `verify` found: problems with the command that repairs each, warnings, and counts."""
+"""The result of `verify`: problems, each with the command that repairs it, warnings, and counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 REBUILD = "assoc-ingest rebuild"
-"""Derives every table again from the archive, and every index from its table."""
+"""The command that derives all tables from the archive, and all indexes from the tables."""
 SYNC = "assoc-ingest sync"
 SYNC_FULL = "assoc-ingest sync --full"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, or may become so: where, and what repairs it."""
+    """A problem or a warning: where it is, and what repairs it."""
 
     check: str
-    """Which check says so: pages, schema, index, references, archive, rows, counts, file, ..."""
+    """The check that found it: pages, schema, index, references, archive, rows, counts, ..."""
     problem: str
     remedy: str
-    """A command, or a sentence where no command repairs it."""
+    """The command that repairs it, or a sentence if there is none."""
     root: str | None = None
     path: str | None = None
-    """The file it is about, relative to `root`, as `files.path` has it."""
+    """The path of the file, relative to `root`, as in `files.path`."""
     byte_offset: int | None = None
-    """Where in that file it begins."""
+    """Where in that file the problem begins."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """All that was found; its fields are the JSON object, with `ok` before them."""
+    """Everything that was found; its fields, after `ok`, are those of the JSON output."""
 
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
@@ -36,5 +36,5 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Was nothing wrong found? Warnings are not wrong."""
+        """Was no problem found? Warnings do not count."""
         return not self.findings

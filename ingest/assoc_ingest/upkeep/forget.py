@@ -1,14 +1,14 @@
-"""Forgetting a conversation or a file for good.
+"""Forgets a conversation or a file for good.
 
-1. What belongs to it is found (`ownership`).
-2. One transaction, with `secure_delete` on, so that freed pages are overwritten: rows of
-   `forgotten`, which keep every sync from reading it again; its own files go; lines of shared logs
-   become spaces in the archive, and the log's rows are derived again from that; entries of shared
-   documents go, with those documents' bytes.
-3. The database is rewritten (`compact`): until then words of it remain in the full-text indexes,
-   in free pages and in the log. A kill before the end leaves `is_pending`, and `compact` ends it.
+1. The files and rows that belong to it are found (`ownership`).
+2. One transaction removes them, with `secure_delete` on, so that freed pages are overwritten. It
+   inserts rows into `forgotten`, which keep every sync from reading the data again; removes the
+   conversation's own files; replaces its lines in the archive of shared logs by spaces, and derives
+   the rows of those logs again; removes its entries of shared documents, and their archived bytes.
+3. The database is rewritten (`compact`): until then, its words remain in the full-text indexes, in
+   free pages and in the log. After a kill, `is_pending` is still set, and `compact` finishes.
 
-The agent's own files are never touched.
+The agent's own files are never changed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from pathlib import Path
 from ..files import archive
 from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
-from ..files.exclusions import LEFT_OUT, Stone, is_unique_key, issues_of_other_bytes, log_without
-from ..files.judge import first_records
+from ..files.classify import first_records
+from ..files.exclusions import (
+    LEFT_OUT,
+    Exclusion,
+    is_unique_key,
+    issues_of_other_bytes,
+    log_without,
+)
 from ..files.parsing import Parser
 from ..files.tail import Prefix, Stretch, cut
 from ..records import Issue
@@ -50,7 +56,7 @@ from .ownership import (
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation that goes."""
+    """A conversation that is forgotten."""
 
     session_key: str
     title: str | None
@@ -64,7 +70,7 @@ class Forgetting:
 
     conversations: list[Conversation]
     files: list[str]
-    """Paths of the files that go as a whole."""
+    """Paths of the files that are removed as a whole."""
     bytes: int
     messages: int
     shared: list[str]
@@ -72,11 +78,11 @@ class Forgetting:
     copies: list[Copy]
     """Other conversations that hold copies; they stay."""
     unnamed_prompts: int
-    """Prompts of the history with the same words that name no conversation; they stay."""
+    """Prompts in the history with the same text that name no conversation; they stay."""
     put_aside: list[str]
-    """Files beside the database that may hold it still: databases that were damaged."""
+    """Damaged databases next to this one, which may still contain the data."""
     is_pending: bool = False
-    """Traces may remain in the file, because something kept it from being rewritten."""
+    """Traces may remain in the database file, because it could not be rewritten."""
 
 
 def forget(
@@ -89,13 +95,13 @@ def forget(
 ) -> None:
     """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
 
-    Calls `announce` with what goes, or with `dry_run` would go, when all is done and the database
-    is closed: a slow reader blocks no one. Raises NotFoundError and UsageError for a target
-    that is not there or ambiguous, DatabaseIOError if the disk has no room to write the database
-    anew (nothing is changed then), and BusyError if another process writes or, after `announce`, if
-    a reader keeps old pages: then `compact` is to be run.
+    Calls `announce` with what was forgotten, or with `dry_run` would be, after the database is
+    closed, so that slow output blocks no one. Raises NotFoundError or UsageError if the target is
+    missing or ambiguous, DatabaseIOError if the disk has no room to rewrite the database (then
+    nothing is changed), and BusyError if another process writes or, after `announce`, if a reader
+    keeps old pages: then `compact` has to be run.
     """
-    reader = open_reader(database)  # says so if there is none: writing would make one
+    reader = open_reader(database)  # raises if there is no database; `writing` would create one
     try:
         keys, files = find(reader, target)
         forgetting = _look(reader, keys, files, with_copies)[1] if dry_run else None
@@ -107,9 +113,8 @@ def forget(
                 check_room(database)
                 found, about = _settled(connection, target, with_copies)
                 _remove(connection, found)
-                forgetting = replace(
-                    about, is_pending=True
-                )  # it has happened, and is to be reported
+                # From here on it has happened, and is reported even if the rewrite fails.
+                forgetting = replace(about, is_pending=True)
                 rewrite(connection, database)
                 forgetting = about
     finally:
@@ -203,15 +208,15 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
 
 
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
-    """Write the rows of `forgotten`, as pending until the file is free of traces."""
-    stones = {Stone(key, None, root) for root, key in found.keys} | found.stones
+    """Insert the rows of `forgotten`, as pending until the database file has no traces left."""
+    exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
     connection.executemany(
         "insert into forgotten (session_key, path, root, content_length, content_hash,"
         " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
         " on conflict do update set is_pending = 1",
         (
-            (*stone[:3], *(stone.content or (None, None)), moment)
-            for stone in sorted(stones, key=str)
+            (*exclusion[:3], *(exclusion.content or (None, None)), moment)
+            for exclusion in sorted(exclusions, key=str)
         ),
     )
 
@@ -219,7 +224,7 @@ def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> Non
 def _blank_lines(
     connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
 ) -> None:
-    """Read a log again from its archive, without the lines that name the conversation."""
+    """Re-parse a log from its archive, without the lines that name the conversation."""
     known = known_file(connection, file.id)
     if known is None:
         return
@@ -231,19 +236,16 @@ def _blank_lines(
     batch.add(opened, blanked_before, [], None, 0)
     compressor, parser = Compressor(), Parser(source, claim)
     for stretch in _stretches(frames, file):
-        start = stretch.start
-        data, lines, left_out = log_without(
-            keys, source, claim, start, stretch.data, stretch.lines, parser.context
-        )
-        records = [*parser.parse(lines), *left_out, *first_records(claim, start)]
+        data, records = log_without(keys, parser, stretch)
+        records.extend(first_records(claim, stretch.start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
-        batch.add(opened, records, compressor.frames(start, data), None, len(data))
+        batch.add(opened, records, compressor.frames(stretch.start, data), None, len(data))
         opened.context = parser.context
 
 
 def _stretches(frames: list[Frame], file: StoredFile) -> Iterator[Stretch]:
-    """Yield the lines of a log. Where a frame is lost, what follows keeps its place."""
+    """Yield the lines of a log. After a lost frame, lines keep their offsets."""
     source = SOURCES[file.source]
     for run in archive.runs(frames):
         pieces = (archive.unpacked(frame, file.id) for frame in run)
@@ -253,9 +255,9 @@ def _stretches(frames: list[Frame], file: StoredFile) -> Iterator[Stretch]:
 def _drop_entries(
     connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
 ) -> None:
-    """Remove a document's rows that name the conversation, and the document's bytes.
+    """Remove a document's rows that name the conversation, and its archived bytes.
 
-    Its marker becomes that of a document which is known by its hash only, as the next sync has it.
+    Its checkpoint becomes that of a document of which only the hash is stored, as in a sync.
     """
     batch.touch(file.id)
     for table, column in REFERENCES.items():

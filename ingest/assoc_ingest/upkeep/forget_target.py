@@ -1,4 +1,4 @@
-"""What the user of `forget` names: a conversation, a file, or all that is known of a project."""
+"""Finds what `forget` is asked to forget: a conversation, a file, or everything about a project."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A session's key or a file's name, or a project; a root where there are several."""
+    """A session's key or a file's name, or a project; with a root if there are several."""
 
     name: str | None = None
     project: str | None = None
     root: str | None = None
-    """A directory, however it is written."""
+    """A directory, absolute or relative."""
 
 
 def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
-    """Return the keys of the conversations, and the files beside them, that are meant.
+    """Return the keys of the conversations to forget, and other files to forget.
 
-    Rows of `connection` have names. A transcript means its conversation. Raises NotFoundError
-    if there is no such thing, UsageError if there are several, with all of them.
+    `connection` returns rows by name. A transcript stands for its conversation. Raises
+    NotFoundError if nothing matches, and UsageError, with all matches, if several do.
     """
     root = stored_root(real_path(target.root)) if target.root else None
     if target.project is not None:
@@ -41,13 +41,13 @@ def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list
     except NotFoundError:
         key = name.strip().lower()
         if is_unique_key(key) and naming(connection, {(None, key)}):
-            return {(None, key)}, []  # its transcript was gone before the first sync
+            return {(None, key)}, []  # its transcript was deleted before the first sync
         return _file(connection, name, root)
     return {_key(connection, key, root)}, []
 
 
 def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
-    """Say in which root a conversation is meant: a uuid means the same in all."""
+    """Return the key with the root of the conversation; a uuid is the same in all roots."""
     if is_unique_key(key):
         return None, key
     rows = connection.execute(
@@ -92,7 +92,7 @@ def _names(file: StoredFile) -> tuple[str, ...]:
 def _in_project(
     connection: sqlite3.Connection, project: str, root: str | None
 ) -> tuple[set[Key], list[StoredFile]]:
-    """All conversations of the projects that the name means, and the files that are only theirs."""
+    """Return all conversations of matching projects, and the files that only they have."""
     ids = set(find_projects(connection, project, exactly=True))
     rows = connection.execute(
         "select s.session_key, x.root, s.project_id from sessions s"

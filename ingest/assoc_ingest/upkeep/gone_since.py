@@ -1,12 +1,12 @@
-"""Since when something is gone, and whether that can be believed: for `prune --gone --before`.
+"""When files went missing, and whether that time is plausible: for `prune --gone --before`.
 
-What is removed does not come back, and one clock that was wrong for one sync must not decide it:
+What is removed cannot be recovered, so a clock that was wrong during one sync must not decide:
 
-- a time before the file was seen, read or written, or before the first sync of all, is none: such
-  files are kept and named (`Kept`);
-- an age is counted along the syncs. A step from one to the next counts for at most half of it, so
-  that no single step, of a clock or of a machine that was off, makes anything old enough. Whoever
-  knows better gives a date.
+- a time before the file was seen, read or written, or before the first sync, is not plausible. Such
+  files are kept and listed (`Kept`);
+- an age is counted from sync to sync. The time between two syncs counts for at most half of it, so
+  that one wrong clock, or one long pause, does not make anything old enough. A user who knows
+  better can give a date.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ _SURE = """coalesce(
     and gone_at >= first_seen_at
     and gone_at >= last_synced_at
     and (mtime is null or julianday(gone_at) >= julianday(mtime) - 1), 0)"""
-"""Can it be right since when a row of `files` is gone? The disk may have a clock of its own."""
+"""Is `gone_at` of a row of `files` plausible? A network disk may have a clock of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What may be removed: what is gone since before `before`."""
+    """What may be removed: files that went missing before `before`."""
 
     before: str
     asked: str
-    """What was asked for, by the clock alone; not earlier."""
+    """The limit that was asked for, by the clock alone; `before` is never later."""
     since: str
-    """When the first sync ran: nothing can have been seen to go before."""
+    """The time of the first sync: no file can have been seen to go before."""
 
 
 EVER = Limit("9999", "9999", "")
-"""All that is gone, whenever it went."""
+"""Everything that is gone, at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A file that stays although it is gone for long enough, if one believes its date."""
+    """A file that is kept although its date says that it has been gone for long enough."""
 
     path: str
     session_key: str | None
     gone_at: str
     is_date_possible: bool
-    """What is missing are syncs that show that the time has passed."""
+    """Its date is plausible, but too few syncs show that the time has passed."""
 
 
 def limit_of(connection: sqlite3.Connection, text: str | None) -> Limit:
-    """Return the limit that a person means by `90d`, a date or nothing. Raises UsageError."""
+    """Return the limit for `90d`, a date, or nothing. Raises UsageError."""
     if text is None:
         return EVER
     (first,) = connection.execute("select min(first_synced_at) from sources").fetchone()
@@ -70,7 +70,7 @@ def limit_of(connection: sqlite3.Connection, text: str | None) -> Limit:
 
 
 def _shown(connection: sqlite3.Connection, present: str, span: timedelta) -> str:
-    """Return the time since which the syncs show that the span has passed; '' if they do not."""
+    """Return the time since which, according to the syncs, the span has passed; '' if none."""
     wanted = span // timedelta(milliseconds=1)
     passed, newer = 0, milliseconds(present)
     for moment in _moments(connection):
@@ -83,13 +83,13 @@ def _shown(connection: sqlite3.Connection, present: str, span: timedelta) -> str
 
 
 def _moments(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield when runs ended and began, the newest run first."""
+    """Yield the times at which runs ended and began, the newest run first."""
     for run in connection.execute("select finished_at, started_at from sync_runs order by id desc"):
         yield from filter(None, run)
 
 
 def gone_files(connection: sqlite3.Connection, limit: Limit) -> list[int]:
-    """Return the ids of the files that are gone, and surely since before the limit, by path."""
+    """Return the ids of the files that have surely been gone since before the limit, by path."""
     where = "gone_at is not null" if limit is EVER else f"gone_at < :before and {_SURE}"
     rows = connection.execute(
         f"select id from files where {where} order by path, generation", {"before": limit.before}
@@ -98,7 +98,7 @@ def gone_files(connection: sqlite3.Connection, limit: Limit) -> list[int]:
 
 
 def kept_files(connection: sqlite3.Connection, limit: Limit) -> list[Kept]:
-    """Return the files that only their date, or only the clock, says to be gone for long enough."""
+    """Return the files that may not have been gone for long enough, although their date says so."""
     if limit is EVER:
         return []
     rows = connection.execute(

@@ -1,9 +1,9 @@
-"""Rows of a damaged database that SQLite does not reach, and what is left of those that are gone.
+"""Finds rows of a damaged database that SQLite cannot reach, and what indexes say about lost rows.
 
-Where rows of a table could not be read there is a hole: ids between which something was. Rows in a
-hole may be on a page that is sound, with nothing that leads to it; they are recognised by their
-values, which fit the columns of one table only. Of a row whose page is lost, the indexes of the
-table still hold the columns that they are over: of a file its path, of a root its directory.
+Where rows of a table could not be read, there is a hole: a range of ids. Rows in a hole may be on
+an undamaged page that nothing points to; they are recognised by their values, which fit the columns
+of one table only. If the page of a row is lost, the indexes of its table still have the indexed
+columns: the path of a file, the directory of a root.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..sources import SOURCES
 from .page_reader import Lost, Pages, Row
 
 FARTHEST = 2**62
-"""Behind every id."""
+"""After every id."""
 
 _TYPES = {"INTEGER": (int,), "TEXT": (str,), "BLOB": (bytes,), "REAL": (int, float)}
 _MANY = ("messages", "tool_calls", "usage", "responses")
-"""Tables with more rows than all others together, each of which is derived from archived bytes."""
+"""Tables with more rows than all others together, all derived from archived bytes."""
 
 _UNKNOWN = Lost()
 
@@ -35,40 +35,40 @@ _FOR_NULL = {"''": "", "x''": b"", "-1": -1}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of one of the own tables."""
+    """A column of one of our tables."""
 
     name: str
     type: str
     is_needed: bool
 
     def takes(self, value: object) -> bool:
-        """May a row have this value here?"""
+        """Can this column have this value?"""
         return not self.is_needed if value is None else isinstance(value, _TYPES[self.type])
 
 
 @dataclass(slots=True)
 class Table:
-    """A table of a damaged database: its columns, the id first, and the holes in it."""
+    """A table of a damaged database: its columns, the id first, and its holes."""
 
     name: str
     columns: list[Column]
     holes: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of ids: behind the first, and up to the second, something could not be read."""
+    """Pairs of ids: after the first and up to the second, rows could not be read."""
     is_disordered: bool = False
-    """Ids did not follow each other: some of them are invented."""
+    """Ids were not ascending, so some of them are wrong."""
 
     def has_hole_at(self, id_: int) -> bool:
-        """Is this the id of a row that could not be read, if there was one?"""
+        """Is this id in a hole?"""
         place = bisect_left(self.holes, (id_,)) - 1  # the last that begins before it
         return place >= 0 and id_ <= self.holes[place][1]
 
     def fits(self, values: list[Any]) -> bool:
-        """Are these, as far as they can be read, the values of a row of the table?"""
+        """Can these, as far as they are readable, be the values of a row of the table?"""
         if not values or values[0] is not None or len(values) > len(self.columns):
             return False
         is_cut = isinstance(values[-1], Lost)
         if not is_cut and any(column.is_needed for column in self.columns[len(values) :]):
-            return False  # a column that came later has no value in an older row
+            return False  # rows have no value for a column that was added later
         return len(values) - is_cut > 1 and all(
             isinstance(value, Lost) or column.takes(value)
             for value, column in zip(values[1:], self.columns[1:], strict=False)
@@ -77,12 +77,12 @@ class Table:
 
 @dataclass(slots=True)
 class Told:
-    """What indexes say of the rows in the holes of a table."""
+    """What indexes say about the rows in the holes of a table."""
 
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """By id, the values of some columns."""
+    """The values of some columns, by id."""
     is_complete: bool = False
-    """There is no row of which they say nothing."""
+    """They say something about every row in a hole."""
 
 
 def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
@@ -91,7 +91,7 @@ def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
         rows = connection.execute(
             'select name, type, "notnull" from pragma_table_info(?)', (table,)
         ).fetchall()
-    except UnicodeDecodeError:  # of the words in which SQLite quotes a damaged list of tables
+    except UnicodeDecodeError:  # SQLite's message quotes the damaged text
         return []
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
@@ -101,10 +101,10 @@ def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
 
 
 def found(pages: Pages, tables: list[Table], told: dict[str, Told]) -> Iterator[tuple[Table, Row]]:
-    """Yield the rows in holes of these tables that are on pages which SQLite does not reach.
+    """Yield rows that belong in holes of these tables, from pages that SQLite cannot reach.
 
-    They may lack values at the end. A row that fits two tables cannot be assigned; there are
-    no such tables but among those that are derived.
+    They may lack values at the end. A row that fits two tables cannot be assigned; such tables are
+    all derived from archived bytes.
     """
     owners = _owners(pages)
     for leaf in pages.leaves():
@@ -123,13 +123,13 @@ def found(pages: Pages, tables: list[Table], told: dict[str, Told]) -> Iterator[
 
 
 def _best(tables: list[Table], row: Row) -> list[Table]:
-    """Return those of the tables, which a row fits, that it is most likely of."""
+    """Return those of the tables that a row most likely belongs to; it fits all of them."""
     roots = [table for table in tables if table.name == "sources" and row.values[1] in SOURCES]
     return roots or [t for t in tables if len(t.columns) == len(row.values)] or tables
 
 
 def _owners(pages: Pages) -> dict[int, str | None]:
-    """Return of which table each page is, as far as its root leads; None: several lead there."""
+    """Return the table of each page that a root leads to, None if several roots do."""
     owners: dict[int, str | None] = dict.fromkeys(pages.leaves_of(1), "sqlite_schema")
     for name, table, root, _ in pages.schema():
         for number in pages.leaves_of(root) if name == table and root else ():
@@ -138,7 +138,7 @@ def _owners(pages: Pages) -> dict[int, str | None]:
 
 
 def _agrees(table: Table, row: Row, told: Told) -> bool:
-    """Is the row the one that the indexes have, where they have it?"""
+    """Does the row agree with the indexes, as far as they have it?"""
     here = dict(zip((column.name for column in table.columns), row.values, strict=False))
     return all(
         isinstance(here.get(name, _UNKNOWN), Lost) or here[name] == value
@@ -147,7 +147,7 @@ def _agrees(table: Table, row: Row, told: Told) -> bool:
 
 
 def is_healed(sound: sqlite3.Connection, table: Table, told: Told) -> bool:
-    """Are all rows that were in the holes of a table there? What was known of them is dropped."""
+    """Are all rows in the holes of a table back? Removes from `told` those that are."""
     for id_ in list(told.rows):
         if sound.execute(f"select 1 from {table.name} where id = ?", (id_,)).fetchone():
             del told.rows[id_]
@@ -155,9 +155,10 @@ def is_healed(sound: sqlite3.Connection, table: Table, told: Told) -> bool:
 
 
 def told_by_indexes(sound: sqlite3.Connection, pages: Pages, table: Table) -> Told:
-    """Return what the indexes of a table still say of the rows in its holes.
+    """Return what the indexes of a table still say about the rows in its holes.
 
-    `sound` has the same tables, and says of which columns an index is that has no statement.
+    `sound` is an undamaged database with the same tables; it is asked for the columns of indexes
+    that have no SQL statement.
     """
     told = Told()
     if table.name in _MANY:
@@ -181,9 +182,9 @@ def told_by_indexes(sound: sqlite3.Connection, pages: Pages, table: Table) -> To
 def _indexed(
     connection: sqlite3.Connection, index: str, sql: str | None
 ) -> list[tuple[str, object]]:
-    """Return the columns of an index, each with the value that stands there for null, if one does.
+    """Return the columns of an index, each with the value that replaces null, if there is one.
 
-    A unique index is over `coalesce(column, '')` where the column may be null.
+    A unique index is over `coalesce(column, '')` if the column can be null.
     """
     if sql is None:
         rows = connection.execute("select name from pragma_index_info(?)", (index,))

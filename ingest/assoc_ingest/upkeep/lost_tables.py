@@ -1,9 +1,9 @@
-"""Which of the rows that a damaged database lost no file gives back.
+"""Finds out which lost rows of a damaged database cannot be derived from any file.
 
-Most rows follow from archived bytes, and are there again when everything is derived again. Some
-only this database had: what was forgotten, what a list held before it was rewritten, a price that
-somebody set. What the indexes say of lost rows (`lost_rows`) shows whether any of them was of that
-kind.
+Most rows follow from archived bytes, and come back when everything is derived again. Some rows were
+only in this database: what was forgotten, what a list contained before it was rewritten, a price
+that the user set. What the indexes say about lost rows (`lost_rows`) shows whether such rows are
+among them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _MESSAGE_KEY = ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "o
 
 
 def only_here(connection: sqlite3.Connection, salvaged: Salvaged) -> list[str]:
-    """Return the tables that lost rows which no file gives back, now that all was derived again.
+    """Return the tables that lost rows which no file contains. All tables have been derived again.
 
-    Where no index shows which rows there were, such rows are taken to be lost.
+    If no index shows which rows there were, such rows are assumed to be lost.
     """
     return [
         table
@@ -36,7 +36,7 @@ def only_here(connection: sqlite3.Connection, salvaged: Salvaged) -> list[str]:
 def _lacks_what_was_never_archived(
     connection: sqlite3.Connection, table: str, salvaged: Salvaged
 ) -> bool:
-    """Did a file that is gone, and of which only the rows were kept, lose some of them?"""
+    """Did a file that is gone and was never archived lose rows?"""
     rows = connection.execute("select id from files where gone_at is not null and offset = 0")
     files = {file_id for (file_id,) in rows}
     told = salvaged.told.get(table, Told())
@@ -78,4 +78,4 @@ _NOT_DERIVED = {
     "inbox_items": _lacks_a_message,
     "prices": _lacks_a_row,
 }
-"""Tables with rows that no file contains, each with how it shows that one is lost."""
+"""Tables with rows that no file contains, each with the function that says whether one is lost."""

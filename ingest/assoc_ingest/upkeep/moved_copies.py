@@ -1,20 +1,20 @@
-"""Forgotten data that is somewhere else: in a home that was moved or copied, at another path.
+"""Recognises forgotten data at other paths: in a home that was moved or copied, or under new names.
 
-Where a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files,
-these are left alone before anything of them is stored:
+If a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files, these
+are ignored before anything of them is stored:
 
-1. Copies: a document that has exactly the bytes of a forgotten file, and a log that begins with
-   them. A document whose rows are kept by key is a copy at the same path only: tasks have no times,
-   and two lists may well begin with the same one.
-2. What is forgotten in a root that was moved or copied. A root that was never read before is a copy
-   of another if most of its logs are there at the same paths, and one begins with the same bytes or
-   a document is the same from which something was left out. All that is forgotten in the one is
-   forgotten in the other then, be it edited or not. If it is only known that a forgotten
-   conversation is in both, that is so for what was forgotten with it: its plan, its pasted texts,
-   the team that it led.
+1. Copies: a document with exactly the bytes of a forgotten file, or a log that begins with them. A
+   document whose rows are matched by key is a copy at the same path only: tasks have no times, and
+   two lists can begin with the same one.
+2. Everything that is forgotten in a root of which this one is a copy. A root that was never read
+   before is a copy of another one if most of its logs are in both at the same paths, and if a log
+   begins with the same bytes, or a document from which something was left out is the same. If all
+   that is known is that a forgotten conversation is in both roots, this applies only to what was
+   forgotten with it: its plan, its pasted texts, the team that it led.
 
-What was found is noted in `forgotten`, as if it had been forgotten there. A copy that was not whole
-when it was read, and now turns out to be one, is removed, and its traces are left to `compact`.
+What was found is recorded in `forgotten`, as if it had been forgotten there. A file that was
+incomplete when it was first read, and now turns out to be a copy, is removed; its traces are left
+to `compact`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 
 from ..files.exclusions import (
     Content,
+    Exclusion,
     Forgotten,
-    Stone,
     content_of,
     is_left_out,
     is_unique_key,
@@ -34,8 +34,8 @@ from ..files.exclusions import (
     places_above,
 )
 from ..files.steps import Work
-from ..files.tail import CHUNK, Prefix, opened, read_at, resume
-from ..source import LOG, UNREAD, Checkpoint, Claim
+from ..files.tail import Prefix, opened, pieces, resume
+from ..source import LOG, UNREAD, Checkpoint, Claim, parts_of
 from ..store.batch import Batch, known_file
 from ..store.clock import Clock
 from ..store.upserts import OF_THEIR_PLACE
@@ -46,30 +46,30 @@ Home = tuple[str, str]
 
 @dataclass(slots=True)
 class Returned:
-    """What a sync found to be forgotten, though it is elsewhere."""
+    """What a sync recognised as forgotten at another path."""
 
-    stones: list[Stone] = field(default_factory=list)
-    """Rows that `forgotten` is to have."""
-    copies: dict[int, Stone] = field(default_factory=dict)
-    """Ids of files that were taken for something else, and what they are copies of."""
+    exclusions: list[Exclusion] = field(default_factory=list)
+    """Rows to add to `forgotten`."""
+    copies: dict[int, Exclusion] = field(default_factory=dict)
+    """Ids of stored files that turned out to be copies, and what they are copies of."""
 
 
 class Originals:
-    """The forgotten files by which copies of them are recognised."""
+    """The forgotten files, to recognise copies of them."""
 
-    def __init__(self, stones: Iterable[Stone]) -> None:
-        self._by_length: dict[int, list[Stone]] = {}
-        for stone in stones:
-            if stone.content is not None:
-                self._by_length.setdefault(stone.content.length, []).append(stone)
+    def __init__(self, exclusions: Iterable[Exclusion]) -> None:
+        self._by_length: dict[int, list[Exclusion]] = {}
+        for exclusion in exclusions:
+            if exclusion.content is not None:
+                self._by_length.setdefault(exclusion.content.length, []).append(exclusion)
         self._lengths = sorted(self._by_length)
 
     def fitting(
         self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
-    ) -> dict[Content, Stone]:
-        """Return what a file of this size may be a copy of.
+    ) -> dict[Content, Exclusion]:
+        """Return what a file of this size can be a copy of.
 
-        Of a log, the first `read` bytes have been looked at before.
+        Of a log, the first `read` bytes have already been compared.
         """
         if is_log:
             lengths = [length for length in self._lengths if read < length <= size]
@@ -77,19 +77,23 @@ class Originals:
             lengths = [size] if size in self._by_length else []
         if not lengths:
             return {}
-        named = owners(claim, path.split("/"))
+        named = owners(claim, parts_of(path))
         found = [
-            stone
+            exclusion
             for length in lengths
-            for stone in self._by_length[length]
-            if (stone.path == path or claim.kind not in OF_THEIR_PLACE)
-            and all(owner in (stone.path or "").lower() for owner in named)
+            for exclusion in self._by_length[length]
+            if (exclusion.path == path or claim.kind not in OF_THEIR_PLACE)
+            and all(owner in (exclusion.path or "").lower() for owner in named)
         ]
-        found.sort(key=lambda stone: stone.path == path)  # of equal ones, that at the same path
-        return {stone.content: stone for stone in found if stone.content is not None}
+        found.sort(
+            key=lambda exclusion: exclusion.path == path
+        )  # if several are equal, the one at the same path wins
+        return {
+            exclusion.content: exclusion for exclusion in found if exclusion.content is not None
+        }
 
-    def of(self, work: Work) -> Stone | None:
-        """Return what a file on the disk is a copy of, None if it is none or cannot be read."""
+    def of(self, work: Work) -> Exclusion | None:
+        """Return what a file on disk is a copy of, None if it is not one or cannot be read."""
         shape = work.root.source.shape(work.claim)
         if shape == UNREAD:
             return None
@@ -104,16 +108,16 @@ class Originals:
             return None
         try:
             with opened(work.found.location) as descriptor:
-                return first_of(originals, _pieces(descriptor))
+                return first_of(originals, pieces(descriptor))
         except OSError:
-            return None  # reading it will show
+            return None  # reading it will fail, too
 
 
-def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone | None:
-    """Return the first of these with which the pieces of a file begin."""
+def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exclusion | None:
+    """Return the first of these that the bytes of a file begin with."""
     lengths = sorted({content.length for content in originals}, reverse=True)
     prefix = Prefix()
-    for data in pieces:
+    for data in parts:
         start = 0
         while lengths and prefix.offset + len(data) - start >= lengths[-1]:
             end = start + lengths.pop() - prefix.offset
@@ -127,21 +131,15 @@ def first_of(originals: dict[Content, Stone], pieces: Iterable[bytes]) -> Stone 
     return None
 
 
-def key_in_root(original: Stone, claim: Claim) -> str | None:
-    """Return the key of the conversation that a copy is of, if it means it in the copy's root only.
+def key_in_root(original: Exclusion, claim: Claim) -> str | None:
+    """Return the key of the conversation of a copy, if keys like it are valid in one root only.
 
-    That root then holds the conversation: other files and lists there are about it, too.
+    The root of the copy then contains the conversation, so other files and lists there can be about
+    it, too.
     """
     key = claim.session_key
     is_same = key is not None and key == original.session_key and not is_unique_key(key)
     return key if is_same else None
-
-
-def _pieces(descriptor: int) -> Iterator[bytes]:
-    position = 0
-    while data := read_at(descriptor, CHUNK, position):
-        yield data
-        position += len(data)
 
 
 # -- in a sync -----------------------------------------------------------------------------------
@@ -153,20 +151,20 @@ def sort_out(
     work: list[Work],
     homes: set[Home],
 ) -> tuple[list[Work], Returned]:
-    """Return the files that are to be read, without those that are forgotten after all.
+    """Return the files to be read, without those that turn out to be forgotten.
 
-    `homes` are those of the files that their path gives to a forgotten conversation.
+    `homes` are those of files whose path assigns them to a forgotten conversation.
     """
     returned = Returned()
-    if connection is None or not forgotten.stones:
+    if connection is None or not forgotten.exclusions:
         return work, returned
-    originals, kept = Originals(forgotten.stones), []
+    originals, kept = Originals(forgotten.exclusions), []
     for item in work:
         original = originals.of(item)
         if original is None:
             kept.append(item)
             continue
-        returned.stones += _learned(item, original)
+        returned.exclusions += _learned(item, original)
         if item.known is not None:
             returned.copies[item.known.id] = original
     by_root: dict[str, list[Work]] = {}
@@ -175,10 +173,10 @@ def sort_out(
     for root, items in by_root.items():
         if not _was_read(connection, root):
             keys = {key for place, key in homes if place == root}
-            returned.stones += _of_copied_root(connection, forgotten, root, items, keys)
-    if not returned.stones:
+            returned.exclusions += _of_copied_root(connection, forgotten, root, items, keys)
+    if not returned.exclusions:
         return kept, returned
-    forgotten = Forgotten.of([*forgotten.stones, *returned.stones])
+    forgotten = Forgotten.of([*forgotten.exclusions, *returned.exclusions])
     return [
         replace(item, forgotten=forgotten.keys_in(item.root.name))
         for item in kept
@@ -186,16 +184,16 @@ def sort_out(
     ], returned
 
 
-def _learned(item: Work, original: Stone) -> Iterator[Stone]:
-    """Yield what a copy shows about its root.
+def _learned(item: Work, original: Exclusion) -> Iterator[Exclusion]:
+    """Yield the exclusions that follow from a copy.
 
-    A document at another path is checked again whenever it changes: it may become another one.
+    Not its path, if it is a document at another path: when it changes, it may be another document.
     """
     root = item.root.name
     if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
-        yield Stone(original.session_key, item.found.path, root)
+        yield Exclusion(original.session_key, item.found.path, root)
     if key := key_in_root(original, item.claim):
-        yield Stone(key, None, root)
+        yield Exclusion(key, None, root)
 
 
 def _was_read(connection: sqlite3.Connection, root: str) -> bool:
@@ -212,22 +210,26 @@ def _of_copied_root(
     root: str,
     items: list[Work],
     keys: set[str],
-) -> Iterator[Stone]:
-    """Yield what is forgotten in a root because it is forgotten in one that it is a copy of.
+) -> Iterator[Exclusion]:
+    """Yield the exclusions of a root that follow from those of the root that it is a copy of.
 
-    `keys` are those of forgotten conversations that are in it.
+    `keys` are those of forgotten conversations in it.
     """
-    others = {stone.root for stone in forgotten.stones if stone.root not in (None, root)}
+    others = {
+        exclusion.root for exclusion in forgotten.exclusions if exclusion.root not in (None, root)
+    }
     same = {other for other in others if other and _is_copy(connection, other, items)}
     there = {place for item in items for place in places_above(item.found.path)}
-    for stone in forgotten.stones:
-        is_here = stone.root in same or (stone.root in others and stone.session_key in keys)
-        if is_here and (stone.path is None or stone.path in there):
-            yield Stone(stone.session_key, stone.path, root)
+    for exclusion in forgotten.exclusions:
+        is_here = exclusion.root in same or (
+            exclusion.root in others and exclusion.session_key in keys
+        )
+        if is_here and (exclusion.path is None or exclusion.path in there):
+            yield Exclusion(exclusion.session_key, exclusion.path, root)
 
 
 def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
-    """Is the root of these files a copy of another, which was read before?"""
+    """Is the root of these files a copy of another root that was read before?"""
     rows = connection.execute(
         "select f.path from files f join sources s on s.id = f.source_id where s.root = ?", (other,)
     )
@@ -238,7 +240,7 @@ def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> b
 
 
 def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
-    """Does a file lie at this path in another root, too, and go back to the same one?"""
+    """Does another root have a file with the same origin at this path?"""
     row = connection.execute(
         "select f.id from files f join sources s on s.id = f.source_id"
         " where s.root = ? and s.kind = ? and f.path = ? order by f.generation desc",
@@ -261,22 +263,22 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
 
 
 def _unarchived(descriptor: int) -> Checkpoint:
-    """Return the checkpoint of a document that is known by its hash only, see `changes`."""
+    """Return the checkpoint of a document of which only the hash is stored, see `changes`."""
     prefix = Prefix()
-    for data in _pieces(descriptor):
+    for data in pieces(descriptor):
         prefix = prefix.extended(data)
     return replace(prefix, offset=0, head=b"").checkpoint()
 
 
 def note(connection: sqlite3.Connection, returned: Returned) -> None:
-    """Note in one transaction what was found, and remove what had been read of it."""
-    if not returned.stones and not returned.copies:
+    """Record in one transaction what was found, and remove what had been read of it."""
+    if not returned.exclusions and not returned.copies:
         return
     with Batch(connection, Clock(connection).now()) as batch:
         connection.executemany(
             "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
             " values (?, ?, ?, ?, 0) on conflict do nothing",
-            ((*stone[:3], batch.now) for stone in dict.fromkeys(returned.stones)),
+            ((*exclusion[:3], batch.now) for exclusion in dict.fromkeys(returned.exclusions)),
         )
         connection.executemany(
             "update forgotten set is_pending = 1 where content_hash = ?",

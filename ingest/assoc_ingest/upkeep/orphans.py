@@ -1,15 +1,15 @@
-"""Rows whose file or root is lost: what they refer to is made again, and they are kept.
+"""Recreates lost files and roots, so that the rows that refer to them can be kept.
 
-1. What indexes still say of a lost row (`lost_rows`) gives it back, with its id: of a root its
-   directory, of a file its path, of a session its key. What follows from other rows is derived
-   again later, and a file is looked at by the next sync.
-2. A file of which no index speaks either is made from its archive and from the rows that name it.
-   Where they do not state its path, a placeholder is used (`lost`), until a sync finds a file
-   with the same bytes (`adopt`).
-3. A root that no index knows gets a placeholder path, likewise.
-4. A reference to a row that is still missing becomes null. Where it may not, the row goes. That is
-   one that names a file or a root of which nothing else speaks, though none is lost: a number that
-   was written over. And it is a member of a team. Both are derived again from their files.
+1. If an index still has columns of a lost row (`lost_rows`), the row is recreated with its id: a
+   root from its directory, a file from its path, a session from its key. What follows from other
+   rows is derived again later, and the next sync reads the file again.
+2. If no index has a file, its row is made from its archive and from the rows that refer to it. If
+   they do not state its path, it gets a placeholder (`lost`), until a sync finds a file with the
+   same bytes (`lost_paths`).
+3. A root that is in no index gets a placeholder, too.
+4. A reference to a row that is still missing becomes null, or if it must not be null, the row is
+   deleted. These are rows with a damaged number for a file or root that never existed, and members
+   of teams. Both are derived again from their files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import Counter
 from typing import Any
 
 from ..files import lost
-from ..source import LOG, Claim, facts_of
+from ..source import LOG, Claim, claim_at, facts_of
 from ..sources import SOURCES
 from ..when import now
 from .lost_rows import Table
@@ -31,16 +31,16 @@ _KEYED = ("sources", "projects", "sessions", "subagents", "teams", "tasks", "for
 def keep(
     connection: sqlite3.Connection, told: dict[str, dict[int, dict[str, Any]]], holes: list[Table]
 ) -> None:
-    """Make again what rows refer to, as far as it is known. Runs inside a transaction.
+    """Recreate what rows refer to, as far as it is known. Runs inside a transaction.
 
-    `told` has by table and id what indexes say of lost rows, `holes` the tables that lost some.
+    `told` is what indexes say about lost rows, by table and id; `holes` are the tables with losses.
     """
     moment = now()
     for table in _KEYED:
         for id_, row in told.get(table, {}).items():
-            insert(connection, table, {**_stand_ins(table, row, moment), **row, "id": id_})
+            insert(connection, table, {**_defaults(table, row, moment), **row, "id": id_})
     beyond: dict[int, int] = {}
-    for frame in told.get("archive", {}).values():  # of these only the place is known
+    for frame in told.get("archive", {}).values():  # of frames, only the position is known
         if "file_id" in frame and "start" in frame:
             beyond[frame["file_id"]] = max(beyond.get(frame["file_id"], 0), frame["start"] + 1)
     for id_, row in told.get("files", {}).items():
@@ -55,30 +55,29 @@ def keep(
         "  where f.source_id = sources.id), first_synced_at) where first_synced_at = ?",
         (moment,),
     )
-    _let_go(connection)
+    _drop_broken_references(connection)
 
 
-def _stand_ins(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
-    """Return values for the columns that must have one, and of which no index speaks."""
-    stand_ins: dict[str, dict[str, Any]] = {
+def _defaults(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
+    """Return values for columns that must have one and are in no index."""
+    defaults: dict[str, dict[str, Any]] = {
         "sources": {"first_synced_at": moment, "last_synced_at": moment},
         "subagents": {"kind": "task"},
         "teams": {"name": row.get("key")},
-        "tasks": {
-            "gone_at": moment
-        },  # unless its document still contains it, which then states everything
+        # If its document still contains the task, reading the document removes `gone_at` again.
+        "tasks": {"gone_at": moment},
         "forgotten": {"forgotten_at": moment, "is_pending": 1},
     }
-    return stand_ins.get(table, {})
+    return defaults.get(table, {})
 
 
 def _lost(
     connection: sqlite3.Connection, parent: str, witness: str, holes: list[Table]
 ) -> list[int]:
-    """Return the ids of the rows of a table that are referred to, and that are not there.
+    """Return the ids of the missing rows of a table that other rows refer to.
 
-    The rows of `witness` are believed. A number in any other may be what is damaged: it is an id if
-    that of a row that is lost.
+    References of `witness` are trusted. Those of other tables may be damaged themselves: they count
+    only if the id is in a hole of the table.
     """
     found: set[int] = set()
     tables = [name for (name,) in connection.execute("select name from pragma_table_list")]
@@ -104,7 +103,7 @@ def _lost(
 def _make_file(
     connection: sqlite3.Connection, file_id: int, told: dict[str, Any], moment: str, least: int
 ) -> None:
-    """Make the row of a file whose path is known."""
+    """Insert the row of a file whose path is known."""
     claim = _claim(connection, told["source_id"], told["path"])
     keys = (
         {
@@ -121,14 +120,14 @@ def _make_file(
         )
     row = {**as_read(connection, file_id, moment, least), **keys, **told, "id": file_id}
     if claim is not None and _is_log(connection, told["source_id"], claim):
-        row["gone_at"] = moment  # else another of its name would take its place, were it gone
+        row["gone_at"] = moment  # or else another file at its path could replace its rows
     if insert(connection, "files", {"generation": 0, **row}):
         mark_as_its_rows(connection, file_id)
 
 
 def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:
     kind = one(connection, "select kind from sources where id = ?", source_id)
-    return SOURCES[kind].claim(tuple(path.split("/"))) if kind in SOURCES else None
+    return claim_at(SOURCES[kind], path) if kind in SOURCES else None
 
 
 def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> bool:
@@ -140,26 +139,27 @@ def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> boo
 
 
 def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> None:
-    """Make the row of a root whose directory no index knows; its kind is that of its files."""
-    votes: Counter[str] = Counter({next(iter(SOURCES)): 0})
+    """Insert the row of a root that is in no index; its kind is that of its files."""
+    agent = next(name for name, source in SOURCES.items() if source.is_agent)
+    votes: Counter[str] = Counter({agent: 0})  # the kind if no file shows it
     rows = connection.execute(
         "select path, kind from files where source_id = ? order by id", (source_id,)
     )
     for path, kind in rows.fetchall():
         for name, source in SOURCES.items():
-            claim = source.claim(tuple(path.split("/")))
+            claim = claim_at(source, path)
             votes[name] += claim is not None and claim.kind == kind
     ((kind, _),) = votes.most_common(1)
-    row = {"id": source_id, "kind": kind, "root": lost.root_stand_in(source_id)}
+    row = {"id": source_id, "kind": kind, "root": lost.root_placeholder(source_id)}
     row |= facts_of(SOURCES[kind])
-    insert(connection, "sources", {**_stand_ins("sources", row, moment), **row})
+    insert(connection, "sources", {**_defaults("sources", row, moment), **row})
 
 
-# -- what is left --------------------------------------------------------------------------------
+# -- remaining references ------------------------------------------------------------------------
 
 
-def _let_go(connection: sqlite3.Connection) -> None:
-    """Empty references that still lead nowhere; remove what cannot be without one."""
+def _drop_broken_references(connection: sqlite3.Connection) -> None:
+    """Set references to missing rows to null; delete rows that must have one."""
     broken = 'select distinct "table", fkid from pragma_foreign_key_check'
     while found := connection.execute(broken).fetchall():
         for table, number in found:

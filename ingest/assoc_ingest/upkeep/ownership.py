@@ -1,11 +1,11 @@
-"""What belongs to a conversation, wherever it is: the files that are its own, the files that it
-shares with others, and the conversations that hold copies of it.
+"""Finds what belongs to a conversation: its own files, files that it shares with other
+conversations, and conversations that contain copies of it.
 
-Its own are the files that carry its key in their claim, their path or their lines, the plan that
-is named after it, the pasted texts that only its prompts use, and the team that it leads with that
-team's tasks. Shared are logs and lists with lines of many conversations.
+Its own are the files that have its key in their claim, their path or their lines, the plan that is
+named after it, the pasted texts that only its prompts use, and the team that it leads with that
+team's tasks. Shared are logs and lists with lines of several conversations.
 
-A copy of one of its own files is its own, too, where nothing in its path says whose it is.
+A copy of one of its own files belongs to it, too, if the path of the copy does not say whose it is.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
-from ..files.exclusions import Content, Stone, content_of, is_of, is_unique_key, owners
-from ..files.judge import as_known
-from ..source import LOG, UNREAD, Checkpoint, Claim
+from ..files.classify import as_known
+from ..files.exclusions import Content, Exclusion, content_of, is_of, is_unique_key, owners
+from ..source import LOG, UNREAD, Checkpoint, Claim, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
 from .moved_copies import Originals, first_of, key_in_root
@@ -34,15 +34,15 @@ REFERENCES = {
     "task_links": "list_key",
     "task_changes": "list_key",
 }
-"""Tables whose rows name a conversation by a key of their own, and the column."""
+"""Tables whose rows name a conversation in a column of their own, and that column."""
 
 Key = tuple[str | None, str]
-"""The root in which a conversation is meant (None: in every one), and its session key."""
+"""The root of a conversation (None: any root), and its session key."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A row of `files`, with its root and what its path claims."""
+    """A row of `files`, with its root and its claim."""
 
     id: int
     path: str
@@ -62,27 +62,27 @@ class StoredFile:
 
     @property
     def is_unread(self) -> bool:
-        """Is it never opened, and known only to be there?"""
+        """Is it never opened, so that only its existence is known?"""
         return SOURCES[self.source].shape(self.claim) == UNREAD
 
 
 @dataclass(slots=True)
 class Belongings:
-    """What a conversation, or several, has in the database."""
+    """What belongs to one or several conversations in the database."""
 
     keys: set[Key]
     own: dict[int, StoredFile] = field(default_factory=dict)
-    stones: set[Stone] = field(default_factory=set)
-    """What a sync is to leave alone of it that no uuid in its path shows to be its own."""
+    exclusions: set[Exclusion] = field(default_factory=set)
+    """Its files that a sync has to ignore although no uuid in their path says whose they are."""
     shared: list[StoredFile] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
-    """Documents whose subject is unknown while they cannot be read."""
+    """Documents that belong to no single conversation: their issues may quote this one."""
 
 
 def stored_files(
     connection: sqlite3.Connection, ids: Iterable[int] | None = None
 ) -> Iterator[StoredFile]:
-    """Yield the files, or those with these ids, that a source claims or whose path is lost."""
+    """Yield the files that a source claims or whose path is lost; with `ids`, only those."""
     rows = connection.execute(
         "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
         " f.agent_key, f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
@@ -92,7 +92,7 @@ def stored_files(
     )
     for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
         source = SOURCES.get(name)
-        claim = source.claim(tuple(path.split("/"))) if source else None
+        claim = claim_at(source, path) if source else None
         claim = as_known(claim, kind) if claim is not None else None
         if source is not None and lost.is_unnamed(path):
             claim = Claim(name, kind, session_key=key, agent_key=agent)
@@ -117,9 +117,9 @@ def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int
 
 
 def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile]:
-    """Return the files that are the conversations' own, by root and path; without copies."""
+    """Return the conversations' own files, without copies, by root and path."""
     ids = {file_id for file_id, *_ in _named(connection, keys)}
-    for _, key in keys:  # what a path claims takes time to find out, so only of those that may be
+    for _, key in keys:  # claims take time, so only of files that can match
         rows = connection.execute(
             "select id from files where session_key = ?1 or instr(lower(path), lower(?1))", (key,)
         )
@@ -132,10 +132,10 @@ def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile
 def belongings(
     connection: sqlite3.Connection, keys: set[Key], named: Iterable[StoredFile] = ()
 ) -> Belongings:
-    """Find what belongs to the conversations with these keys, or is a copy of it; with `named`,
-    also these files and their copies.
+    """Find what belongs to the conversations with these keys, including copies. The files in
+    `named` and their copies are added.
 
-    A copy can show that a conversation is in another root, too; that one is among the keys then.
+    A copy can show that a conversation is in another root, too, which is then among the keys.
     """
     files, named = list(stored_files(connection)), list(named)
     found = Belongings(keys)
@@ -155,17 +155,17 @@ def _belongings(
     keys: set[Key],
     named: Iterable[StoredFile],
 ) -> Belongings:
-    """Find the files that are its own."""
+    """Find the conversations' own files."""
     found = Belongings(keys)
     for file in files:
-        mine, parts = _keys_in(keys, file.root), file.path.split("/")
+        mine, parts = _keys_in(keys, file.root), parts_of(file.path)
         if is_of(file.claim, parts, mine):
             if owners(file.claim, parts):
                 found.own[file.id] = file
             else:
                 _take(found, file, file.claim.session_key)
         elif file.session_key in mine and file.claim.session_key is None:
-            _take(found, file, file.session_key)  # only its lines say so
+            _take(found, file, file.session_key)  # only its lines say whose it is
     _take_named(connection, found, {file.id: file for file in files}, keys)
     for file in named:
         _take(found, file, None)
@@ -175,8 +175,8 @@ def _belongings(
 def _take_copies(
     connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
 ) -> set[Key]:
-    """Take in the copies of its files; return the conversations that they turn out to be."""
-    originals = Originals(found.stones)
+    """Add the copies of its files; return the keys of the conversations of these copies."""
+    originals = Originals(found.exclusions)
     keys: set[Key] = set()
     for file in files:
         if file.id in found.own:
@@ -199,7 +199,7 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
         if file.id in found.own or file.claim.session_key is not None:
             continue
         if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
-            if lost.is_unnamed(file.path):  # which part of it to keep is unknown
+            if lost.is_unnamed(file.path):  # it is not known which part of it to keep
                 found.own[file.id] = file
                 continue
             found.shared.append(file)
@@ -210,19 +210,19 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
 def _take_named(
     connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
 ) -> None:
-    """Take in what has a name of its own."""
+    """Add the plan, the pasted texts and the team."""
     for file_id, key, is_of_team in _named(connection, keys):
         if file_id in files:
             file = files[file_id]
-            parts = file.path.split("/")
+            parts = parts_of(file.path)
             _take(found, file, key)
             if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
-                found.stones.add(Stone(key, "/".join(parts[:2]), file.root))
+                found.exclusions.add(Exclusion(key, "/".join(parts[:2]), file.root))
 
 
 def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
     """Yield the files of the plan, of pasted texts, and of the team with its tasks: the id, the
-    session key, and whether it is of a team."""
+    session key, and whether it belongs to a team."""
     sessions = id_list(session_ids(connection, keys))
     plans = connection.execute(
         "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
@@ -234,7 +234,7 @@ def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int
 
 def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
     found.own[file.id] = file
-    found.stones.add(Stone(key, file.path, file.root, file.content))
+    found.exclusions.add(Exclusion(key, file.path, file.root, file.content))
 
 
 def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:
@@ -270,7 +270,7 @@ def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, 
 
 
 def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
-    """Return the files with rows that name one of the conversations."""
+    """Return the ids of files with rows that name one of the conversations."""
     found: set[int] = set()
     for table, column in REFERENCES.items():
         for root, key in keys:
@@ -287,14 +287,14 @@ def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
 def _is_log_that_names(
     connection: sqlite3.Connection, file: StoredFile, keys: Iterable[Key]
 ) -> bool:
-    """Does a uuid stand anywhere in a log: in a torn line, or in a text of another conversation?"""
+    """Does a log contain one of the uuids, even in a torn line or in somebody else's text?"""
     can_name = file.is_log or lost.is_unnamed(file.path)
     if not can_name or file.claim.session_key is not None or file.claim.agent_key is not None:
         return False
     wanted = [key.encode() for key in _keys_in(keys, file.root) if is_unique_key(key)]
     before = b""
     for data in archive.read(connection, file.id):
-        joined = before[-64:] + data.lower()  # a key may lie across two frames of one line
+        joined = before[-64:] + data.lower()  # a key may be split between two frames
         if any(key in joined for key in wanted):
             return True
         before = joined
@@ -303,17 +303,17 @@ def _is_log_that_names(
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A conversation that repeats another, or is linked to it in another program."""
+    """A conversation that repeats another one, or is linked to it in another program."""
 
     session_key: str
     title: str | None
     root: str
     why: str
-    """lines (it repeats some), program (it is the same in another program), or title."""
+    """lines (it repeats some), program (it is the same one in another program), or title."""
 
 
 def copies(connection: sqlite3.Connection, keys: set[Key], own: Iterable[int]) -> list[Copy]:
-    """Find the conversations, other than these, that hold copies of what they say."""
+    """Find other conversations that contain copies of these."""
     sessions, files = id_list(session_ids(connection, keys)), id_list(own)
     rows = connection.execute(
         "with other as ("

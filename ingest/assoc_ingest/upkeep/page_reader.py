@@ -1,12 +1,12 @@
 """Reads the pages of a damaged database directly from the file.
 
-SQLite finds a row from the root of its table, page by page: where a page on the way is damaged,
-everything after it is out of its reach, even if it is undamaged. Here every page is looked at,
-whatever leads to it, and so are the entries of an index, which repeat columns of rows that are
-gone (https://www.sqlite.org/fileformat2.html).
+SQLite finds a row from the root of its table, page by page: if a page on the way is damaged, it
+cannot reach what is after it, even if that is undamaged. Here every page is read, whatever points
+to it, and so are the entries of indexes, which repeat columns of lost rows
+(https://www.sqlite.org/fileformat2.html).
 
-Nothing in a page is believed before it is checked: a number may lead anywhere, and a page may hold
-anything. What makes no sense is left out; nothing here raises on what a file holds.
+Nothing in a page is trusted before it is checked: a page number can be any number, and a page can
+contain anything. What makes no sense is left out; no content of a file raises an error here.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from typing import Any, NamedTuple
 
 _INDEX_NODE, _TABLE_NODE, _INDEX_LEAF, _TABLE_LEAF = 2, 5, 10, 13
 _HEADER = 100  # bytes of the file before its first page
-_LISTED = 5  # columns of the list of tables and indexes
+_LISTED = 5  # columns of the schema table
 _INTEGERS = (0, 1, 2, 3, 4, 6, 8)  # bytes of an integer, by its serial type
 
 _NONSENSE = (IndexError, ValueError, struct.error)
-"""What decoding raises on bytes that SQLite did not write."""
+"""Exceptions of decoding bytes that SQLite did not write."""
 
 
 class Lost:
-    """Stands for a value of which nothing, or only the beginning, can be read."""
+    """A value that cannot be read, or only its beginning."""
 
     def __init__(self, beginning: bytes = b"") -> None:
         self.beginning = beginning
 
 
 class Cell(NamedTuple):
-    """Where a row is on its page: its id, where its values begin, and how long they are."""
+    """The position of a row on its page: its id, the start and the length of its values."""
 
     id: int
     place: int
@@ -44,43 +44,43 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row as its page holds it: its id, and the values that are stored with it."""
+    """A row as it is stored: its id, and the values stored with it."""
 
     id: int
     values: list[Any]
-    """Of the id itself None is stored; behind the first value that is lost there is none."""
+    """None is stored for the id itself; there are no values after the first lost one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages of one file. None of them may be in a log: see `opened`."""
+    """The pages of one file. The write-ahead log must be empty: see `opened`."""
 
     data: mmap.mmap
     size: int
-    """Bytes of a page."""
+    """Size of a page in bytes."""
     usable: int
-    """Bytes of a page that SQLite uses."""
+    """Bytes of each page that SQLite uses."""
 
     @property
     def count(self) -> int:
-        """How many there are; the last may be cut off."""
+        """The number of pages; the last one may be truncated."""
         return -(-len(self.data) // self.size)
 
     def page(self, number: int) -> bytes:
-        """Return a page; they are numbered from 1. Raises IndexError if there is no such page."""
+        """Return the page with this number, from 1. Raises IndexError if there is none."""
         if not 1 <= number <= self.count:
             raise IndexError(number)
         return self.data[(number - 1) * self.size : number * self.size]
 
     def leaves(self) -> Iterator[Leaf]:
-        """Yield every page with rows of a table that is in use, but for the first of all."""
+        """Yield every page with rows of a table that is in use, except the first page."""
         free = self._free()
         for number in range(2, self.count + 1):
             if self.data[(number - 1) * self.size] == _TABLE_LEAF and number not in free:
                 yield Leaf(self, number, self.page(number))
 
     def schema(self) -> list[tuple[str, str, int, str | None]]:
-        """Return what is still listed: name, name of its table, root page, and statement."""
+        """Return what the schema table still has: name, name of the table, root page, SQL."""
         listed = []
         for number in self.leaves_of(1):
             try:
@@ -94,7 +94,7 @@ class Pages:
         return [item for item in listed if not isinstance(item[3], Lost)]
 
     def leaves_of(self, root: int) -> set[int]:
-        """Return the numbers of the pages with rows to which the root of a table leads."""
+        """Return the numbers of the pages with rows that the root of a table leads to."""
         found = {root}
         pending = [root]
         while pending:
@@ -114,7 +114,7 @@ class Pages:
         return found
 
     def _free(self) -> set[int]:
-        """Return the pages that are in no use: they hold rows that were deleted."""
+        """Return the free pages: they contain rows that were deleted."""
         found: set[int] = set()
         (trunk,) = struct.unpack_from(">I", self.page(1), 32)
         while trunk and trunk not in found:
@@ -128,7 +128,7 @@ class Pages:
         return found
 
     def entries(self, root: int) -> Iterator[list[Any]]:
-        """Yield the entries of an index that can be reached; the last value is the row's id."""
+        """Yield the reachable entries of an index; the last value is the id of the row."""
         for page, places in self._nodes(root):
             for place in places:
                 try:
@@ -138,11 +138,11 @@ class Pages:
                     continue
 
     def reaches_all(self, root: int) -> bool:
-        """Can every page of an index be reached from its root?"""
+        """Can all pages of an index be reached from its root?"""
         return all(page for page, _ in self._nodes(root))
 
     def _nodes(self, root: int) -> Iterator[tuple[bytes, tuple[int, ...]]]:
-        """Yield the pages of an index, each with where its cells begin; empty if it is none."""
+        """Yield the pages of an index, each with the offsets of its cells; b"" if it is not one."""
         pending, seen = [root], set()
         while pending:
             number = pending.pop()
@@ -165,7 +165,7 @@ class Pages:
                 yield page, places
 
     def payload(self, page: bytes, start: int, length: int, most: int) -> tuple[bytes, int]:
-        """Return what can be read of a payload, and how long it should be."""
+        """Return the readable part of a payload, and its full length."""
         least = (self.usable - 12) * 32 // 255 - 23
         here = length
         if length > most:
@@ -180,10 +180,9 @@ class Pages:
         return data + self._overflow(further, length - here), length
 
     def _overflow(self, number: int, length: int) -> bytes:
-        """Return what can be read of the rest of a payload, which is on a chain of pages.
+        """Return the readable rest of a payload, which is on a chain of pages.
 
-        A page that does not lead to the next one is itself no page of the chain: it was written
-        over.
+        A page that does not lead to a next one was overwritten, so it does not belong to the chain.
         """
         parts: list[bytes] = []
         each = self.usable - 4
@@ -201,14 +200,14 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A page with rows of some table: it does not say of which."""
+    """A page with rows of a table; it does not say of which one."""
 
     pages: Pages
     number: int
     data: bytes
 
     def cells(self) -> Iterator[Cell]:
-        """Yield where its rows begin, with their ids."""
+        """Yield the positions of its rows, with their ids."""
         try:
             if self.data[_start(self.number)] != _TABLE_LEAF:
                 return
@@ -222,7 +221,7 @@ class Leaf:
                 yield Cell(id_, place, length)
 
     def row(self, cell: Cell) -> Row | None:
-        """Return a row, None if what is there makes no sense."""
+        """Return a row, None if its bytes make no sense."""
         pages = self.pages
         try:
             payload = pages.payload(self.data, cell.place, cell.length, pages.usable - 35)
@@ -246,23 +245,23 @@ def opened(path: Path) -> Iterator[Pages]:
 
 
 def _most_of_index(usable: int) -> int:
-    """Return the bytes of an entry of an index that stay on its page."""
+    """Return the number of bytes of an index entry that are stored on its page."""
     return (usable - 12) * 64 // 255 - 23
 
 
 def _start(number: int) -> int:
-    """Return where a page begins: the first one behind the header of the file."""
+    """Return the offset of the content of a page: on the first page, after the file header."""
     return _HEADER if number == 1 else 0
 
 
 def _places(page: bytes, start: int, header: int) -> tuple[int, ...]:
-    """Return where the cells of a page begin, whose own header is so long."""
+    """Return the offsets of the cells of a page; `header` is the length of the page's header."""
     (count,) = struct.unpack_from(">H", page, start + 3)
     return struct.unpack_from(f">{count}H", page, start + header)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
+    """Return the number at an offset, and the offset after it."""
     value = 0
     for place in range(at, at + 8):
         byte = data[place]
@@ -274,7 +273,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(payload: tuple[bytes, int]) -> list[Any]:
-    """Decode the values of a row, up to the first that is not all there."""
+    """Decode the values of a row, up to the first incomplete one."""
     data, whole = payload
     end, at = _varint(data, 0)
     place, values = end, []

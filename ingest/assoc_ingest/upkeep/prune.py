@@ -1,8 +1,8 @@
-"""Removing the data of files that an agent deleted, when the user asks for it: `prune --gone`.
+"""Removes the data of files that an agent deleted, at the user's request: `prune --gone`.
 
-A sync never removes anything because a file did. This does: the rows and the archive of files that
-are gone, and the tasks, messages and entries of lists that vanished from documents which are still
-there. What is left is what a sync from scratch of the remaining files would give.
+A sync never removes data because a file is gone. This removes the rows and the archive of files
+that are gone, and the tasks, messages and list entries that vanished from existing documents. What
+is left is what a sync of the remaining files into a new database would give.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..files.agent_files import bereaved
+from ..files.agent_files import repeating_removed
 from ..sql import id_list
 from ..store.batch import Batch
 from ..store.clock import Clock
@@ -26,7 +26,7 @@ _GONE = "(gone_at >= :since and gone_at < :before)"
 
 @dataclass(frozen=True, slots=True)
 class LostSession:
-    """A conversation of which files go."""
+    """A conversation that loses files."""
 
     session_key: str
     title: str | None
@@ -34,14 +34,14 @@ class LostSession:
     messages: int
     bytes: int
     is_whole: bool
-    """Nothing is left of it."""
+    """It loses all of its files."""
     gone_at: str
-    """Since when the last of these files is gone."""
+    """When the last of these files went missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes: sessions by key, and sums over all files, those of no session included."""
+    """What is removed: sessions by key, and sums over all files, with or without a session."""
 
     sessions: list[LostSession]
     files: int
@@ -50,13 +50,13 @@ class Removal:
     tasks: int
     inbox_items: int
     entries: int
-    """What else lists named: conversations, members, todos and the like."""
+    """Other entries of lists: conversations, members, todos and the like."""
     before: str | None
-    """What goes is gone since before this time, if one was asked for."""
+    """The limit that was asked for: only what went missing before this time is removed."""
     kept: list[Kept]
-    """Files that stay because it is not certain since when they are gone."""
+    """Files that are kept because it is not certain when they went missing."""
     kept_entries: int
-    """Entries of lists that stay for the same reason."""
+    """The number of list entries that are kept for the same reason."""
 
     @property
     def is_nothing(self) -> bool:
@@ -65,13 +65,14 @@ class Removal:
 
 
 def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
-    """Remove files and rows that are gone, since before `before` if it is given: `90d`, or a date.
+    """Remove files and rows that are gone; with `before` (`90d` or a date), only those gone by
+    then.
 
-    With `dry_run` nothing is changed, and no lock taken. Returns what went, or would go. Raises
-    UsageError for an invalid time, DatabaseError if there is no assoc-ingest database,
+    With `dry_run` nothing is changed, and no lock is taken. Returns what was removed, or would be.
+    Raises UsageError for an invalid time, DatabaseError if there is no assoc-ingest database,
     BusyError if another process writes, and sqlite3.Error; then nothing is removed.
     """
-    reader = open_reader(database)  # says so if there is none: writing would make one
+    reader = open_reader(database)  # raises if there is no database; `writing` would create one
     try:
         limit = limit_of(reader, before)
         if dry_run:
@@ -88,7 +89,7 @@ def prune_gone(database: Path, before: str | None, *, dry_run: bool) -> Removal:
 
 
 def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Limit) -> Removal:
-    """Say what goes with these files, and what else is gone since before that limit."""
+    """Return what is removed with these files, and what else was gone before the limit."""
     ids = id_list(file_ids)
     rows = connection.execute(
         "select coalesce(s.session_key, f.session_key), max(s.title), count(*),"
@@ -128,7 +129,7 @@ def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Lim
 
 def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -> None:
     with Batch(connection, Clock(connection).now()) as batch:
-        bereft = bereaved(connection, file_ids)
+        repeating = repeating_removed(connection, file_ids)
         batch.remove_entries(limit.since, limit.before)
         batch.remove(file_ids)
-        derive_in(batch, bereft)
+        derive_in(batch, repeating)

@@ -1,17 +1,18 @@
-"""Deriving every table again from the archive, in place.
+"""Derives all tables again from the archive, in place.
 
-When a parser has learned something, or when rows are damaged, the original bytes are still here:
+For use when a parser has learned something, or when rows are damaged: the archive has the original
+bytes.
 
 1. A full-text index that differs from its table is rebuilt: otherwise rows could not be removed.
 2. File by file, the archived bytes are parsed again and the rows replaced, in transactions of about
    16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
-3. All that follows from rows is derived again, for everything at once.
+3. Everything that follows from rows is derived again, all at once.
 
-What has no bytes here stays as it is: entries that are gone from lists, changes of tasks that syncs
+Rows without archived bytes are kept: entries that are gone from lists, changes of tasks that syncs
 saw, and rows of files that are not archived, which the next sync reads again if they are still on
-the disk. So does every row of a file whose archive has gaps: it may be all that is left of the
-lines there, and only what is missing is added (`fill_gaps`). A page that SQLite cannot read, or a
-table that is not as it should be, is a matter for `recover`, before all that.
+disk. Rows of a file whose archive has gaps are kept, too, since they may be all that is left of the
+lines there; only missing rows are added (`fill_gaps`). If SQLite cannot read a page, or a table is
+not as it should be, `recover` runs first.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from ..errors import ArchiveError, DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
+from ..files.classify import as_known, lines_of
 from ..files.exclusions import issues_of_other_bytes
-from ..files.judge import as_known, lines_of
 from ..files.replay import replay
 from ..files.tail import Prefix
-from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
 from ..sources import SOURCES
 from ..sql import id_list
 from ..store import database, fts, location
@@ -57,15 +58,15 @@ class Rebuilt:
     files_kept: int = 0
     """Files without archived bytes, whose rows stay."""
     files_damaged: list[str] = field(default_factory=list)
-    """Files whose archived bytes are damaged or not all there; their rows stay."""
+    """Files whose archived bytes are damaged or incomplete; their rows stay."""
     files_unnamed: list[str] = field(default_factory=list)
     """Placeholder paths of files whose own path is unknown."""
     lost: list[LostBytes] = field(default_factory=list)
-    """What is missing from the archive, and from the disk, too."""
+    """Bytes that are missing from the archive and from the disk."""
     bytes_lost: int = 0
-    """All bytes of that."""
+    """The number of these bytes."""
     rows_lost: dict[str, int] = field(default_factory=dict)
-    """By table, in how many places rows could not be read."""
+    """The number of places where rows could not be read, by table."""
     only_here: list[str] = field(default_factory=list)
     """Tables that lost rows which no file contains."""
     kept_aside: str | None = None
@@ -77,12 +78,12 @@ class Rebuilt:
 
     @property
     def is_whole(self) -> bool:
-        """Is nothing lost that a sync does not bring back?"""
+        """Can a sync bring back everything that was lost?"""
         return not self.lost and not self.only_here
 
 
 def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
-    """Derive every table of the database again.
+    """Derive all tables of the database again.
 
     Raises DatabaseError if there is none or it cannot be opened, BusyError if another process
     writes, sqlite3.Error if the disk fails; what was committed before stays.
@@ -100,7 +101,7 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
 
 
 def _repair(path: Path) -> recover.Salvaged | None:
-    """Replace the database by a sound copy if it is damaged."""
+    """Replace the database by a repaired copy if it is damaged."""
     try:
         with database.writing(path) as connection:
             if recover.is_sound(connection):
@@ -115,13 +116,13 @@ def _repair(path: Path) -> recover.Salvaged | None:
 
 
 def is_due(connection: sqlite3.Connection) -> bool:
-    """Were the rows derived by an older program, which understood less of the bytes?"""
+    """Were the rows derived by an older version of the parsers?"""
     (derived_by,) = connection.execute("pragma user_version").fetchone()
     return bool(derived_by < database.DERIVATION)
 
 
 def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
-    """Do it all on the writer's connection. Raises sqlite3.Error."""
+    """Rebuild on the writer's connection. Raises sqlite3.Error."""
     started = time.monotonic()
     rebuilt = Rebuilt()
     _repair_indexes(connection)
@@ -169,13 +170,13 @@ def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
 def _repair_indexes(connection: sqlite3.Connection) -> None:
     for name in fts.indexes(connection):
         if not fts.fits(connection, name):
-            fts.make_anew(connection, name)
+            fts.rebuild_index(connection, name)
 
 
 def _files(
     connection: sqlite3.Connection, which: str = "true"
 ) -> Iterator[tuple[Source, int, KnownFile]]:
-    """Yield the files of sources that this program knows, in the order in which they came."""
+    """Yield the files of the sources that this version knows, in the order of their ids."""
     rows = connection.execute(
         "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
         f" where {which} order by f.id"
@@ -197,7 +198,7 @@ def _derive(
     rebuilt: Rebuilt,
     agents: AgentFiles,
 ) -> None:
-    """Replace what was read of a file by what its archived bytes say, if they are all there."""
+    """Replace the rows of a file by those of its archived bytes, if these are complete."""
     connection = batch.connection
     if lost.is_unnamed(known.path):
         rebuilt.files_unnamed.append(known.path)
@@ -216,10 +217,12 @@ def _derive(
         rebuilt.files_kept += 1
         if claim is not None:
             fill_in(batch, source, source_id, claim, known, [])
-        if known.gone_at is None and not lost.is_unnamed(known.path):  # else found by its bytes
+        if known.gone_at is None and not lost.is_unnamed(
+            known.path
+        ):  # otherwise it is found by its bytes
             read_again_later(connection, known.id)
         return
-    claim = agents.tell(source, source_id, claim)
+    claim = agents.with_files(source, source_id, claim)
     kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
@@ -233,23 +236,23 @@ def _derive(
 
 
 def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
-    """Return what the path says today, and the first lines where it says too little."""
+    """Return the claim of a file, from its path and, if that is not enough, its first lines."""
     if lost.is_unnamed(known.path):
         claim = lost.claim_of_unnamed(source.name, known)
         return claim and lost.with_places(connection, claim, known.id)
-    claim = source.claim(tuple(known.path.split("/")))
+    claim = claim_at(source, known.path)
     if claim is None or source.shape(claim) != LOG:
         return claim
-    if known.kind == FOREIGN_DOCUMENT:  # of which nothing is archived
+    if known.kind == FOREIGN_DOCUMENT:  # it is not archived
         return as_known(claim, known.kind)
     try:
-        return source.judge(claim, lines_of(archive.read(connection, known.id)))
+        return source.classify(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
         return as_known(claim, known.kind)
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
-    """Can the rows of the file be made from the archive alone?"""
+    """Can the rows of the file be derived from the archive alone?"""
     shape = source.shape(claim)
     if shape == LOG:
         return True

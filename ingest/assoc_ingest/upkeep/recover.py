@@ -1,15 +1,15 @@
-"""Copying what can be read of a damaged database into a sound one, in its place.
+"""Replaces a damaged database by a new one with everything that can be recovered.
 
-1. The file is copied as it is, with its log, and is kept beside the database until its user
-   removes it: whatever is lost here may still be found there.
-2. All rows that SQLite reads are copied into a new database, table by table in the order of their
-   ids; where the reading fails, it goes on behind the damaged place.
-3. Rows that only the way to them is lost of are found page by page (`lost_rows`).
-4. What rows refer to and is lost is made again from what names it (`orphans`).
+1. The file is copied as it is, with its log, and the copy is kept next to the database until the
+   user deletes it: it may still contain what is lost here.
+2. All rows that SQLite can read are copied into a new database, table by table in the order of
+   their ids; if reading fails, it continues after the damaged page.
+3. Rows on undamaged pages that SQLite cannot reach are found page by page (`lost_rows`).
+4. Lost rows that others refer to are recreated from what names them (`orphans`).
 5. The new database is written over the old one by SQLite's backup, which works while others read:
-   they see the old pages or the new ones.
+   they see either the old pages or the new ones.
 
-What was lost comes back from the archive (`rebuild`), or from the files at the next sync.
+What is then missing comes back from the archive (`rebuild`), or from the files at the next sync.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from .findings import REBUILD
 from .lost_rows import FARTHEST, Table, Told
 from .page_reader import Lost, Row
 
-_AT_ONCE = 500  # rows that were found, to be inserted
-_FRAME_COLUMNS = 6  # of a row of archive; its data is the last
+_AT_ONCE = 500  # found rows that are inserted at a time
+_FRAME_COLUMNS = 6  # columns of `archive`; the data is the last
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What became of a damaged database."""
+    """What was recovered from a damaged database."""
 
     kept: Path
-    """Where it was put aside, as it was."""
+    """Where the damaged copy is kept."""
     holes: dict[str, int] = field(default_factory=dict)
-    """By table, in how many places rows are lost."""
+    """The number of places where rows are lost, by table."""
     told: dict[str, Told] = field(default_factory=dict)
-    """By table, what indexes say of rows that are lost."""
+    """What indexes say about lost rows, by table."""
 
 
 def is_sound(connection: sqlite3.Connection) -> bool:
-    """Can every page be read, does every index fit its table, is the schema that of this version?
+    """Are all pages readable, all indexes consistent, and is the schema that of this version?
 
     Reads the whole database. Raises sqlite3.Error if the disk fails.
     """
@@ -67,10 +67,10 @@ def is_sound(connection: sqlite3.Connection) -> bool:
 
 
 def replace_by_sound_copy(path: Path) -> Salvaged:
-    """Replace a damaged database, whose writer's lock is held, by a sound copy.
+    """Replace a damaged database by a repaired copy. The caller holds the writer's lock.
 
-    Raises DamagedError if not even its tables can be named, DatabaseIOError and sqlite3.Error if
-    the disk has no room; the database is then as it was.
+    Raises DamagedError if its list of tables cannot be read, DatabaseIOError and sqlite3.Error if
+    the disk has no room; then the database is unchanged.
     """
     with temporary_directory(path) as directory:
         copy = directory / f"{path.name}{damaged_copies.KEPT}"
@@ -86,18 +86,18 @@ def replace_by_sound_copy(path: Path) -> Salvaged:
                 with _opened(path) as live:
                     sound.backup(live)
             except sqlite3.Error:
-                salvaged.kept.unlink()  # it is still in its place
+                salvaged.kept.unlink()  # the database is unchanged
                 raise
     return salvaged
 
 
 @contextmanager
 def _opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
-    """Yield a connection to a damaged database, which takes what it finds."""
+    """Yield a connection to a damaged database that tolerates a damaged schema."""
     uri = f"{path.resolve().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as damaged:
-        # SQLite then takes the tables that it finds listed, and a file that is too short, as they
-        # are. Nothing is written to the schema.
+        # So SQLite accepts a damaged schema table, and a file that is too short. Nothing is written
+        # to the schema.
         damaged.execute("pragma writable_schema = on").fetchall()
         damaged.execute("pragma cell_size_check = on").fetchall()
         yield damaged
@@ -105,9 +105,14 @@ def _opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Keep the log of a damaged database as it is. Raises DamagedError if its list is damaged."""
+    """Keep the log of a damaged database unchanged.
+
+    Raises DamagedError if its schema table is damaged.
+    """
     log = log_of(path)
-    has_log = log.exists() and log.stat().st_size > 0  # who may write ends it when closing
+    has_log = (
+        log.exists() and log.stat().st_size > 0
+    )  # closing a writable connection would remove it
     with _opened(path, "ro" if has_log else "rw") as damaged:
         if not lost_rows.columns(damaged, "files"):
             raise DamagedError(
@@ -115,7 +120,7 @@ def _held(path: Path) -> Iterator[None]:
                 "Move it away, with its -wal and -shm files, and run: assoc-ingest sync"
             )
         with snapshot(damaged):
-            with suppress(sqlite3.DatabaseError):  # what is read does not matter
+            with suppress(sqlite3.DatabaseError):  # any statement will do
                 damaged.execute("select 1 from files limit 1").fetchall()
             yield
 
@@ -137,8 +142,8 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
         for table in broken:
             if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
                 salvaged.holes[table.name] = len(table.holes)
-        for name in fts.indexes(sound):  # before a row goes, whose words must stand there
-            fts.make_anew(sound, name)
+        for name in fts.indexes(sound):  # rows can be deleted only from indexes that have them
+            fts.rebuild_index(sound, name)
         orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
     return salvaged
 
@@ -152,7 +157,7 @@ def _copy_rows(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> list[T
         table = Table(name, lost_rows.columns(damaged, name))
         if table.columns:
             _insert(sound, table, _Rows(damaged, table))
-        elif not has_all:  # nothing leads to its rows, but they are as this version writes them
+        elif not has_all:  # its rows cannot be reached, but have the columns of this version
             table = Table(name, lost_rows.columns(sound, name), [(0, FARTHEST)])
         elif is_of_this_version:  # it was dropped
             table = Table(name, [], [(0, FARTHEST)])
@@ -162,7 +167,7 @@ def _copy_rows(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> list[T
 
 
 def _lists_all(damaged: sqlite3.Connection) -> bool:
-    """Can the list of tables be read to its end?"""
+    """Can the schema table be read to its end?"""
     try:
         damaged.execute("select name, sql from sqlite_schema").fetchall()
     except sqlite3.DatabaseError as error:
@@ -173,7 +178,7 @@ def _lists_all(damaged: sqlite3.Connection) -> bool:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables with own rows: not those of SQLite or of a full-text index."""
+    """Return the tables with rows of our own: not those of SQLite or of full-text indexes."""
     rows = connection.execute(
         "select name from pragma_table_list where schema = 'main' and type = 'table'"
         " and name not like 'sqlite\\_%' escape '\\' and name not like '\\_sqlite%' escape '\\'"
@@ -182,7 +187,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def _migrations(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of the migrations that were applied; all, if that cannot be read."""
+    """Return the names of the migrations that were applied, all if they cannot be read."""
     try:
         rows = connection.execute("select name from _sqlite_migrations").fetchall()
     except sqlite3.DatabaseError as error:
@@ -193,12 +198,12 @@ def _migrations(connection: sqlite3.Connection) -> set[str]:
 
 
 def _insert(sound: sqlite3.Connection, table: Table, rows: Iterable[Sequence[object]]) -> None:
-    """Insert rows of a damaged table, with those of its columns that there still are."""
+    """Insert rows of a damaged table, with those of its columns that this version still has."""
     ours = {column.name for column in lost_rows.columns(sound, table.name)}
     places = [place for place, column in enumerate(table.columns) if column.name in ours]
     names = ", ".join(f'"{table.columns[place].name}"' for place in places)
     marks = ", ".join("?" * len(places))
-    # A row that a damaged page gives twice is one row.
+    # A damaged page can have a row twice.
     sound.executemany(
         f"insert or ignore into {table.name} ({names}) values ({marks})",
         ([row[place] for place in places] for row in rows),
@@ -211,7 +216,7 @@ def _take_in(
     found: Iterable[tuple[Table, Row]],
     told: dict[str, Told],
 ) -> None:
-    """Insert rows that were found; of one that is not whole, note what can be read."""
+    """Insert rows that were found; of incomplete rows, add what is readable to `told`."""
     whole: dict[str, list[list[Any]]] = {}
     for table, row in found:
         values = [row.id, *row.values[1:]]
@@ -241,7 +246,7 @@ def _keep_beginning(sound: sqlite3.Connection, values: list[Any]) -> None:
 
 
 class _Rows:
-    """The rows of a table that SQLite can read; where it cannot, the table gets a hole."""
+    """The rows of a table that SQLite can read. Where it cannot, a hole is added to the table."""
 
     def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
         names = ", ".join(f'"{column.name}"' for column in table.columns)
@@ -275,33 +280,33 @@ class _Rows:
                     raise
             if table.is_disordered:
                 break
-            last = self._behind_the_hole(before)
+            last = self._end_of_hole(before)
             table.holes.append((before, FARTHEST if last is None else last))
-        if table.is_disordered:  # no id says what is after it: every page is looked at
+        if table.is_disordered:  # ids do not say what is missing: every page is searched
             table.holes[:] = [(0, FARTHEST)]
 
-    def _behind_the_hole(self, last: int) -> int | None:
-        """Return the id behind which rows can be read again; None if there are none.
+    def _end_of_hole(self, last: int) -> int | None:
+        """Return the id after which rows can be read again, None if there are no more.
 
-        A damaged page holds ids that follow each other. A step that doubles leaps over them, and
-        halving finds the end of the hole.
+        A damaged page has consecutive ids. Doubling steps skip them, and halving finds the end of
+        the hole.
         """
         step = 1
         while last + step < FARTHEST:
-            found = self._reads_behind(last + step)
+            found = self._can_read_after(last + step)
             if found is None:
                 return None
             if found:
                 low, high = last + step // 2, last + step
                 while low + 1 < high:
                     middle = (low + high) // 2
-                    low, high = (low, middle) if self._reads_behind(middle) else (middle, high)
+                    low, high = (low, middle) if self._can_read_after(middle) else (middle, high)
                 return high
             step *= 2
         return None
 
-    def _reads_behind(self, rowid: int) -> bool | None:
-        """Can the first row behind an id be read? None: there is no such row."""
+    def _can_read_after(self, rowid: int) -> bool | None:
+        """Can the first row after an id be read? None: there is no such row."""
         try:
             row = self._connection.execute(
                 f"{self._after} order by rowid limit 1", (rowid,)

@@ -1,10 +1,10 @@
-"""Original files, bit for bit, from the archive into a directory.
+"""Writes original files from the archive into a directory, bit for bit.
 
-Nothing that is there is ever overwritten or followed: a file is written under a temporary name
-and then linked to its own, which fails if that name is taken; a symbolic link in the way ends the
-file, not the restore. The paths come from the database, which is data: one that would lead out of
-the directory, or below a directory that an agent writes to, is refused. Files are 0600 and
-directories 0700, and a file gets back the time that it had.
+Existing files are never overwritten, and links are never followed: a file is written under a
+temporary name and then hard-linked to its own, which fails if that name is taken. If a symbolic
+link is in the way, only that file is refused. Paths from the database are not trusted: one that
+would lead out of the directory, or into a directory of an agent, is refused. Files are created with
+mode 0600, directories with 0700, and a file gets its original modification time.
 """
 
 from __future__ import annotations
@@ -44,15 +44,20 @@ _no_name_on_windows = re.compile(
     r"|(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\xb9\xb2\xb3]) *(?:\..*)?",
     re.IGNORECASE | re.DOTALL,
 ).fullmatch
-_OF_THE_DISK = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)  # no file after it would do
+_OF_THE_DISK = (
+    errno.ENOSPC,
+    errno.EIO,
+    errno.EROFS,
+    errno.EDQUOT,
+)  # all later files would fail, too
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of one file."""
+    """The result of restoring one file."""
 
     path: str
-    """As `files.path` has it, below `root`."""
+    """The path below `root`, as in `files.path`."""
     root: str
     target: str | None
     status: str
@@ -60,11 +65,11 @@ class Restored:
     note: str | None
     bytes: int
     bytes_lost: int = 0
-    """Of those, how many the archive lacks: they are replaced by spaces."""
+    """The number of bytes that the archive lacks: they are replaced by spaces."""
 
 
 class _RefusedError(Exception):
-    """A file that cannot be restored; the text says why."""
+    """A file cannot be restored; the text says why."""
 
 
 def restore(
@@ -74,10 +79,10 @@ def restore(
     *,
     dry_run: bool = False,
 ) -> Iterator[Restored]:
-    """Write files below `directory`, and yield what became of each, in order.
+    """Write files below `directory`, and yield the result of each, in order.
 
-    With `dry_run` nothing is written. Raises UsageError if the directory is, or is inside, one that
-    an agent writes to, or cannot be made.
+    With `dry_run` nothing is written. Raises UsageError if the directory is, or is inside, one of
+    an agent, or cannot be created.
     """
     roots = _known_roots(connection)
     place = _checked(directory, roots)
@@ -110,7 +115,7 @@ def restore(
             yield Restored(file.known.path, file.root, shown, REFUSED, reason, 0)
 
 
-# -- where to ------------------------------------------------------------------------------------
+# -- the directory -------------------------------------------------------------------------------
 
 
 def _known_roots(connection: sqlite3.Connection) -> list[Path]:
@@ -120,13 +125,13 @@ def _known_roots(connection: sqlite3.Connection) -> list[Path]:
 
 
 def _checked(directory: Path, roots: Iterable[Path]) -> Path:
-    """Return the directory, links real_path. Raises UsageError if nothing may be written there."""
+    """Return the directory, links resolved. Raises UsageError if nothing may be written there."""
     place = real_path(directory)
     if is_there(place) and not is_directory(place):
         raise UsageError(f"{directory} is a file. Give a directory: --to DIR")
     above = {identity(path) for path in (place, *place.parents)}
     for root in roots:
-        # By identity too: the same directory can have two names where case does not count.
+        # By identity, too: where case is ignored, the same directory can have two names.
         known = identity(root)
         if place.is_relative_to(root) or (known is not None and known in above):
             raise UsageError(
@@ -148,7 +153,7 @@ def _make(place: Path) -> None:
 
 
 def _do_collide(selected: Iterable[Selected]) -> bool:
-    """Have two of the files the same path, below different roots?"""
+    """Do two of the files have the same path, below different roots?"""
     paths = [file.known.path for file in selected]
     return len(set(paths)) < len(paths)
 
@@ -161,9 +166,9 @@ def _harmless(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_name(part: str, *, is_windows: bool) -> bool:
-    """Can a file or a directory be called so, and is it then in the directory where it is put?
+    """Is this a valid name of a file or directory that stays in its parent directory?
 
-    On Windows a name may also lead to another drive, to a device, or to a part of another file.
+    On Windows a name can also lead to another drive, to a device, or to a part of another file.
     """
     if part in ("", ".", "..") or "/" in part or "\0" in part:
         return False
@@ -174,14 +179,14 @@ def is_name(part: str, *, is_windows: bool) -> bool:
 
 
 def _shape(file: Selected) -> str | None:
-    """Return how the file was read, None if this version reads no such file."""
+    """Return the shape of the file, None if this version does not read such files."""
     source = SOURCES.get(file.kind)
     claim = claim_of(source, file.known) if source is not None else None
     return source.shape(claim) if source is not None and claim is not None else None
 
 
 def _why_not_archived(file: Selected, shape: str | None) -> str | None:
-    """Return why the archive has nothing of a file, None if it has it."""
+    """Return why a file is not in the archive, None if it is."""
     if shape == UNREAD:
         return "files of this kind are never opened"
     if shape == PRIVATE:
@@ -194,7 +199,7 @@ def _why_not_archived(file: Selected, shape: str | None) -> str | None:
 
 
 def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int]]) -> str | None:
-    """Return what the restored file lacks, None if it is as a sync last saw it."""
+    """Return how the restored file differs from what a sync last saw, None if it does not."""
     if gaps:
         count = sum(end - start for start, end in gaps)
         places = ", ".join(f"{start} to {end}" for start, end in gaps[:3])
@@ -216,7 +221,7 @@ def _restore_file(
     *,
     dry_run: bool,
 ) -> str:
-    """Write one file, or find it there already; return the status."""
+    """Write one file unless it is already there; return the status."""
     parent = _parent(place, parts[:-1], dry_run=dry_run)
     target = place.joinpath(*parts)
     if not real_path(parent).is_relative_to(place):
@@ -226,7 +231,7 @@ def _restore_file(
             raise _RefusedError("something else is there")
         return IDENTICAL
     if dry_run:
-        for _ in original():  # a damaged archive shows now, not later
+        for _ in original():  # so that a damaged archive is reported
             pass
         return WRITTEN
     _write(parent, target, file.known.mtime_ns, original())
@@ -234,14 +239,14 @@ def _restore_file(
 
 
 def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
-    """Make the directories that lead to a file; a link or a file among them is refused."""
+    """Create the directories that lead to a file; a link or a file among them is refused."""
     parent = place
     for part in parts:
         parent = parent / part
         if not dry_run:
             with suppress(FileExistsError):
                 parent.mkdir(mode=0o700)
-        with suppress(FileNotFoundError):  # of a dry run
+        with suppress(FileNotFoundError):  # in a dry run it is missing
             if not stat.S_ISDIR(parent.lstat().st_mode):
                 raise _RefusedError(f"{parent} is not a directory")
     return parent
@@ -250,9 +255,9 @@ def _parent(place: Path, parts: Iterable[str], *, dry_run: bool) -> Path:
 def _original(
     connection: sqlite3.Connection, file: Selected, gaps: Sequence[tuple[int, int]]
 ) -> Iterator[bytes]:
-    """Yield the bytes of a file; raise ArchiveError, at the end, if they are not what was read."""
+    """Yield the bytes of a file. Raises ArchiveError, at the end, if they are not what was read."""
     known = file.known
-    if gaps and list(gaps) != [(0, known.checkpoint.offset)]:  # what is left of it
+    if gaps and list(gaps) != [(0, known.checkpoint.offset)]:  # not all of it is lost
         yield from archive.read_around_gaps(connection, known.id, known.checkpoint.offset)
         return
     crc = 0
@@ -265,10 +270,10 @@ def _original(
 
 
 def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bool:
-    """Is the file that is there the one to be restored? Reads it only if it has the size."""
+    """Is the existing file the one to be restored? It is read only if its size is the same."""
     try:
         descriptor = open_regular(str(target))
-    except OSError:  # a link, a directory, a pipe, or not to be read: something else
+    except OSError:  # a link, a directory, a pipe, or unreadable: something else
         return False
     with os.fdopen(descriptor, "rb") as there:
         if os.fstat(descriptor).st_size != file.known.checkpoint.offset:
@@ -277,7 +282,7 @@ def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bo
 
 
 def _write(parent: Path, target: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
-    """Write a new file under a temporary name, and give it its own if that is still free."""
+    """Write a new file under a temporary name, then give it its name if that is still free."""
     temporary = parent / f"{_TEMPORARY}{token_hex(8)}"
     try:
         _fill(temporary, mtime_ns, pieces)
@@ -292,14 +297,14 @@ def _write(parent: Path, target: Path, mtime_ns: int, pieces: Iterable[bytes]) -
 
 
 def _fill(path: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
-    """Make a private file of these bytes and this time. Raises FileExistsError."""
+    """Create a private file with these bytes and this time. Raises FileExistsError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"):  # which there are differs by system
+    for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"):  # not every system has all of them
         flags |= getattr(os, name, 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.writelines(pieces)
     if (time := original_time(mtime_ns)) is not None:
-        with suppress(OSError, OverflowError):  # a time that this system or its disk cannot set
+        with suppress(OSError, OverflowError):  # the system or the disk cannot set this time
             os.utime(path, ns=(time, time))
 
 

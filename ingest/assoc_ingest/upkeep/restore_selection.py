@@ -1,7 +1,7 @@
-"""Which files a user means to restore: all, those of a session, or one.
+"""Finds the files to restore: all, those of a session, or one.
 
-The name is tried in this order, so that a whole key or path is never taken for the beginning of
-another: a path as `files.path` has it, a file name, the whole key of a session, a file name
+A name is tried in this order, so that a complete key or path is never taken for the beginning of
+another one: a path as in `files.path`, a file name, the complete key of a session, a file name
 without its extension, the beginning of a session's key.
 """
 
@@ -32,13 +32,13 @@ class Selected:
     root: str
     source_id: int
     has_unread: bool
-    """Something in it could not be read. Of a document the archive has the version before."""
+    """Something in it could not be parsed. The archive of a document has an earlier version."""
     is_left_out: bool = False
-    """Something in it is forgotten, and is not in the archive."""
+    """Something in it is forgotten and therefore not in the archive."""
 
 
 def select_all(connection: sqlite3.Connection, generation: int | None = None) -> list[Selected]:
-    """Return all files, of each path its newest generation, or the one that is asked for."""
+    """Return all files, each path in its newest generation or the given one."""
     ids = [id_ for (id_,) in connection.execute("select id from files")]
     return _selected(connection, ids, generation)
 
@@ -46,10 +46,10 @@ def select_all(connection: sqlite3.Connection, generation: int | None = None) ->
 def select(
     connection: sqlite3.Connection, name: str, generation: int | None = None
 ) -> list[Selected]:
-    """Return the files that `name` means: a session's, or one file's.
+    """Return the files of the session, or the file, that `name` matches.
 
-    Raises NotFoundError if nothing has this name or no file has the generation, and UsageError,
-    with what it could be, if the name means several things.
+    Raises NotFoundError if nothing matches or no file has the generation, and UsageError, with all
+    matches, if the name is ambiguous.
     """
     ids = _ids(connection, name)
     if found := _selected(connection, ids, generation):

@@ -1,4 +1,4 @@
-"""What is indexed, how far, and what is wrong."""
+"""Shows what is indexed, how far, and what is wrong."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a database; its fields are the JSON object."""
+    """The state of a database; its fields are those of the JSON output."""
 
     database: str
     size: int
     sources: list[_Row]
     last_run: _Row | None
     is_running: bool
-    """The last run has no end yet, and a process lives that holds the writer's lock."""
+    """The last run has no end yet, and the process with the writer's lock is alive."""
     failed_runs: list[_Row]
-    """Of the last runs those that were cut off or ended with an error."""
+    """Recent runs that were cut off or ended with an error."""
     clock_behind: str | None
-    """The newest time in the database, if the clock of this machine says an earlier one."""
+    """The newest time in the database, if the system clock is behind it."""
     clock_ahead: str | None
-    """The newest time in the database, if it is one that a clock said wrongly."""
+    """The newest time in the database, if a wrong clock recorded it."""
     issues: list[_Row]
     unreadable: list[_Row]
-    """The roots that cannot be read at present, and why."""
+    """The roots that cannot be read now, and why."""
     pending: int
-    """Conversations and files that are forgotten, but may have left traces in the file."""
+    """The number of forgotten items that may have left traces in the database file."""
 
 
 def look(connection: sqlite3.Connection, database: Path) -> Status:
@@ -82,14 +82,14 @@ def _is_cut_off(run: _Row) -> bool:
 
 
 def has_writer(database: Path) -> bool:
-    """Does another process live that took the writer's lock? Asked without taking it.
+    """Is another process alive that took the writer's lock? The lock is not taken for this.
 
-    A number that another process has by now says so wrongly, until the next writer comes.
+    If its process id was reused, the answer is wrong until the next process takes the lock.
     """
     try:
         holder = lock_of(Path(os.path.realpath(database))).read_text().strip()
     except PermissionError:
-        return os.name == "nt"  # there a lock keeps readers out
+        return os.name == "nt"  # there, a lock keeps readers out
     except OSError:
         return False
     if os.name == "nt" or not holder.isdigit() or int(holder) == os.getpid():
@@ -97,7 +97,7 @@ def has_writer(database: Path) -> bool:
     try:
         os.kill(int(holder), 0)
     except PermissionError:
-        return True  # of another user
+        return True  # a process of another user
     except (ProcessLookupError, OverflowError):
         return False
     return True

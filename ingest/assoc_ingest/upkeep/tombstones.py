@@ -1,4 +1,4 @@
-"""The list of what is forgotten, and the way back from it."""
+"""Lists what is forgotten, and undoes forgetting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tombstone:
 
 
 def tombstones(database: Path) -> list[Tombstone]:
-    """Return what is forgotten, in the order in which it was. Raises DatabaseError."""
+    """Return what is forgotten, oldest first. Raises DatabaseError."""
     reader = open_reader(database)
     try:
         rows = reader.execute(
@@ -37,8 +37,8 @@ def tombstones(database: Path) -> list[Tombstone]:
 def remember(database: Path, name: str) -> list[Tombstone]:
     """Let the next sync read a forgotten conversation (by the beginning of its key) or path again.
 
-    What the agent has deleted meanwhile stays lost. Returns what is no longer forgotten; raises
-    NotFoundError if nothing is forgotten by that name, BusyError if another process writes.
+    What the agent has deleted in the meantime stays lost. Returns what is no longer forgotten.
+    Raises NotFoundError if nothing that is forgotten matches, BusyError if another process writes.
     """
     wanted = name.strip().lower()
     back = [
@@ -57,7 +57,7 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             "delete from forgotten where session_key is ? and path is ? and root is ?",
             ((stone.session_key, stone.path, stone.root) for stone in back),
         )
-        connection.execute(  # no marker fits: each is read again from its first byte
+        connection.execute(  # this marker never matches, so the whole file is read again
             "update files set head_hash = null, mtime_ns = 0 where id in"
             " (select file_id from issues where reason = ?)",
             (LEFT_OUT,),

@@ -1,7 +1,7 @@
-"""Files of which no index speaks any more, made from their archive and the rows that name them.
+"""Recreates rows of `files` that are in no index, from the archive and the rows that refer to them.
 
-Their owner is known from their messages, else from their lines. Where a conversation lies, its
-source may know; of any other file the path stays unknown (`lost`).
+Whose file it is follows from its messages, or else from its lines. The source may be able to derive
+the path of a conversation; the path of any other file stays unknown (`lost`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ _ENDS = (
     "select max(byte_offset + byte_length) from prompts where file_id = ?",
     "select max(byte_offset + byte_length) from hook_events where file_id = ?",
 )
-"""What shows how far a log was read, if its row is lost."""
-_LOOKED_AT = 64 * 1024  # bytes at either end of a file in which its lines say where it lay
+"""Queries that show how far a log was read, if its row is lost."""
+_LOOKED_AT = 64 * 1024  # bytes at either end of a file that are searched for its session and path
 
 
 def as_read(
     connection: sqlite3.Connection, file_id: int, moment: str, least: int
 ) -> dict[str, Any]:
-    """Return how far a file was read, as its archive shows; `least` bytes, as other tables show.
+    """Return columns that say how far a file was read, from its archive and from other tables.
 
-    Zero is the time of no file: the next sync finds it changed, and looks.
+    Other tables show that at least `least` bytes were read. The time is zero, which no file has, so
+    that the next sync compares the file.
     """
     prefix, end = Prefix(), least
     for start, data in archive.sound_pieces(connection, file_id):
@@ -45,15 +46,15 @@ def as_read(
         "last_synced_at": moment, "inode": 0, "device": 0, "mtime_ns": 0, "ctime_ns": 0,
         "head_hash": mark.head_hash, "tail_hash": mark.tail_hash, "prefix_crc": mark.prefix_crc,
     }  # fmt: skip
-    if prefix.offset < end:  # its beginning is unknown: it is read again
+    if prefix.offset < end:  # its beginning is missing: it is read again
         row |= {"head_hash": b"", "tail_hash": b"", "prefix_crc": 0}
-    elif not end:  # perhaps it is never archived
+    elif not end:  # files of its kind may never be archived
         row |= {"head_hash": None, "tail_hash": None}
     return row
 
 
 def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
-    """Note that a file is gone if all that outlives a document is gone with this one."""
+    """Mark a document as gone if all of its entries are gone."""
     connection.execute(
         "update files set gone_at = (select iif(count(*) = count(gone_at), max(gone_at), null)"
         "  from (select gone_at from tasks where file_id = ?1 and channel = 'file'"
@@ -64,7 +65,7 @@ def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 class _Owner(NamedTuple):
-    """Whose file it is, as its rows or its lines state."""
+    """Whose file it is, according to its rows or its lines."""
 
     kind: str = lost.UNNAMED
     source_id: int | None = None
@@ -79,7 +80,7 @@ class _Owner(NamedTuple):
 def make_unnamed_file(
     connection: sqlite3.Connection, file_id: int, moment: str, least: int
 ) -> None:
-    """Make the row of a file whose path no index knows."""
+    """Insert the row of a file whose path is in no index."""
     owner = (
         _owner_by_messages(connection, file_id)
         or _owner_by_agent(connection, file_id)
@@ -92,16 +93,16 @@ def make_unnamed_file(
     del keys["directory"]
     row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
     row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
-    reason = lost.PATH_TOLD
+    reason = lost.PATH_FROM_LINES
     if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
         reason = lost.PATH_LOST
-        insert(connection, "files", {**row, "path": lost.stand_in(file_id)})
+        insert(connection, "files", {**row, "path": lost.placeholder(file_id)})
     mark_as_its_rows(connection, file_id)
     note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
 
 
 def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
-    """Return whose file it is, as its messages state; None if it has none."""
+    """Return whose file it is, according to its messages; None if it has none."""
     row = connection.execute(
         "select m.session_id, s.source_id, s.session_key, s.project_id, a.id, a.agent_key"
         " from messages m left join sessions s on s.id = m.session_id"
@@ -125,7 +126,7 @@ def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner |
 
 
 def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
-    """Return whose sidecar a file is, by the call that it names; None if it is not one."""
+    """Return whose sidecar a file is, according to the call that it names; None for others."""
     row = connection.execute(
         "select s.source_id, s.id, a.id, s.project_id, s.session_key, a.agent_key"
         " from agent_metas m join agent_links l on l.file_id = m.file_id"
@@ -137,7 +138,7 @@ def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | No
 
 
 def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
-    """Return whose file it is, as its lines state, if they are those of a conversation."""
+    """Return whose file it is, according to its lines, if it is a conversation."""
     head = tail = b""
     for _, data in archive.sound_pieces(connection, file_id):
         head, tail = head or data[:_LOOKED_AT], data[-_LOOKED_AT:]
@@ -157,7 +158,7 @@ def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
 
 
 def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
-    """Return the root for a file whose messages do not state one."""
+    """Return a root for a file whose messages do not show one."""
     return int(
         one(
             connection,
@@ -185,7 +186,7 @@ def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
 
 
 def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> bool:
-    """Insert a row unless it is there, or lacks what it needs; return whether it was inserted."""
+    """Insert a row unless it exists or lacks a required value; return whether it was inserted."""
     names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
     cursor = connection.execute(f"insert or ignore into {table} ({names}) values ({marks})", row)
     return cursor.rowcount > 0

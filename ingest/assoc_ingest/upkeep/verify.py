@@ -1,17 +1,17 @@
 """Check the database against its source files and its own invariants.
 
-1. Pages: what SQLite cannot read is reported, and nothing else is checked then.
+1. Pages: if SQLite cannot read one, that is reported, and nothing else is checked.
 2. Schema, full-text indexes, references, and what was derived from rows (`check_database`).
-3. Each file: its archive covers exactly the bytes that were read and has their checksum; parsed
-   again (`replay`) it gives the rows that are there (`check_rows`), every line is accounted for,
-   and its counts agree. Only the first of these that fails is reported, because the others fail
-   with it. For a file whose archive has gaps, the missing bytes are counted.
-4. The files that are still on the disk have the checksums of what was read (`check_files`).
-5. Warnings about what is known only in part after a repair, about the location of the database,
-   and about the version of SQLite (`check_environment`).
+3. Each file: its archive has exactly the bytes that were read, and their checksum; parsing them
+   again (`replay`) gives the stored rows (`check_rows`); every line is accounted for; the counts
+   agree. Only the first of these checks that fails is reported, because the others fail with it.
+   For a file whose archive has gaps, the missing bytes are counted.
+4. The files that are still on disk have the checksums of what was read (`check_files`).
+5. Warnings about what is only partly known after a repair, about the location of the database, and
+   about the version of SQLite (`check_environment`).
 
-Each file is checked in its own read transaction, so a sync may run meanwhile. Nothing is repaired
-here; every finding names the command that does.
+Each file is checked in its own read transaction, so a sync can run at the same time. Nothing is
+repaired here; every finding names the command that does.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _PLACED = (
 def verify(database: Path, progress: Progress | None = None) -> Verdict:
     """Check everything, and return what was found.
 
-    Raises DatabaseError if the database is missing, of another program or of another version, and
-    sqlite3.Error if it cannot be read or is kept busy by another process.
+    Raises DatabaseError if the database is missing or belongs to another program or another
+    version, and sqlite3.Error if it cannot be read or another process keeps it busy.
     """
     verdict = Verdict()
     with checking(database) as connection:
@@ -67,7 +67,7 @@ def verify(database: Path, progress: Progress | None = None) -> Verdict:
             with check_database.fresh_schema() as schema, _damage_is_found(verdict):
                 _check_readable(connection, schema, verdict, progress or (lambda *_: None))
     verdict.warnings += _kept_aside(database)
-    verdict.warnings += check_environment.look_around(database)
+    verdict.warnings += check_environment.check_environment(database)
     return verdict
 
 
@@ -84,7 +84,7 @@ def _kept_aside(database: Path) -> Iterator[Finding]:
 
 @contextmanager
 def _damage_is_found(verdict: Verdict) -> Iterator[None]:
-    """Make a finding of SQLite's error that the file is damaged; others pass."""
+    """Turn SQLite's error that the file is damaged into a finding; let other errors through."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -107,7 +107,7 @@ def _check_readable(
             Finding("schema", f"The {name} was not created by assoc-ingest.", remedy)
         )
     if not verdict.ok:
-        return  # what is missing would be missed again by every check below
+        return  # every check below would report the same missing tables
     for check in (
         check_database.check_indexes, check_database.check_references, check_database.check_derived,
         check_database.check_statements,
@@ -139,11 +139,11 @@ def _check_readable(
 
 
 def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Yield what damage has left open, though nothing that is there is wrong."""
+    """Yield warnings about what is only partly known after a repair."""
     rows = connection.execute(
         "select s.root, f.path, i.reason from issues i join files f on f.id = i.file_id"
         " join sources s on s.id = f.source_id where i.reason in (?, ?) order by s.root, f.path",
-        (lost.PATH_LOST, lost.PATH_TOLD),
+        (lost.PATH_LOST, lost.PATH_FROM_LINES),
     )
     for root, path, reason in rows.fetchall():
         yield Finding("path", f"Its {reason}.", _FOUND_AGAIN, root, path)
@@ -183,7 +183,7 @@ def _check_files(check: _FileCheck, verdict: Verdict, advance: Callable[[int], N
 
 
 class _FileCheck:
-    """Checks files, one after the other."""
+    """Checks one file after the other."""
 
     def __init__(
         self, connection: sqlite3.Connection, tables: sqlite3.Connection, counts: dict[str, int]
@@ -194,12 +194,12 @@ class _FileCheck:
         self._agents = AgentFiles(connection)
 
     def findings(self, known: KnownFile, kind: str, root: str, source_id: int) -> Iterable[Finding]:
-        """Return what is wrong with a file: the first check that fails says all."""
+        """Return what is wrong with a file, according to the first check that fails."""
 
         def found(check: str, problem: str, offset: int | None = None) -> Finding:
             remedy = REBUILD
             if check == "archive" and known.checkpoint.head_hash == b"":
-                # A rebuild has seen to it that the next sync reads all of it, if it can.
+                # A rebuild has marked it, so that the next sync reads all of it, if it exists.
                 remedy = SYNC if comes_back(self.connection, root, known) else _LOST
             elif check == "archive" and known.gone_at is not None:
                 remedy = _LOST
@@ -209,10 +209,10 @@ class _FileCheck:
         source = SOURCES.get(kind)
         claim = claim_of(source, known) if source is not None else None
         if source is not None and claim is not None:
-            claim = self._agents.tell(source, source_id, claim)
+            claim = self._agents.with_files(source, source_id, claim)
         try:
             if lost.is_unnamed(known.path) and claim is None:
-                return self._wrong_bytes(known, found)  # their meaning is unknown
+                return self._wrong_bytes(known, found)  # they cannot be parsed
             if source is None or claim is None or claim.kind != known.kind:
                 return [found("rows", "This version reads such files differently, or not at all.")]
             is_log = source.shape(claim) == LOG
@@ -229,7 +229,7 @@ class _FileCheck:
             return [found("archive", problem, error.byte_offset)]
 
     def _wrong_bytes(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
-        """Compare what is archived of a file with its checksum. Raises ArchiveError."""
+        """Compare the archived bytes of a file with its checksum. Raises ArchiveError."""
         pieces = _Checked(self.connection, known)
         for _ in pieces:
             pass
@@ -239,7 +239,7 @@ class _FileCheck:
     def _read_again(
         self, known: KnownFile, source: Source, claim: Claim, found: Callable[..., Finding]
     ) -> list[Finding]:
-        """Parse what is archived of a file and compare. Raises ArchiveError."""
+        """Parse the archived bytes of a file and compare the rows. Raises ArchiveError."""
         shape = source.shape(claim)
         pieces = _Checked(self.connection, known)
         if shape in (PRIVATE, UNREAD) or (known.checkpoint.offset == 0 and shape != LOG):
@@ -267,7 +267,7 @@ class _FileCheck:
         ]
 
     def _beyond(self, known: KnownFile) -> tuple[str, int] | None:
-        """Return (table, byte offset) of a row that is after what was read."""
+        """Return (table, byte offset) of a row that lies after the bytes that were read."""
         for table in _PLACED:
             (offset,) = self.connection.execute(
                 f"select min(byte_offset) from {table}"
@@ -294,7 +294,7 @@ class _FileCheck:
 
 
 class _Checked:
-    """The archived bytes of a file as they are read, and the prefix that they make."""
+    """Yields the archived bytes of a file, and computes their prefix."""
 
     def __init__(self, connection: sqlite3.Connection, known: KnownFile) -> None:
         self._connection = connection
@@ -309,7 +309,7 @@ class _Checked:
 
     @property
     def are_as_stored(self) -> bool:
-        """Have the bytes the checksums of what was read? What is forgotten is blank in them."""
+        """Do the bytes match the stored checksums? With forgotten parts, they need not."""
         stored = self._known.checkpoint
         if stored.head_hash is None or self.prefix.checkpoint() == stored:
             return True

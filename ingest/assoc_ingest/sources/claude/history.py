@@ -5,11 +5,11 @@
  "pastedContents":{"1":{"id":1,"type":"text","contentHash":"3f8a0c1d22e4b567"}},"sessionId":"0b7c"}
 ```
 
-`history.jsonl` is appended; the time is in milliseconds; lines before November 2025 have no
-`sessionId`. A pasted text stands in the line (`content`) up to 1,024 characters, else it is a
-file of its own, `paste-cache/<hash>.txt`, named by the first 16 hex digits of its SHA-256. Every
-fifth of these files is gone. Of a pasted image nothing is left but `[Image #1]`. Neighbouring
-repeats are normal. Other programs keep a `history.jsonl` too: ours has `display` in every line.
+`history.jsonl` is appended to; the time is in milliseconds; lines before November 2025 have no
+`sessionId`. A pasted text of up to 1,024 characters is in the line (`content`); a longer one is a
+file of its own, `paste-cache/<hash>.txt`, named by the first 16 hex digits of its SHA-256. A fifth
+of these files are gone. Of a pasted image, only `[Image #1]` is left. Consecutive duplicates are
+normal. Other programs have a `history.jsonl`, too; this one has `display` in every line.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _HEAD_LINES = 20
 
 
 def is_prompt(line: JSONObject) -> bool:
-    """Has the object the shape of a line of the history?"""
+    """Does the object have the shape of a line of the history?"""
     return isinstance(line.get("display"), str) and not line.keys().isdisjoint(
         ("project", "pastedContents", "timestamp")
     )
 
 
 def believes(lines: Iterable[bytes]) -> bool:
-    """Is one of the first lines a prompt? An empty history is as good as none."""
+    """Is one of the first lines a prompt? An empty history is not accepted."""
     head = islice(lines, _HEAD_LINES)
     found = (piece for data in head for piece in pieces(Line(0, data), is_prompt))
     return any(piece.object is not None and is_prompt(piece.object) for piece in found)
@@ -65,9 +65,9 @@ def history(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def _pasted(reader: Reader, value: JSONObject) -> tuple[str | None, str | None]:
-    """Return the pasted text, and how the store is to put it together where parts are files.
+    """Return the pasted text, or the parts that the store has to combine if some are files.
 
-    The second is a JSON array: a hash for a part that is a file, `{"text": ...}` for one inline.
+    These are a JSON array: a hash for a part that is a file, `{"text": ...}` for one in the line.
     """
     texts: list[str] = []
     parts: list[object] = []

@@ -11,13 +11,13 @@ projects/<enc>/<S>/workflows/<run>.json                   snapshot of a finished
 
 The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `stores`.
 
-`<enc>` is the working directory with every character but letters and digits as a hyphen, so it
-cannot be decoded; the real path comes from the lines. Another stem than a uuid (exporters write
-`<date>-<uuid>.jsonl`) is a transcript only if its first lines say so. Nothing else below the root
-is opened: it holds credentials, caches and whole copies of itself. For no other source either is
-opened, in the root, `.credentials.json`, `.claude.json`, `config.json`, `.mcp.json`, `*auth*.json`
-and any settings but `settings.json`, nor what lies in `session-env/`, `shell-snapshots/`, `debug/`,
-`security/`, `telemetry/` and `daemon*`.
+`<enc>` is the working directory with every character except letters and digits replaced by a
+hyphen, so it cannot be decoded; the real path comes from the lines. A file whose stem is not a uuid
+(exporters write `<date>-<uuid>.jsonl`) is a transcript only if its lines show it. Nothing else
+below the root is opened: it contains credentials, caches and complete copies of itself. These are
+not opened for other sources either: in the root, `.credentials.json`, `.claude.json`,
+`config.json`, `.mcp.json`, `*auth*.json` and all settings except `settings.json`; and everything in
+`session-env/`, `shell-snapshots/`, `debug/`, `security/`, `telemetry/` and `daemon*`.
 
 The lines of transcripts are described in `transcript`.
 """
@@ -75,19 +75,19 @@ class Claude(Source):
     retention_days = 30
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return what `CLAUDE_CONFIG_DIR`, a comma list, names, else the two defaults."""
+        """Return the directories in `CLAUDE_CONFIG_DIR`, a comma list, else the two defaults."""
         return homes(environment, home)
 
     def resume_command(self, session_key: str) -> list[str] | None:
-        """The program takes the id of a session, which is a uuid."""
+        """The program accepts the id of a session, which is a uuid."""
         return ["claude", "--resume", session_key] if _uuid.fullmatch(session_key) else None
 
     def whereabouts(self, lines: Iterable[bytes]) -> Whereabouts:
-        """Return what the lines of a transcript say of where it lies."""
+        """Return what the lines of a transcript say about its path."""
         return told_by_lines(lines)
 
     def path_of(self, told: Whereabouts, project_key: str | None) -> str | None:
-        """A transcript lies where its session and the directory of its project say."""
+        """The path of a transcript follows from its session and the directory of its project."""
         if told.agent is not None or told.directory is None:
             return None
         if project_key is not None and project_key != encoded(told.directory):
@@ -95,10 +95,10 @@ class Claude(Source):
         return transcript_path(told.session or "", told.directory)
 
     def recognises(self, listing: Listing) -> bool:
-        """A home has projects/ with a directory named like a path, or with a transcript in one.
+        """A home has projects/ with a directory that is named like a path or has a transcript.
 
-        If it has no projects/ any more, its history or another store tells. A repository's own
-        `.claude/` has none of these.
+        If it has no projects/ any more, its history or another store shows it. The `.claude/` of a
+        repository has none of these.
         """
         for path in listing:
             parts = path.split("/")
@@ -118,13 +118,13 @@ class Claude(Source):
         return False
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
-        """Credentials and settings in the root, and what the program notes for itself."""
+        """Credentials and settings in the root, and the program's internal files."""
         if len(parts) == 1 and _private_file(parts[0]):
             return True
         return parts[0] != "projects" and _private_directory(parts[0]) is not None
 
     def descends(self, parts: tuple[str, ...]) -> bool:
-        """Walk the layout and nothing else."""
+        """Only directories of the layout are walked."""
         match parts:
             case ("projects",) | ("projects", _) | ("projects", _, _):
                 return True
@@ -137,7 +137,7 @@ class Claude(Source):
         return stores.descends(parts)
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
-        """Judge a path by its place in the layout."""
+        """The claim follows from the position in the layout."""
         if stores.is_left_alone(parts[-1]):
             return None
         match parts:
@@ -170,20 +170,20 @@ class Claude(Source):
         return None
 
     def shape(self, claim: Claim) -> str:
-        """Transcripts and journals grow; sidecars and snapshots are rewritten whole."""
+        """Transcripts and journals grow; sidecars and snapshots are rewritten as a whole."""
         if claim.kind in STORES:
             return STORES[claim.kind][0]
         return DOCUMENT if claim.kind in _DOCUMENTS else LOG
 
-    def judge(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """Judge a transcript by its first line, and by any of them where its name is odd.
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """Check the first line of a transcript, or if its name is unusual, all lines as necessary.
 
-        A document that is laid out over many lines is none, whatever its name is.
+        A JSON document on several lines is not a transcript, whatever its name is.
         """
         every = iter(lines)
         first = next(filter(bytes.strip, every), b"")
         if first.strip() in (b"{", b"[") and next(every, None) is not None:
-            # With a second line: of a torn line, only the first byte may be written yet.
+            # Only with a second line: of a torn line, only the first byte may have been written.
             return claim.as_foreign(FOREIGN_DOCUMENT)
         if not claim.is_doubtful or self._believes(claim, chain([first], every)):
             return claim
@@ -191,10 +191,10 @@ class Claude(Source):
 
     @staticmethod
     def _believes(claim: Claim, lines: Iterable[bytes]) -> bool:
-        """Has one of the lines a session and a type that we know?
+        """Does one of the lines have a session and a known type?
 
-        Any line may be the first that has: real transcripts begin with a hundred summaries, which
-        name no session. A file of nothing but summaries is a transcript, too.
+        It can be any line: real transcripts begin with a hundred summaries, which name no session.
+        A file that consists of summaries is a transcript, too.
         """
         if claim.kind == "history":
             return history.believes(lines)
@@ -287,7 +287,7 @@ def _workflow_records(claim: Claim, value: JSONObject) -> Iterable[Record]:
 
 
 def _journal(claim: Claim, lines: Iterable[Line]) -> list[Record]:
-    """Read a workflow's journal: which agents it launched."""
+    """Read a workflow's journal, which lists the agents that it launched."""
     reader = Reader(claim)
     agents: dict[str, WorkflowAgent] = {}
     for value in reader.objects(lines, _has_type):

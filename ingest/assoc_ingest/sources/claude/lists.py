@@ -1,8 +1,9 @@
 """What Claude Code says about its sessions outside their transcripts.
 
-**projects/<enc>/sessions-index.json** (until about 2.1.3x): one object. Half of its entries are of
-deleted sessions, and a quarter of the sessions are missing: a hint at titles, and at what is gone.
-Everything but `sessionId` is optional, `customTitle`, `prUrl` and `prRepository` are rare.
+**projects/<enc>/sessions-index.json** (until about 2.1.3x): one object. Half of its entries belong
+to deleted sessions, and a quarter of the sessions are missing, so it is only a hint at titles and
+at what is gone. All fields except `sessionId` are optional; `customTitle`, `prUrl` and
+`prRepository` are rare.
 
 ```json
 {"version":1,"originalPath":"/srv/demo","entries":[{"sessionId":"0b7c","fileMtime":1768905000000,
@@ -11,11 +12,11 @@ Everything but `sessionId` is optional, `customTitle`, `prUrl` and `prRepository
  "projectPath":"/srv/demo","isSidechain":false}]}
 ```
 
-**sessions/<pid>.json**: a session that is open now, `status` idle, busy, shell or waiting; deleted
-at exit, stale after a crash. **jobs/<8hex>/state.json**: a session in the background, `state`
-working, blocked or done. Both hold secrets (`bridgeSessionId`, `messagingSocketPath`;
-`providerEnv`), so only the keys named here and in `_REGISTRY` and `_JOB`, which are kept as JSON,
-are read of them, and their bytes are not kept.
+**sessions/<pid>.json**: a session that is open now, with `status` idle, busy, shell or waiting. It
+is deleted at exit, and stale after a crash. **jobs/<8hex>/state.json**: a session in the
+background, with `state` working, blocked or done. Both contain secrets (`bridgeSessionId`,
+`messagingSocketPath`; `providerEnv`), so only the keys below and those in `_REGISTRY` and `_JOB`,
+which are kept as JSON, are read, and their bytes are not kept.
 
 ```json
 {"pid":4711,"sessionId":"0b7c","cwd":"/srv/demo","startedAt":1771500000000,"kind":"interactive",
@@ -25,7 +26,7 @@ are read of them, and their bytes are not kept.
  "worktreePath":"/srv/demo-tidy","worktreeBranch":"tidy","name":"tidy","detail":"running tests"}
 ```
 
-**settings.json**: nothing but `cleanupPeriodDays`, after which transcripts are deleted.
+**settings.json**: only `cleanupPeriodDays`, after which transcripts are deleted.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def index(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def _project(claim: Claim, paths: list[str]) -> Iterator[Record]:
-    """Yield the project's path: one that its directory is named after, else the first."""
+    """Yield the project's path: the one that its directory is named after, else the first."""
     fitting = [path for path in paths if is_encoded(path, claim.project_key)]
     if claim.project_key and paths:
         yield ProjectEntry(claim.project_key, None, (fitting or paths)[0])
@@ -106,7 +107,7 @@ def _session(reader: Reader, value: JSONObject) -> str | None:
 
 
 def registry(claim: Claim, lines: Iterable[Line]) -> list[Record]:
-    """Read what the registry says of an open session."""
+    """Read what the registry says about an open session."""
     reader = Reader(claim)
     for value in reader.document(lines):
         session = _session(reader, value)
@@ -156,12 +157,12 @@ def job(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def _allowed(value: JSONObject, keys: tuple[str, ...]) -> str | None:
-    """Return what a document with secrets states under these keys, as JSON text."""
+    """Return the values of these keys of a document with secrets, as JSON text."""
     return left_over({key: value.get(key) for key in keys})
 
 
 def settings(claim: Claim, lines: Iterable[Line]) -> list[Record]:
-    """Read after how many days Claude Code deletes transcripts."""
+    """Read the number of days after which Claude Code deletes transcripts."""
     reader = Reader(claim)
     for value in reader.document(lines):
         reader.records.append(Retention(reader.whole(value, "cleanupPeriodDays")))

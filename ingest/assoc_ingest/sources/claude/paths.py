@@ -1,8 +1,8 @@
-"""What the names of Claude Code's directories and files mean.
+"""Interprets the names of Claude Code's directories and files.
 
-A project directory is named after a working directory: each character that is no ASCII letter or
-digit became a hyphen; of a name over 200 characters the first 200 stay, and a hash follows. That
-cannot be undone. Names that begin with a drive letter are compared in lower case, see
+A project directory is named after a working directory: each character except ASCII letters and
+digits becomes a hyphen; a name over 200 characters is truncated to 200, and a hash follows. This
+cannot be reversed. Names that begin with a drive letter are compared in lower case, see
 `project_paths`.
 """
 
@@ -16,7 +16,7 @@ from ...project_paths import comparable_name
 from ...source import Claim, Whereabouts
 
 uuid = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-"""Regular expression of a session's id."""
+"""A regular expression for the id of a session."""
 
 _MAX_ENCODED = 200
 
@@ -25,7 +25,7 @@ _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
 
 
 def homes(environment: Mapping[str, str], home: str | None) -> list[str]:
-    """Return where the program keeps its home: where it is told to, else in two places."""
+    """Return the homes of the program: the configured ones, else two defaults."""
     configured = environment.get("CLAUDE_CONFIG_DIR", "")
     named = [part.strip() for part in configured.split(",") if part.strip()]
     return named or ([f"{home}/.claude", f"{home}/.config/claude"] if home is not None else [])
@@ -41,7 +41,7 @@ def in_project(
     is_doubtful: bool = False,
     parts: tuple[str, ...] = (),
 ) -> Claim:
-    """Claim a file below a project's directory."""
+    """Return the claim of a file below a project's directory."""
     if session is not None and (found := _uuid.search(session)):
         session = found[0].lower()
     return Claim(
@@ -58,9 +58,9 @@ def in_project(
 
 
 def encoded(path: str) -> str:
-    """Return the name of the project directory of a working directory, as names are compared.
+    """Return the name of the project directory of a working directory, in comparable form.
 
-    Of a path over 200 characters it ends where the hash would follow.
+    For a path over 200 characters, it ends before the hash.
     """
     name = comparable_name(_not_alphanumeric.sub("-", path))
     return name if len(name) <= _MAX_ENCODED else name[:_MAX_ENCODED] + "-"
@@ -75,14 +75,14 @@ def is_encoded(path: str, project_key: str | None) -> bool:
 
 
 def folded(session: str) -> str:
-    """Return a session's key as it is compared: a uuid in lower case, anything else as it is."""
+    """Return a session's key in comparable form: a uuid in lower case, others unchanged."""
     return session.lower() if _uuid.fullmatch(session) else session
 
 
 def told_by_lines(lines: Iterable[bytes]) -> Whereabouts:
-    """Return what the lines of a transcript say of where it lies; nothing, if they are none.
+    """Return what the lines of a transcript say about its path; nothing for other lines.
 
-    The session is the one that the last of them names: the first may be copied from another.
+    The session is the one that the last line names: the first may be copied from another session.
     """
     session = agent = directory = None
     for data in lines:
@@ -91,7 +91,7 @@ def told_by_lines(lines: Iterable[bytes]) -> Whereabouts:
         except orjson.JSONDecodeError:
             continue
         if not isinstance(line, dict) or line.get("type") not in ("user", "assistant"):
-            continue  # other files name sessions too
+            continue  # other files name sessions, too
         if not isinstance(line.get("sessionId"), str):
             continue
         session = folded(line["sessionId"])
@@ -103,9 +103,9 @@ def told_by_lines(lines: Iterable[bytes]) -> Whereabouts:
 
 
 def transcript_path(session: str, directory: str) -> str | None:
-    """Return where the transcript of a session lies that began in a working directory.
+    """Return the path of the transcript of a session that began in a working directory.
 
-    None where the name of the project's directory ends in a hash, or the session has no uuid.
+    Returns None if the name of the project's directory ends in a hash, or the key is not a uuid.
     """
     name = _not_alphanumeric.sub("-", directory)
     if len(name) > _MAX_ENCODED or not _uuid.fullmatch(session):

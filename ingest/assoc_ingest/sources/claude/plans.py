@@ -1,15 +1,16 @@
 """Texts that Claude Code keeps as files: plans, and its memory of a project.
 
-**plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten whole. `<slug>` is the
-name of three words that the lines of its session carry. Its title is the first line that, trimmed,
-starts with `# ` and says something after it; `(untitled)` if there is none. Each line is
+**plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten as a whole. `<slug>` is a
+name of three words that is also on the lines of its session. Its title is the first line that,
+trimmed, starts with `# ` and has a text after it; `(untitled)` if there is none. Each line is
 
 - `code_fence`: begins, after white space, with three backticks; opens or closes code;
 - `code_block`: between two fences;
 - `heading`: one to six `#` and a space;
 - `normal`: anything else.
 
-**projects/<enc>/memory/*.md**: notes for later sessions; titled by the first heading, else by name.
+**projects/<enc>/memory/*.md**: notes for later sessions. The title is the first heading, else the
+name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _heading = re.compile(r"#{1,6} ").match
 
 
 def text_of(line: Line) -> tuple[str, list[Record]]:
-    """Return the text of a document that is no JSON, with its count and what was lost."""
+    """Return the text of a document that is not JSON, its line type, and issues for losses."""
     data = line.data.removeprefix(b"\xef\xbb\xbf")
     records: list[Record] = [LineType("", "", 1)]
     text = data.decode("utf-8", "replace")
@@ -47,7 +48,7 @@ def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
-    """Read a note of the agent on a project."""
+    """Read a note of the agent about a project."""
     (line,) = lines
     text, records = text_of(line)
     text = text[:MAX_TEXT]
@@ -57,7 +58,7 @@ def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def title_of(text: str) -> str | None:
-    """Return the first heading that says something, None if there is none."""
+    """Return the first heading with a text, None if there is none."""
     for line in text.split("\n"):
         trimmed = line.strip()
         if trimmed.startswith("# ") and trimmed[2:].strip():

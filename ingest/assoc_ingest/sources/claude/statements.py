@@ -1,27 +1,27 @@
 """What a transcript states about tasks, todos and plans: calls of four tools, and two other lines.
 
-Claude Code keeps tasks, todos and plans as files (`stores`, `plans`) and deletes them
-sooner than its transcripts. A call says what it changes, its result whether it did.
+Claude Code keeps tasks, todos and plans as files (`stores`, `plans`) and deletes them earlier than
+its transcripts. A call says what it changes, and its result says whether it did.
 
 ```
 TaskCreate    {"subject","description","activeForm","metadata"}
               result {"task":{"id":"1","subject":".."}}, or only the text "Task #1 created
               successfully: .."
 TaskUpdate    {"taskId":"1","status","owner","subject","description","activeForm","metadata",
-               "addBlocks":["2"],"addBlockedBy":["3"]}; a key of metadata that is null goes
+               "addBlocks":["2"],"addBlockedBy":["3"]}; a key of metadata with null is removed
               result {"success":true,"taskId":"1","updatedFields":["status"],"statusChange":{..}};
-              of no such task {"success":false}, which is no error, or the text "Task not found"
+              if there is no such task {"success":false}, not an error, or text "Task not found"
 TodoWrite     {"todos":[{"content","status","activeForm"}]}, older {"content","status","priority",
                "id"}: the whole list, each time
 ExitPlanMode  {"plan":".."}; from 2.0.5x on {}, later {"plan","planFilePath"}: the plan is a file
               result {"plan":"..","isAgent":false,"filePath":"/home/ada/.claude/plans/a-b-c.md"}, of
-              a teammate's plan "awaitingLeaderApproval":true; in text behind "## Approved Plan:"
+              a teammate's plan "awaitingLeaderApproval":true; in text after "## Approved Plan:"
 attachment    plan_file_reference {"planFilePath","planContent"}: the plan, repeated by a compaction
 user line     planContent: an accepted plan, with which a new conversation begins
 ```
 
-Tasks belong to the list of the team, else of the session, and the agents of a session share it.
-Todos are of one agent. A plan is known by the stem of its file, which is the `slug` of the lines;
+Tasks belong to the list of the team, else of the session; the agents of a session share it. Todos
+belong to one agent. A plan is identified by the stem of its file, which is the `slug` of the lines;
 plans of versions without files have no name.
 """
 
@@ -62,7 +62,7 @@ _REJECTED = "Rejected plan:\n"
 
 
 class Place(NamedTuple):
-    """Where a statement stands: the line, which names the session and the team, and the block."""
+    """The place of a statement: the line, which names the session and the team, and the block."""
 
     claim: Claim
     line: JSONObject
@@ -75,7 +75,7 @@ class Place(NamedTuple):
 def called(
     name: str | None, arguments: JSONObject, tool_use_id: str | None, place: Place
 ) -> Statement | None:
-    """Return what a call states, None if it is of another tool or states nothing usable."""
+    """Return what a call states, None if it calls another tool or states nothing usable."""
     kind = _KINDS.get(name or "")
     if kind is None or tool_use_id is None:
         return None
@@ -98,7 +98,7 @@ def called(
 
 
 def answered(text: str, extra: JSONObject, tool_use_id: str, place: Place) -> Statement | None:
-    """Return what a result adds to its call, None if it has not the shape of one of ours."""
+    """Return what a result adds to its call, None if it is not a result of these tools."""
     task = mapping(extra.get("task"))
     key = _key(task.get("id"))
     subject = string(task.get("subject"))
@@ -132,7 +132,7 @@ def _answered_plan(
 
 
 def attached(attachment: JSONObject, place: Place) -> Statement | None:
-    """Return the plan that an attachment repeats, None if it repeats none."""
+    """Return the plan that an attachment repeats, None if there is none."""
     if attachment.get("type") != "plan_file_reference":
         return None
     path, plan = string(attachment.get("planFilePath")), string(attachment.get("planContent"))
@@ -142,7 +142,7 @@ def attached(attachment: JSONObject, place: Place) -> Statement | None:
 
 
 def begun_with(place: Place) -> Statement | None:
-    """Return the plan with which a conversation begins, None if the line has none."""
+    """Return the plan that a conversation begins with, None if the line has none."""
     plan = string(place.line.get("planContent"))
     if plan is None:
         return None
@@ -175,7 +175,7 @@ def _statement(
 
 
 def _list(place: Place, kind: str) -> str | None:
-    """Return the list of tasks that a line means; of all else, the session."""
+    """Return the task list that a line means; for other kinds, the session."""
     stated = string(place.line.get("sessionId"))
     session = folded(stated) if stated else None
     if kind != TASK:
@@ -200,7 +200,7 @@ def _task(arguments: JSONObject, is_new: bool) -> JSONObject:
 
 
 def _texts(value: JSONObject, names: tuple[tuple[str, str], ...]) -> JSONObject:
-    """Return the texts under these names, under those of our columns."""
+    """Return the texts with these names, under the names of our columns."""
     return {
         column: text[:MAX_TEXT]
         for name, column in names
@@ -216,7 +216,7 @@ def _plan(text: str | None, name: str | None, by: str | None) -> JSONObject:
 
 
 def _key(value: object) -> str | None:
-    """Return the key of a task, which some write as a number."""
+    """Return the key of a task, which can be written as a number."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     known = string(value)
@@ -231,7 +231,7 @@ def _stem(path: str | None) -> str | None:
 
 
 def _slug(place: Place) -> str | None:
-    """Return the name that the plan of this session, or of this agent of it, has."""
+    """Return the name of the plan of this session, or of this agent of the session."""
     slug = string(place.line.get("slug"))
     if slug is None or len(slug) > MAX_NAME:
         return None

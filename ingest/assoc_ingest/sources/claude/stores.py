@@ -1,24 +1,24 @@
-"""Claude Code's stores beside its transcripts: where they lie, and the small ones among them.
+"""Claude Code's stores besides its transcripts: their paths, and how the small ones are read.
 
 ```
 history.jsonl, paste-cache/<16hex>.txt                    `history`
 tasks/<list>/<N>.json                                     a task
-todos/<S>-agent-<A>.json                                  a todo list; any other name says not whose
+todos/<S>-agent-<A>.json                                  a todo list; other names name no owner
 teams/<team>/config.json, inboxes/<agent>.json            `teams`
 plans/<slug>.md                                           `plans`
 projects/<enc>/sessions-index.json, sessions/<pid>.json, jobs/<8hex>/state.json, settings.json
                                                           `lists`
-projects/<enc>/memory/*.md                                notes of the agent on a project
+projects/<enc>/memory/*.md                                notes of the agent about a project
 projects/<enc>/<S>/tool-results/**                        outputs too large for their transcript
 file-history/<S>/<16hex>@v<N>                             copies of the user's files: never opened
 ```
 
-`history.jsonl` grows; all others are rewritten whole, mostly by renaming a temporary file. Names
-that begin with a dot, temporary names, locks and backups are left alone everywhere.
+`history.jsonl` grows; all others are rewritten as a whole, mostly by renaming a temporary file.
+Names that begin with a dot, temporary names, locks and backups are ignored everywhere.
 
-**A task** is one object; the file's stem is its id. Both ends of an edge state it, in `blocks` and
-in `blockedBy`; `owner`, `metadata` and, rarely, `activeForm` are missing. `<list>` is a session, a
-team, or a name that the user chose. A finished list is deleted.
+**A task** is one object; the stem of the file is its id. Both tasks of a dependency state it, in
+`blocks` and in `blockedBy`; `owner`, `metadata` and, rarely, `activeForm` can be missing. `<list>`
+is a session, a team, or a name that the user chose. A finished list is deleted.
 
 ```json
 {"id":"3","subject":"Write loader","description":"JSONL first","activeForm":"Writing loader",
@@ -26,12 +26,12 @@ team, or a name that the user chose. A finished list is deleted.
 ```
 
 **A todo list** is an array of `{"content","status","activeForm"}`, in old versions
-`{"content","status","priority","id"}`. `<A>` is `<S>` for the main agent. 98 % of them are `[]`,
-some are empty: neither says anything. A list is rewritten whole, and `id` counts from 1 in each, so
-an item is known by its content.
+`{"content","status","priority","id"}`. `<A>` is `<S>` for the main agent. 98 % of the lists are
+`[]`, and some files are empty: neither means anything. A list is rewritten as a whole, and `id`
+counts from 1 in each version, so an item is identified by its content.
 
-**A tool result** is any file; most are named after their call (`toolu_...`, `call_...`). Of a
-binary one, only name, size and type are kept.
+**A tool result** is any file; most are named after their call (`toolu_...`, `call_...`). For a
+binary file, only name, size and type are kept.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _MEDIA_TYPES = {
 }  # fmt: skip
 
 
-# -- places --------------------------------------------------------------------------------------
+# -- paths ---------------------------------------------------------------------------------------
 
 
 def is_store(path: list[str]) -> bool:
-    """Does this path, as one of a listing, show that a directory is a home?"""
+    """Does this path in a listing show that the directory is a home?"""
     match path:
         case ["todos", name]:
             return _todo_file(name) is not None
@@ -94,7 +94,7 @@ def is_left_alone(name: str) -> bool:
 
 
 def descends(parts: tuple[str, ...]) -> bool:
-    """Can a file of one of these stores lie below the directory `parts`?"""
+    """Can the directory `parts` contain files of these stores?"""
     match parts:
         case ("tasks" | "todos" | "teams" | "plans" | "paste-cache" | "sessions",):
             return True
@@ -108,7 +108,7 @@ def descends(parts: tuple[str, ...]) -> bool:
 
 
 def claim(parts: tuple[str, ...]) -> Claim | None:
-    """Judge a path by its place, None if it lies in none of these stores."""
+    """Return the claim of a path, None if it is in none of these stores."""
     if is_left_alone(parts[-1]):
         return None
     if parts[0] == "projects":
@@ -132,7 +132,7 @@ def _in_project(parts: tuple[str, ...]) -> Claim | None:
 
 
 def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901
-    """Return the kind of a file: one line per place."""
+    """Return the kind of a file, with one line for each path."""
     match parts:
         case ("history.jsonl",):
             return "history"
@@ -196,7 +196,7 @@ def _metadata(reader: Reader, value: JSONObject) -> str | None:
 
 
 def list_name(directory: str) -> str:
-    """Return the key of a task list: a session's uuid in lower case, else the name as it is."""
+    """Return the key of a task list: a session's uuid in lower case, other names unchanged."""
     return directory.lower() if re.fullmatch(uuid, directory) else directory
 
 
@@ -225,7 +225,7 @@ def _todos(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 def _tool_result(claim: Claim, lines: Iterable[Line]) -> list[Record]:
-    """Read an output; a binary one has no line."""
+    """Read an output; a binary one has no lines."""
     name = "/".join(claim.parts)
     stem, _, extension = claim.parts[-1].partition(".")
     media_type = _MEDIA_TYPES.get(extension.rpartition(".")[2].lower())
@@ -260,4 +260,4 @@ STORES: dict[str, tuple[str, Parser]] = {
     "tool_result": (UNKNOWN_CONTENT, _tool_result),
     "file_backup": (UNREAD, _nothing),
 }
-"""How the files of each kind are read, and what makes records of them."""
+"""How the files of each kind are read, and the function that parses them."""

@@ -1,4 +1,4 @@
-"""Teams of agents: who belongs to one, what they write to each other.
+"""Teams of agents: their members, and the messages between them.
 
 ```
 teams/<team>/config.json              {"name","description","createdAt","leadAgentId",
@@ -6,20 +6,20 @@ teams/<team>/config.json              {"name","description","createdAt","leadAge
 teams/<team>/inboxes/<agent>.json     [{"from","text","summary","timestamp","color","read"}]
 ```
 
-**The configuration** may be missing, or vanish before the inboxes do. Its times are milliseconds,
-those of inboxes are ISO text; either is read in both. A member has `agentId` (opaque, mostly
-`name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`, `joinedAt`,
-`cwd`, `subscriptions`, `backendType`, `isActive`, and more that is kept as JSON (`tmuxPaneId`);
-all optional, the lead has no `prompt`.
-For a team whose name has capitals or underscores, configuration and inboxes may lie in two
-directories, so a team is known by its directory's name in lower case with hyphens.
+**The configuration** can be missing, or vanish before the inboxes do. Its times are milliseconds,
+those of inboxes are ISO text; both forms are accepted in both. A member has `agentId` (opaque,
+mostly `name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`,
+`joinedAt`, `cwd`, `subscriptions`, `backendType`, `isActive`, and other fields that are kept as
+JSON (`tmuxPaneId`). All are optional; the lead has no `prompt`. If the name of a team has capitals
+or underscores, its configuration and inboxes can be in two directories, so a team is identified by
+its directory's name in lower case with hyphens.
 
-**An inbox** is rewritten whole: messages are added, and `read` changes in place. A message has no
-id; the file names the recipient. Its `text` is often JSON itself, an object with a `type`
+**An inbox** is rewritten as a whole: messages are added, and `read` changes. A message has no id;
+the recipient is the name of the file. The `text` is often JSON itself, an object with a `type`
 (`idle_notification`, `task_assignment`, `shutdown_request`, ...): that type is the kind of the
-message, and the object its payload.
+message, and the object is its payload.
 
-**In transcripts** the same messages stand where an agent got or sent them:
+**Transcripts** have the same messages where an agent received or sent them:
 
 - a user line with `<teammate-message teammate_id="alice" color="blue" summary="..">body
   </teammate-message>`, several in a row, text around them; the id `system` is the program;
@@ -60,7 +60,7 @@ _PLAIN_TYPES = (None, MESSAGE, "broadcast")
 
 
 def team_key(directory: str) -> str:
-    """Return what a team is known by: its directory in lower case, with hyphens."""
+    """Return the key of a team: its directory in lower case, with hyphens."""
     return _not_alphanumeric.sub("-", directory).lower()
 
 
@@ -141,7 +141,7 @@ def item_of(
     moment: str | None,
     stated_type: str | None = None,
 ) -> InboxItem:
-    """Return a message in a transcript; an inner JSON object gives its kind and payload."""
+    """Return a message in a transcript; if its text is a JSON object, that is its payload."""
     payload = _inner(text)
     kind = string(payload.get("type")) if payload else None
     if kind is None:
@@ -167,7 +167,7 @@ def item_of(
 
 
 def _inner(text: str | None) -> JSONObject | None:
-    """Return the JSON object that a text is, None if it is none with a type."""
+    """Return a text as a JSON object, None if it is not one with a type."""
     body = (text or "").strip()
     if not (body.startswith("{") and body.endswith("}")):
         return None
@@ -182,9 +182,9 @@ def _inner(text: str | None) -> JSONObject | None:
 
 
 def received(text: str, origin: object, moment: str | None) -> Iterator[InboxItem]:
-    """Yield the messages that a user line brought.
+    """Yield the messages in a user line.
 
-    Its origin is that of one message, the first one between sessions if there is any.
+    The line's origin belongs to one message, the first one between sessions if there is any.
     """
     found = list(tags.elements(text, ("teammate-message", _BETWEEN_SESSIONS)))
     between = [element for element in found if element.tag.name == _BETWEEN_SESSIONS]
@@ -223,7 +223,7 @@ def _body(value: object) -> str:
 
 
 def delivered(extra: JSONObject, tool_use_id: str, moment: str | None) -> InboxItem | None:
-    """Return what the result of SendMessage adds to its call, None if it is another tool's."""
+    """Return what the result of SendMessage adds to its call, None for other tools."""
     routing, key = mapping(extra.get("routing")), string(extra.get("msg_id"))
     if not routing and key is None:
         return None
@@ -235,6 +235,6 @@ def delivered(extra: JSONObject, tool_use_id: str, moment: str | None) -> InboxI
 
 
 def _addressee(name: str | None) -> str | None:
-    """Return the name of one agent; a message to all names none."""
+    """Return the name of one agent, None for a message to all."""
     name = (name or "").removeprefix("@")
     return None if name in ("", "*", "all", "team") else name

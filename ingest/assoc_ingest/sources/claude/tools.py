@@ -1,8 +1,8 @@
-"""Tool calls of Claude Code: what a call was applied to, what its result says beside its text.
+"""Tool calls of Claude Code: what a call was applied to, and what its result says in addition.
 
-A result stands twice on a line: as a `tool_result` block, which is what the model saw, and as
-`toolUseResult`, a structured copy that only enriches it (duration, exit code, ids of agents).
-Agent files before 2.1.200 mostly lack the copy, so nothing here may depend on it.
+A result is on a line twice: as a `tool_result` block, which is what the model saw, and as
+`toolUseResult`, a structured copy with additional fields (duration, exit code, ids of agents).
+Agent files before 2.1.200 mostly lack the copy, so nothing here can depend on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...records import (
 
 Position = tuple[int, int]
 
-# The inputs that say what a call was about, the most telling first.
+# The arguments that say what a call is about, the most specific first.
 _TARGETS = (
     "file_path", "notebook_path", "command", "pattern", "url", "query", "path", "skill",
     "subject", "description", "recipient", "to", "prompt", "taskId", "task_id",
@@ -52,15 +52,15 @@ ACTIONS = {
     }.items()
     for tool in tools
 }
-"""What each tool does; one that is not here, such as those of MCP servers, does something else."""
+"""What each tool does; all others, such as those of MCP servers, count as `OTHER`."""
 
 OK, ERROR, DECLINED, PENDING = "ok", "error", "declined", "pending"
 """How a call ended."""
 
 CHARGED = frozenset({"WebSearch"})
-"""Tools that make searches of their own, which are charged with the response that called."""
+"""Tools that run searches, which are charged with the response that made the call."""
 
-# What stands in place of a result that a person did not allow.
+# The text in place of a result if a person did not allow the call.
 _DECLINED_TEXTS = (
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
@@ -70,7 +70,7 @@ _DECLINED_TEXTS = (
 )
 
 BY_META, BY_RESULT, BY_PROGRESS, BY_RESULT_TEXT, BY_NOTIFICATION = 1, 2, 3, 4, 5
-"""How a call and its subagent were found to belong together; the smaller is trusted more."""
+"""How a call was linked to its subagent; a smaller number is trusted more."""
 
 _exit_code = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b").match
 _agent_id = re.compile(r"^agentId: ([\w-]{1,200})", re.MULTILINE | re.ASCII).search
@@ -87,11 +87,11 @@ class Call(NamedTuple):
     position: Position
     length: int
     response_key: str | None = None
-    """The response that called, of tools whose use is charged with it."""
+    """The response that made the call, for tools whose use is charged with it."""
     action: str | None = None
-    """What the tool does; None: its name tells."""
+    """What the tool does; None if that follows from its name."""
     paths: tuple[str, ...] = ()
-    """The files that it was given, if they are several."""
+    """The files that it was given, if there are several."""
 
 
 class Result(NamedTuple):
@@ -122,7 +122,7 @@ def target(arguments: dict[str, object]) -> str | None:
 
 
 def result_text(content: object) -> str:
-    """Return the text of a `tool_result`: strings as they are, images as placeholders."""
+    """Return the text of a `tool_result`: strings unchanged, images as placeholders."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -146,7 +146,7 @@ def result(
     block: dict[str, object], text: str, extra: dict[str, object], denial: str | None,
     timestamp: str | None, position: Position, length: int,
 ) -> Result:  # fmt: skip
-    """Return the answering half: the block's own words first, `toolUseResult` beside them.
+    """Return the answering half, from the block and, in addition, from `toolUseResult` (`extra`).
 
     `denial` is the `toolDenialKind` of the line.
     """
@@ -167,9 +167,9 @@ def result(
 
 
 def status_of(text: str, denial: str | None, *, is_error: bool) -> str:
-    """Return how a call ended. One that a person did not allow did not fail: it never ran.
+    """Return how a call ended. A call that a person did not allow has not failed: it never ran.
 
-    Programs that refuse a call by a rule of their own report an error like any other.
+    A call that was refused by a rule of the program is an ordinary error.
     """
     if not is_error:
         return OK
@@ -180,7 +180,7 @@ def status_of(text: str, denial: str | None, *, is_error: bool) -> str:
 
 
 def _stated_ms(extra: dict[str, object]) -> int | None:
-    """Return how long the tool says that it took: in milliseconds, or as a search, in seconds."""
+    """Return the duration that the tool states, in milliseconds; searches state seconds."""
     for name, factor in (("totalDurationMs", 1), ("durationMs", 1), ("durationSeconds", 1000)):
         value = extra.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**12:
@@ -189,9 +189,9 @@ def _stated_ms(extra: dict[str, object]) -> int | None:
 
 
 def _output_file(text: str, extra: dict[str, object]) -> str | None:
-    """Return the name under tool-results/ of an output that was too large for the line.
+    """Return the name, below tool-results/, of an output that was too large for the line.
 
-    The path is that of the machine that wrote it, so only its last component means anything.
+    The path is that of the machine that wrote it, so only its last component is used.
     """
     path = string(extra.get("persistedOutputPath"))
     if path is None and text.startswith("<persisted-output>"):
@@ -228,7 +228,7 @@ def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) ->
 def agent_links(
     tool_use_id: str, text: str, extra: dict[str, object], offset: int
 ) -> Iterable[AgentLink]:
-    """Yield what a tool result says of the subagent that its call spawned."""
+    """Yield what a tool result says about the subagent that its call spawned."""
     agent = string(extra.get("agentId"))
     if agent:
         yield AgentLink(agent, tool_use_id, BY_RESULT, offset)
@@ -237,7 +237,7 @@ def agent_links(
 
 
 def agent_totals(extra: dict[str, object], offset: int) -> AgentTotals | None:
-    """Return what a tool result states about the run of a subagent, None if it states nothing."""
+    """Return what a tool result states about the run of a subagent, None if nothing."""
     agent, tokens = string(extra.get("agentId")), integer(extra.get("totalTokens"))
     if agent is None or tokens is None:
         return None
@@ -250,7 +250,7 @@ def agent_totals(extra: dict[str, object], offset: int) -> AgentTotals | None:
 def workflow_link(
     tool_use_id: str, text: str, extra: dict[str, object], offset: int
 ) -> WorkflowLink | None:
-    """Return what a tool result says of the workflow run that its call started."""
+    """Return what a tool result says about the workflow run that its call started."""
     run = string(extra.get("runId"))
     task = string(extra.get("taskId")) if run else None
     if task is None and text.startswith("Workflow") and (found := _workflow_task(text)):

@@ -1,24 +1,24 @@
 """The lines of a Claude Code transcript, of every version from 1.0.0 on.
 
-A line is one JSON object. *Chain lines* have a `uuid` and hang together by `parentUuid`; what
-they hold depends on their type:
+A line is one JSON object. *Chain lines* have a `uuid` and are linked by `parentUuid`; their content
+depends on their type:
 
 - `user`, `assistant`: a message, as a string or a list of content blocks; one row per block.
   One API response spans several assistant lines with the same `message.id`, whose token counts
   grow: the line with the most output tokens counts.
-- `system`: notices of the program; a row where there is a text, `api_error` as an error.
-- `attachment` (2.1.9x on): what the program put into the context. `queued_command` is a prompt
+- `system`: notices of the program; a row if there is a text; `api_error` is an error.
+- `attachment` (2.1.9x on): what the program added to the context. `queued_command` is a prompt
   typed while the agent was busy; `hook_*` is the output of a hook.
-- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. Counted, and read for
-  the link between an agent and its call. Of an agent without a file of its own they are the only
-  record: then their messages are those of the agent.
+- `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. They are counted, and
+  read for the link between an agent and its call. For an agent without a file of its own they are
+  the only record: then their messages are those of the agent.
 
 Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
 (titles for a session elsewhere), queue operations (the only record of much that was typed before
-2.1.82) and links. `bridge-session` holds secrets: it is counted, and nothing of it is kept.
+2.1.82) and links. `bridge-session` contains secrets: it is counted, but nothing of it is kept.
 
-Everything a session's row says is gathered in one `Transcript` record, so that a transcript can
-be read in stretches: the store merges them.
+What becomes part of the session's row is gathered in one `Transcript` record, so that a transcript
+can be read in stretches: the store merges them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _STATE = {
     "agent-setting": ("agentSetting", "agent_setting"),
     "last-prompt": ("lastPrompt", "last_prompt"),
 }
-# Keys of the envelope whose last value the session keeps.
+# Keys of the envelope; the session keeps the last value of each.
 _ENVELOPE = (
     ("gitBranch", "git_branch"),
     ("version", "agent_version"),
@@ -119,16 +119,16 @@ _ENVELOPE = (
     ("teamName", "team_name"),
     ("userType", "user_type"),
 )
-# Those whose value is also kept for each line: they may change within a session.
+# Keys whose value is also kept for each line: it can change within a session.
 _CONTEXTS = ("git_branch", "agent_version", "permission_mode")
-# Modes in which a person types what waits in the queue.
+# Modes in which a person typed the queued text.
 _TYPED_MODES = (None, "prompt", "bash")
 _SUBTYPES = {"system": "subtype", "queue-operation": "operation"}
 _NESTED_SUBTYPES = {"attachment": "attachment", "progress": "data"}
 
 
 def is_known(line: JSONObject) -> bool:
-    """Has the object the shape of a transcript line, and not of something inside one?"""
+    """Does the object have the shape of a transcript line, not of something within one?"""
     kind = string(line.get("type")) or role_of(line)
     return kind in TRANSCRIPT_TYPES and not line.keys().isdisjoint(
         ("uuid", "sessionId", "leafUuid", "messageId", "agentId")
@@ -136,9 +136,9 @@ def is_known(line: JSONObject) -> bool:
 
 
 def role_of(line: JSONObject) -> str:
-    """Return the type of a line that states none, from the role in its message; '' where none is.
+    """Return the type of a line without one, from the role in its message; '' if there is none.
 
-    Programs that write the first lines of a conversation for Claude Code leave the type out.
+    Programs that write the first lines of a conversation for Claude Code omit the type.
     """
     role = mapping(line.get("message")).get("role")
     return role if role in ("user", "assistant", "system") and "type" not in line else ""
@@ -173,7 +173,7 @@ class TranscriptReader:
         self._sidechain_count = 0
 
     def read(self, lines: Iterable[Line]) -> None:
-        """Take in whole lines, in the order of the file."""
+        """Read whole lines, in the order of the file."""
         loads = orjson.loads
         for line in lines:
             start, data = line
@@ -186,7 +186,7 @@ class TranscriptReader:
             self._pieces(line)
 
     def _pieces(self, line: Line) -> None:
-        """Read a line that is not plainly one object."""
+        """Read a line that is not simply one object."""
         for piece in pieces(line, is_known):
             begin = piece.start - line.start
             data = line.data[begin : begin + piece.length]
@@ -209,7 +209,7 @@ class TranscriptReader:
         if not kind:
             kind = role_of(line)
         if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
-            return  # secrets, and lines of other programs: counted, not believed
+            return  # secrets, and lines of other programs: only counted
         self._start = start
         self._length = len(data)
         self._data = data
@@ -245,7 +245,7 @@ class TranscriptReader:
         return value if isinstance(value, str) else ""
 
     def _envelope(self, line: JSONObject) -> None:
-        """Take what every line may state: identity, time, and facts of the session."""
+        """Read what every line can state: identity, time, and facts of the session."""
         get = line.get
         self._uuid = self._name("uuid", get("uuid"))
         self._parent = self._name("parentUuid", get("parentUuid"))
@@ -268,7 +268,7 @@ class TranscriptReader:
             self._directory(cwd)
 
     def _session_facts(self, line: JSONObject) -> None:
-        """Take what the session keeps: the last value of each, and its first key."""
+        """Read facts of the session: the last value of each, and the first session key."""
         get, facts, contexts = line.get, self._facts, self._contexts
         for key, name in _ENVELOPE:
             value = get(key)
@@ -282,14 +282,14 @@ class TranscriptReader:
             facts["stated_session_key"] = folded(session)
 
     def _directory(self, cwd: str) -> None:
-        """Note the directory to which the session has changed."""
+        """Record the directory that the session has changed to."""
         self._cwd = cwd
         self._facts.setdefault("first_cwd", cwd)
         if cwd not in self._directories:
             self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self._start)
 
     def _context(self, name: str, value: str) -> None:
-        """Note a value that holds from this line on."""
+        """Record a value that holds from this line on."""
         self._contexts[name] = value
         self._records.append(Context(name, value, self._start))
 
@@ -337,7 +337,7 @@ class TranscriptReader:
         elif kind == "thinking" or kind == "redacted_thinking":
             text = self._text_of(block, "thinking") if kind == "thinking" else ""
             self._say("thinking", text, number, "assistant")
-        elif kind == "tool_result":  # some gateways answer inside the assistant's line
+        elif kind == "tool_result":  # some gateways put results on the assistant's line
             self._tool_result(number, block, {}, "assistant")
         elif kind == "image" or kind == "document":
             self._say("image", placeholder(block), number, "assistant")
@@ -369,8 +369,8 @@ class TranscriptReader:
             self._calls.setdefault(identity, call)
 
     def _exact_input(self, number: int, arguments: object) -> object:
-        """Decode the line again with integers of any size; orjson made floats of the largest."""
-        if self._exact is None:  # once, however many of its blocks need it
+        """Decode the line again with integers of any size; orjson turns the largest into floats."""
+        if self._exact is None:  # once for all blocks that need it
             self._exact = exact_object(self._data)
         message = mapping(self._exact.get("message"))
         content = message.get("content")
@@ -407,7 +407,7 @@ class TranscriptReader:
             self._say(kind or self._user_kind(line, ""), "", 0, "user")
 
     def _user_text(self, line: JSONObject, kind: str, text: str, number: int) -> str:
-        """Add a block of text; return the kind of the line, once a block has told it."""
+        """Add a block of text; return the kind of the line, as soon as a block shows it."""
         if "-message " in text:
             for item in teams.received(text, line.get("origin"), self._timestamp):
                 self._item(item)
@@ -452,7 +452,7 @@ class TranscriptReader:
                 self._records.append(run)
 
     def _effects(self, tool_use_id: str, extra: JSONObject) -> None:
-        """Read what a result says of a message that was sent, and of a task that changed."""
+        """Read what a result says about a message that was sent, and a task that changed."""
         if "routing" in extra or "msg_id" in extra:
             sent = teams.delivered(extra, tool_use_id, self._timestamp)
             if sent is not None:
@@ -613,7 +613,7 @@ class TranscriptReader:
 
     def _url(self, kind: str, url: object, title: object, origin: str | None = None) -> None:
         if not isinstance(url, str) or not url:
-            if url:  # none is stated when the session leaves its worktree
+            if url:  # empty when the session leaves its worktree
                 self._wrong("url", url)
             return
         title, place = string(title), (self._start, self._length)
@@ -621,7 +621,7 @@ class TranscriptReader:
         self._urls.setdefault((kind, url), link)
 
     def _snapshots_of(self, line: JSONObject) -> None:
-        """Read which files a snapshot tracks; a delta names the one that changed."""
+        """Read the files that a snapshot tracks; a delta has the one that changed."""
         if "trackingPath" in line:
             self._snapshot(line["trackingPath"], line.get("backup"), line.get("messageId"))
         snapshot = mapping(line.get("snapshot"))
@@ -630,7 +630,7 @@ class TranscriptReader:
             self._snapshot(path, backup, message)
 
     def _snapshot(self, path: object, backup: object, message: object) -> None:
-        """Note a version of a tracked file; each snapshot repeats those before it."""
+        """Record a version of a tracked file; each snapshot repeats earlier versions."""
         state = mapping(backup)
         version = integer(state.get("version"))
         if not isinstance(path, str) or not isinstance(backup, dict):
@@ -650,7 +650,7 @@ class TranscriptReader:
         return string(self._name("teamName", self._line.get("teamName")))
 
     def _item(self, item: InboxItem) -> None:
-        """Add a message between agents, as this line shows it."""
+        """Add a message between agents."""
         self._records.append(
             item._replace(
                 team_name=self._team(),
@@ -725,13 +725,13 @@ class TranscriptReader:
     # -- issues ----------------------------------------------------------------------------------
 
     def _wrong(self, field: str, value: object) -> None:
-        """Note that a field is unusable; its column becomes NULL."""
+        """Record that a field is unusable; its column becomes NULL."""
         what = "missing" if value is None else f"unusable {type(value).__name__}"
         self._issue(f"{field}: {what}", self._start, self._data)
 
     def _issue(self, reason: str, start: int, data: bytes) -> None:
         if (start, reason) in self._noted:
-            return  # the thousandth block with the same fault says nothing new
+            return  # a thousand blocks with the same fault are not a thousand issues
         self._noted.add((start, reason))
         self._records.append(Issue(reason, 0, sample(data), start, len(data)))
 
@@ -739,7 +739,7 @@ class TranscriptReader:
         self._records.append(Issue(reason, 1, sample(data), start, len(data)))
 
     def finish(self) -> list[Record]:
-        """Return all records: messages in the order of the file, then what was gathered."""
+        """Return all records: messages in the order of the file, then the others."""
         records = self._records
         records.extend(self._tool_calls())
         records.extend(self._usage.values())
@@ -788,7 +788,7 @@ class TranscriptReader:
 
 
 def _api_error(line: JSONObject) -> str:
-    """Return what an answer of the API says of its failure, or why there was none."""
+    """Return the text of an API error, or why there was no response."""
     error = mapping(line.get("error"))
     text = string(error.get("formatted")) or string(error.get("message"))
     text = text or obvious_text(error.get("error")) or string(error.get("type"))

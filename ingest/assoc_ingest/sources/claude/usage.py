@@ -1,10 +1,10 @@
-"""Token counts of Claude Code: several lines for one API response, of which one counts.
+"""Token counts of Claude Code: one API response has several lines, of which one counts.
 
-Every line of a response states its usage so far, and most write the first or an early count again.
-The line with the most output tokens has the final one; of several the last. Its counts are taken
-together: gateways move tokens between fields as a response grows, so the best of each field would
-be a sum that never was. What a program would get that adds up all lines is kept beside it, to
-explain its numbers.
+Every line of a response states its usage so far, and most lines repeat the first or an early count.
+The line with the most output tokens has the final one; if there are several, the last of them. Its
+counts are used together: gateways move tokens between fields as a response grows, so the maximum of
+each field would be a sum that never existed. The sums over all lines are kept, too, to explain the
+numbers of programs that add up lines.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ...records import Usage
 from ..jsonl import JSONObject
 
 Complain = Callable[[str, object], None]
-"""Takes a field and its value, which is unusable."""
+"""Called with a field and its unusable value."""
 
-_SYNTHETIC = "<synthetic>"  # made by the client: no request, no tokens
+_SYNTHETIC = "<synthetic>"  # created by the client: no request, no tokens
 
 
 def usage_of_line(
@@ -30,10 +30,10 @@ def usage_of_line(
     place: str,
     complain: Complain,
 ) -> Usage | None:
-    """Return what one assistant line states of its response, None if it states nothing.
+    """Return what one assistant line states about its response, None if it states nothing.
 
     `position` is the offset and the length of the line, `place` names its transcript: a response
-    without any id is the one that stands there.
+    without any id is identified by them.
     """
     message = mapping(line.get("message"))
     usage = message.get("usage", line.get("usage"))
@@ -78,7 +78,7 @@ def usage_of_line(
 
 
 def merged(known: Usage, later: Usage) -> Usage:
-    """Return the usage of a response of which a later line was read."""
+    """Return the usage of a response after a later line was read."""
     best, other = (known, later) if known.output_tokens > later.output_tokens else (later, known)
     return best._replace(
         request_id=best.request_id or other.request_id,
@@ -91,7 +91,7 @@ def merged(known: Usage, later: Usage) -> Usage:
 
 
 def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
-    """Return the tokens written for five minutes, and for an hour; unsplit, all are the former."""
+    """Return the cache writes for five minutes and for an hour; undivided ones are the former."""
     split = mapping(counts.get("cache_creation"))
     five = _tokens(split, "ephemeral_5m_input_tokens", complain)
     hour = _tokens(split, "ephemeral_1h_input_tokens", complain)

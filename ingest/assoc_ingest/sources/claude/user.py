@@ -1,14 +1,14 @@
-"""Who said it: user lines of Claude Code are prompts, commands, tool output and much else.
+"""Classifies user lines of Claude Code, which are prompts, commands, tool output and much else.
 
-The order of the tests is that of the format: a block is judged by the text it begins with, and
-blocks that an editor puts beside a prompt (what is open, what is selected) are passed over.
+The order of the tests follows the format: the kind follows from the beginning of a block. Blocks
+that an editor adds to a prompt (the open file, the selection) are skipped.
 """
 
 from __future__ import annotations
 
 from ... import tags
 
-# What the text of a whole line begins with, and what it then is.
+# How the text of a whole line begins, and its kind.
 _PREFIXES = (
     ("<command-name>", "command"),
     ("<command-message>", "command"),
@@ -35,15 +35,15 @@ PEOPLE = frozenset({"prompt", "command", "bash_input"})
 
 
 def is_beside(text: str) -> bool:
-    """Is the block nothing but what an editor or the program put beside the prompt?"""
+    """Does the block contain only what an editor or the program added to the prompt?"""
     return text.lstrip()[:1] == "<" and tags.is_only(text, _BESIDE)
 
 
 def is_notice(text: str) -> bool:
-    """Is the text, which waited in the queue, a notice of the program and nothing else?
+    """Is the text from the queue a notice of the program?
 
-    Notices are wrapped whole in a tag with a hyphen in its name; the names change from version to
-    version. A person may well type a tag, but not such a one around all that they type.
+    A whole notice is wrapped in a tag with a hyphen in its name; the names change from version to
+    version. A person can type a tag, but hardly such a tag around the whole text.
     """
     body = text.strip()
     if not body.startswith("<"):
@@ -53,7 +53,7 @@ def is_notice(text: str) -> bool:
 
 
 def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
-    """Return the kind of a user line whose first text of its own is `text`."""
+    """Return the kind of a user line; `text` is its first block that is not skipped."""
     start = text.lstrip()
     if start.startswith(_STARTS):
         return next(kind for prefix, kind in _PREFIXES if start.startswith(prefix))

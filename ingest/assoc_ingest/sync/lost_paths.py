@@ -1,8 +1,8 @@
-"""Files and roots whose paths were lost with a damaged page, found again on the disk.
+"""Finds files and roots on disk whose paths were lost with a damaged page.
 
-Such a file keeps its rows and its archive under a placeholder path (`lost`). A new
-file that has its bytes is that file: it takes over the row, and is read again, so that the tables
-end as if nothing had been lost. A root is found by one of its files.
+Such a file keeps its rows and its archive under a placeholder path (`lost`). A new file with the
+same bytes is that file: it takes over the row and is read again, so that the tables end up as if
+nothing had been lost. A root is found by one of its files.
 """
 
 from __future__ import annotations
@@ -21,48 +21,51 @@ from ..files.tail import opened
 from ..files.walk import Root
 from ..source import LOG, KnownFile
 from ..store.batch import known_file
-from ..upkeep.archive_gaps import stands_in
+from ..upkeep.archive_gaps import has_its_bytes
 from .plan import Plan
 
-_TRIED = 100  # files of a root that is lost, until one is found
+_TRIED = 100  # files of a lost root that are looked for
 
 
-def adopt_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
-    """Let the files of a plan that are lost ones, in whole or in part, take over their rows.
+def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
+    """Let files of a plan take over the rows of lost ones that have the same bytes.
 
-    Returns the ids of those that have a path again. Raises sqlite3.Error.
+    Also finds files that came back and of which a part was lost. Returns the ids of the files whose
+    path is known again. Raises sqlite3.Error.
     """
-    adopted = set()
+    found_again = set()
     unnamed = [
         file
         for file_id in lost.unnamed_files(connection)
         if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
     ]
-    unnamed.sort(key=lambda file: -file.checkpoint.offset)  # a fork begins as its original does
+    unnamed.sort(
+        key=lambda file: -file.checkpoint.offset
+    )  # longest first: a fork begins like its original
     for place, work in enumerate(plan.work):
         known = work.known
         if known is None:
-            found = _first_that_stands_in(connection, work, _fitting(work, unnamed))
+            found = _first_that_matches(connection, work, _fitting(work, unnamed))
         elif known.gone_at is not None and known.checkpoint.head_hash == b"":
-            found = _first_that_stands_in(connection, work, [known])  # see `archive_gaps`
+            found = _first_that_matches(connection, work, [known])  # see `archive_gaps`
         else:
             continue
         if found is None:
             continue
         if known is None:
             unnamed.remove(found)
-            adopted.add(found.id)
+            found_again.add(found.id)
             connection.execute(
                 "update files set source_id = ? where id = ?", (work.source_id, found.id)
             )
-        # No marker fits: all of it is read, in place of what was kept.
+        # This marker never matches, so the whole file is read in place of what was kept.
         mark = replace(found.checkpoint, head_hash=b"")
         plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
-    return adopted
+    return found_again
 
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
-    """Return the lost files that a new one can be, as far as its path and its size show."""
+    """Return the lost files that a new one can be, judging by its path and size."""
     size, claim = work.found.size, work.claim
     is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
     return [
@@ -73,38 +76,40 @@ def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     ]
 
 
-def _first_that_stands_in(
+def _first_that_matches(
     connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
 ) -> KnownFile | None:
-    """Return the first whose bytes, those that are left, stand at their places in a file."""
+    """Return the first candidate whose remaining bytes are in a file at the same offsets."""
     if not candidates:
         return None
     try:
         with opened(work.found.location) as descriptor:
-            fits = (file for file in candidates if stands_in(connection, file, descriptor))
+            fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
             return next(fits, None)
     except OSError:
-        return None  # reading it will show
+        return None  # reading it will fail, too
 
 
-def adopt_roots(connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]) -> None:
-    """Give roots that are lost the directory in which their files are; take them off `missing`."""
+def find_lost_roots(
+    connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]
+) -> None:
+    """Give lost roots the directory that has their files; remove them from `missing`."""
     known = {(kind, root) for kind, root in connection.execute("select kind, root from sources")}
     for root in roots:
         if (root.source.name, root.name) in known:
             continue
-        for source_id, stand_in in lost.unnamed_roots(connection, root.source.name):
+        for source_id, placeholder in lost.unnamed_roots(connection, root.source.name):
             if _lies_in(connection, source_id, root.path):
                 connection.execute(
                     "update sources set root = ?, gone_at = null where id = ?",
                     (root.name, source_id),
                 )
-                missing[:] = [place for place in missing if place != stand_in]
+                missing[:] = [place for place in missing if place != placeholder]
                 break
 
 
 def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
-    """Is one of the files of a root there?"""
+    """Is one of the files of a root in this directory?"""
     rows = connection.execute(
         "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
         (source_id,),
@@ -113,9 +118,9 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
     for file in known:
         if file is None:
             continue
-        with suppress(OSError):  # then another of them may be readable
+        with suppress(OSError):  # another one may be readable
             location = directory.joinpath(*original_parts(file.path))
             with opened(str(location)) as descriptor:
-                if stands_in(connection, file, descriptor):
+                if has_its_bytes(connection, file, descriptor):
                     return True
     return False
