@@ -1,7 +1,7 @@
 """The Datasette plugin: pages to read, queries with forms, readable cells, and the guard.
 
-It is active in every Datasette of its environment, and shows itself only for databases that are
-assoc-ingest. One module serves both lines of Datasette: hooks that one of them does not know are
+It is active in every Datasette of its environment, and shows itself only for assoc-ingest
+databases. One module serves both lines of Datasette: hooks that one of them does not know are
 ignored.
 """
 

@@ -18,8 +18,9 @@ from ..sql import Query
 
 _PREFIX = "ask-"
 _IDS = "(select value from json_each(:project))"
-_NAMED = "(select id from projects where :project in (id || '', path, name))"
+_NAMED = "(select id from projects where :project collate nocase in (id || '', path, name))"
 """A command has already found the ids of a project; into a form, a person writes what it is."""
+
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
 
