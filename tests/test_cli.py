@@ -182,7 +182,7 @@ NAMED_WRONGLY = {
     ("query", "ask-usage-by-day"): "No query named 'ask-usage-by-day'. Did you mean usage_by_day?",
     ("query", "list_sesions"): "No query named 'list_sesions'. Did you mean list_sessions?",
     ("query", "usage"): "No query named 'usage'. Did you mean usage_by_day, usage_by_model or"
-    " usage_by_project?",
+    " usage_by_month?",
     ("query", "things"): "No query named 'things'. To see them all: assoc-ingest query",
     ("query", ""): "No query named ''. To see them all: assoc-ingest query",
     ("query", "x" * 100_000): "To see them all: assoc-ingest query",

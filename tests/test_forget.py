@@ -536,7 +536,7 @@ def test_a_whole_path_means_what_lies_there_and_nothing_else(
         code = shell("forget", "--project", name, "--json")
         assert code == (0 if there else 1)
         there = False  # by then it is gone
-    assert "list projects" in shell.err
+    assert "list projects" in shell.out
     left = {row["session_key"] for row in dump(shell.database)["sessions"]}
     assert left == {keys[path] for path in others}
 

@@ -5,13 +5,17 @@ A completion never fails and never waits: where there is no database, there is n
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from click.shell_completion import CompletionItem
 
 _MOST = 50
 _TITLE = 60  # columns
@@ -24,10 +28,9 @@ def sessions(context: click.Context, _: click.Parameter, begun: str) -> list[Com
 
     with _reading(context) as connection:
         rows = sessions_beginning_with(connection, begun)[:_MOST] if connection else []
-        return [
-            CompletionItem(row["session_key"], help=cut(one_line(row["title"] or ""), _TITLE))
-            for row in rows
-        ]
+        return _items(
+            {row["session_key"]: cut(one_line(row["title"] or ""), _TITLE) for row in rows}
+        )
 
 
 def projects(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -37,11 +40,8 @@ def projects(context: click.Context, _: click.Parameter, begun: str) -> list[Com
     with _reading(context) as connection:
         rows = sql.ask(connection, "pages/project_names") if connection else []
         named = {row["name"]: row["path"] for row in rows if row["name"]}
-    return [
-        CompletionItem(name, help=path)
-        for name, path in sorted(named.items())
-        if name.startswith(begun)
-    ][:_MOST]
+    found = [(name, path) for name, path in sorted(named.items()) if name.startswith(begun)]
+    return _items(dict(found[:_MOST]))
 
 
 def sources(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -72,12 +72,20 @@ def _queries(folder: str, begun: str) -> list[CompletionItem]:
     from .. import sql
 
     found = sql.queries(folder).items()
-    return [CompletionItem(name, help=one.title) for name, one in found if name.startswith(begun)]
+    return _items({name: one.title for name, one in found if name.startswith(begun)})
+
+
+def _items(explained: dict[str, str]) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(value, help=text) for value, text in explained.items()]
 
 
 @contextmanager
 def _reading(context: click.Context) -> Iterator[sqlite3.Connection | None]:
     """Open the database that the command line names; None if it cannot be read."""
+    import sqlite3
+
     from ..errors import AssocIngestError
     from ..store.database import open_reader
 
