@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.reading import AT, index
+from tests.support.reading import index
+from tests.support.rows import AT
 from tests.support.shell import Shell
 
 from assoc_ingest import __main__ as program

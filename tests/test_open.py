@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.reading import Rows, index
+from tests.support.reading import index
+from tests.support.rows import Rows
 from tests.support.shell import Shell
 
 KEY = "{}0000000-1111-4222-8333-444455556666"
