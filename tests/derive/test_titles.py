@@ -174,3 +174,22 @@ def test_a_summary_that_the_batch_cannot_have_changed_is_left_alone(rows: Rows) 
     rows.add("summaries", title="A day", leaf_uuid="leaf", file_id=a, session_id=two)
     assert summaries(rows, [b]) == [two]
     assert summaries(rows, [], [two]) == [one]
+
+
+PROMPTS = {
+    "fix the lint": "fix the lint",
+    "# Fix\n\nthe `lint` **now**": "Fix  the lint now",
+    "Implement the following plan:\n\n# Plan: Add signing\n\n## Context\nNow": "Add signing",
+    "Implement the following plan:\n# Fix: wrong path\ntext": "Fix: wrong path",
+    "implement the following plan: do it": "do it",
+    "Implement the following plan:": "Implement the following plan:",
+    "Implement the following plan:\n#\n": "Implement the following plan: #",
+    "###": "###",
+    "__init__ is empty": "__init__ is empty",
+}
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_prompt_becomes_one_line_of_plain_text(rows: Rows, prompt: str) -> None:
+    session, _ = rows.session("one")
+    assert titled(rows, session, **{"told.first_prompt": prompt}) == (PROMPTS[prompt], "prompt")

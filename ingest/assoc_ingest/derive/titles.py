@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 _MAX_TITLE = 200
+_READ = 4_000  # letters of a prompt that are looked at for its title
+_PLAN = "implement the following plan"
+"""How a prompt begins that an agent wrote itself, when its user accepted a plan."""
 
 _TITLES = {
     "custom_title": "custom-title",
@@ -47,8 +50,23 @@ def refresh_summaries(connection: sqlite3.Connection) -> None:
     )
 
 
+def of_prompt(text: str | None) -> str | None:
+    """Return a prompt as a title: plain text, and of an accepted plan the plan's own title."""
+    if text is None:
+        return None
+    text = text[:_READ].strip()
+    if text[: len(_PLAN)].lower() == _PLAN:
+        plan = text[len(_PLAN) :].lstrip(": \t\r\n")
+        heading = plan.partition("\n")[0] if plan.startswith("#") else plan
+        kind, colon, title = heading.lstrip("# ").partition(":")
+        is_named = colon and kind.strip().lower() in ("plan", "implementation plan")
+        text = (title if is_named else heading.lstrip("# ")).strip() or text
+    return text.lstrip("# ").replace("**", "").replace("`", "") or text
+
+
 def refresh_titles(connection: sqlite3.Connection) -> None:
     """Write the titles of changed sessions, from `told` and `stated` (see `sessions`)."""
+    connection.create_function("title_of_prompt", 1, of_prompt, deterministic=True)
     candidates = ", ".join(f"x.{column}" for column in _TITLES)
     sources = " ".join(
         f"when x.{column} is not null then '{name}'" for column, name in _TITLES.items()
@@ -71,11 +89,12 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
                     where u.session_id = s.id
                     order by a.kind = 'transcript' desc, a.path desc, u.byte_offset desc limit 1
                 ), nullif(e.summary, '')) as summary,
-                coalesce(m.first_prompt, nullif(e.first_prompt, '')) as first_prompt,
-                coalesce((
+                title_of_prompt(coalesce(m.first_prompt, nullif(e.first_prompt, '')))
+                    as first_prompt,
+                coalesce(title_of_prompt((
                     select p.text from prompts p where p.session_id = s.id
                     order by p.timestamp, p.byte_offset limit 1
-                ), nullif(e.job_title, '')) as history,
+                )), nullif(e.job_title, '')) as history,
                 nullif(m.slug, '') as slug
             from touched_sessions t cross join sessions s on s.id = t.id
             join sources r on r.id = s.source_id
