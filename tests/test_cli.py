@@ -131,8 +131,8 @@ def test_a_table_is_for_reading(filled: Shell) -> None:
 
 def test_a_hit_shows_its_session_its_match_and_its_place(filled: Shell) -> None:
     assert filled("search", "deadlock") == 0
-    title, said, _, call = filled.out.split("\n\n")
-    assert title.startswith("0b7c2f4e  Deadlock in the pool")
+    said, *_, call = filled.out.split("\n\n")
+    assert said.split("\n")[0].startswith("0b7c2f4e  Deadlock in the pool")
     assert said.split("\n")[1:] == [
         "    that [deadlock] is back",
         f"    you · shop  /home/ada/.claude/projects/-srv-1/{KEY}.jsonl",

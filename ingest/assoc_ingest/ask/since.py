@@ -9,6 +9,7 @@ from ..errors import UsageError
 from ..when import utc
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_date = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
 _ago = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE).fullmatch
 
 
@@ -16,6 +17,15 @@ def ago(text: str) -> timedelta | None:
     """Return the span of time that `text` names, None if it names none."""
     match = _ago(text.strip())
     return timedelta(**{_UNITS[match[2].lower()]: int(match[1])}) if match else None
+
+
+def until(text: str, now: datetime | None = None) -> str:
+    """Return the stored form of the time that `text` names; of a date, its end."""
+    start = since(text, now)
+    if not _date(text.strip()):
+        return start
+    following = datetime.fromisoformat(text.strip()) + timedelta(days=1)
+    return utc(following.astimezone().isoformat()) or start
 
 
 def since(text: str, now: datetime | None = None) -> str:

@@ -15,7 +15,9 @@ _LONGEST_ECHO = 200  # letters of a query that a message repeats
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option(
-    "--kind", help="Only hits of this kind: prompt, text, thinking, tool_use, plan, task ..."
+    "--kind",
+    multiple=True,
+    help="Only hits of this kind: prompt, text, thinking, tool_use, plan, task ...",
 )
 @project_option("Only this project")
 @click.option("--session", help="Only this session, given by a prefix of its key.")
@@ -39,6 +41,7 @@ def search(
     database: Path,
     tools: bool,
     raw: bool,
+    kind: tuple[str, ...],
     limit: int,
     as_json: bool,
     **filters: Any,
@@ -53,25 +56,23 @@ def search(
       assoc-ingest search deadlock pool
       assoc-ingest search '"connection refused"' --since 2w --project shop
     """
+    from ..ask.blocks import write_hits
     from ..ask.filters import Filters
-    from ..ask.hits import write_hits
+    from ..ask.hits import with_lines
     from ..ask.output import Format, say, write_objects
-    from ..ask.query_parser import parse
     from ..ask.search import search as find
-    from ..ask.search import with_lines
     from ..errors import NotFoundError
 
     text = " ".join(query)
     connection = reading(database)
-    found = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
-    hits = with_lines(connection, found)
+    found = find(connection, text, Filters(kind=kind, **filters), limit=limit, tools=tools, raw=raw)
+    hits = with_lines(connection, found.hits)
     if as_json:
         write_objects((hit.as_json() for hit in hits), Format("json"))
     else:
         write_hits(connection, hits)
-    left_out = None if raw else parse(text).note
-    if left_out:
-        say(left_out)
+    for note in found.notes:
+        say(note)
     if not hits:
         raise NotFoundError(f"No hits for {_in_short(text)}.")
 
