@@ -1,9 +1,8 @@
-"""Prints hits: where each was found, and the text around the marked matches."""
+"""Prints what a search found: one block for each conversation, or each hit on its own."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -14,13 +13,18 @@ from ..sources import SOURCES
 from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
 from . import snippets
 from .hits import Hit
-from .lookup import short_key
-from .output import write
-from .snippets import CLOSE, OPEN
+from .output import write_lines
+from .ranking import RELAXED
+from .search import Answer, Group
+from .snippets import CLOSE, ELLIPSIS, OPEN
 
 _MAX_WIDTH = 120
 _SNIPPET_LINES = 3
+_IN_BLOCK, _WITH_FEW = 2, 3  # snippets of a conversation; with few conversations, one more
+_FEW = 3
 _INDENT = "    "
+_SHORT_INDENT = "  "
+_MANY = 50
 # In the input of a tool a line break is the two letters \n, and a quote has a backslash.
 _json_break = re.compile(r"\\[nrt]")
 
@@ -36,47 +40,176 @@ _WHO = {
 }  # fmt: skip
 
 
-def write_hits(connection: sqlite3.Connection, hits: Iterable[Hit]) -> None:
-    """Print hits, best first."""
-    width = terminal_width(_MAX_WIDTH)
-    paint = Paint.for_stream(sys.stdout)
+def write_answer(answer: Answer, limit: int) -> None:
+    """Print an answer by conversation, through a pager where it does not fit the terminal."""
+    width, paint = terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout)
+    write_lines([*answer_lines(answer, limit, width, paint)])
+
+
+def write_hits(answer: Answer, limit: int) -> None:
+    """Print each hit of an answer on its own."""
+    width, paint = terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout)
+    lines = [line for said in answer.said() for line in wrap(said, width)]
+    for number, hit in enumerate(answer.hits):
+        lines += [""] * bool(number or lines)
+        lines += lines_of(hit, width, paint)
+    lines += ["", *(paint(line, dim=True) for line in _footer(answer, limit))]
+    write_lines(lines)
+
+
+def answer_lines(answer: Answer, limit: int, width: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of an answer: what to know of it, its blocks, and how to go on."""
+    said = answer.said()
+    for line in said:
+        yield from wrap(line, width)
+    shown = _WITH_FEW if len(answer.groups) <= _FEW else _IN_BLOCK
+    divided = _first_relaxed(answer)
+    for number, group in enumerate(answer.groups):
+        if number or said:
+            yield ""
+        if number == divided:
+            yield "Closest matches that lack a word:"
+            yield ""
+        yield from block_lines(group, shown, width, paint)
+    yield ""
+    for line in _footer(answer, limit):
+        yield from (paint(part, dim=True) for part in wrap(line, width))
+
+
+def block_lines(group: Group, shown: int, width: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of one conversation: its title, where and when it was, its best hits."""
+    best = group.best
+    when = humanize.moment(best.time)
+    name = group.title if group.title != group.session_key else None
+    title = cut(one_line(name or _name_of(best)), width - columns(when) - 2)
+    gap = " " * (width - columns(title) - columns(when))
+    yield f"{paint(title, bold=True)}{gap}{paint(when, dim=True)}".rstrip()
+    hits = [hit for hit in group.hits if hit.what != "session"][:shown]
+    more = group.more + sum(hit.what != "session" for hit in group.hits) - len(hits)
+    facts = [best.project, best.branch, named_source(best), f"{more:,} more here" if more else None]
+    if known := " · ".join(one_line(fact) for fact in facts if fact):
+        yield paint(cut(_SHORT_INDENT + known, width), dim=True)
+    if not hits:
+        yield _SHORT_INDENT + paint(f"{best.ref or ''}  in the title", "yellow")
     for number, hit in enumerate(hits):
-        if number:
-            write(["\n"])
-        key = short_key(connection, hit.session_key) if hit.session_key else ""
-        write(line + "\n" for line in lines_of(hit, key, width, paint))
+        yield from _hit_lines(hit, 2 if number == 0 else 1, width, paint)
 
 
-def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the lines of one hit; `key` is what `show` takes for its session."""
+def _hit_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[str]:
+    """Yield a hit of a block: its reference, who said it, and the text around the match."""
+    place = hit.ref or short_path(hit.file or "", width // 2)
+    who = one_line(who_of(hit))
+    first = f"{_SHORT_INDENT}{place}  {who}: "
+    if columns(first) > width // 2:
+        yield _SHORT_INDENT + paint(place, "yellow") + "  " + paint(who, "cyan")
+        first, indent = _INDENT, _INDENT
+        label = _INDENT
+    else:
+        indent = " " * min(columns(first), len(_SHORT_INDENT) + columns(place) + 2)
+        label = f"{_SHORT_INDENT}{paint(place, 'yellow')}  {paint(who + ':', 'cyan')} "
+    room = width - columns(first)
+    text = _near_its_match(_marked_text(hit), room * most)
+    head, *others = wrap(text, room) if text else [""]
+    if others:
+        others = [*wrap(" ".join(others), width - len(indent))]
+    lines = [head, *others]
+    if len(lines) > most:
+        lines = [*lines[:most]]
+        lines[-1] = _cut_marked(lines[-1])
+    painted = _painted(lines, paint)
+    yield label + next(painted)
+    yield from (indent + line for line in painted)
+
+
+def lines_of(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of one hit on its own."""
     when = humanize.moment(hit.time)
-    place = f"{key}  " if key else ""
+    place = f"{hit.ref}  " if hit.ref else ""
     room = width - columns(place) - columns(when) - 2
     name = hit.title if hit.title != hit.session_key else None
-    title = cut(one_line(name or "(untitled)"), room)
+    title = cut(one_line(name or _name_of(hit)), room)
     gap = " " * (width - columns(place) - columns(title) - columns(when))
-    yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}"
+    yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}".rstrip()
     if hit.what != "session":
-        yield from _snippet(hit, width, paint)
+        lines = islice(wrap(_marked_text(hit), width - len(_INDENT)), _SNIPPET_LINES)
+        yield from (_INDENT + line for line in _painted(lines, paint))
     facts = [who_of(hit), hit.project, named_source(hit)]
-    known = " · ".join(one_line(fact) for fact in facts if fact)
-    file = _below_home(hit.file or "")
-    where = f"{one_line(file)}{f':{hit.line}' if hit.line else ''}"
-    known = _INDENT + known
-    if columns(known) + columns(where) + 2 > width:
+    known = _INDENT + " · ".join(one_line(fact) for fact in facts if fact)
+    path = short_path(hit.file or "", max(width - columns(known) - 2, width // 2))
+    if columns(known) + columns(path) + 2 > width:
         yield paint(known, "cyan")
-        known = _INDENT[:-2]  # a path is not cut: it is there to be copied
-    yield (paint(known, "cyan") + paint(f"  {where}", dim=True)).rstrip()
+        known = _INDENT[:-2]
+    yield (paint(known, "cyan") + paint(f"  {path}", dim=True)).rstrip()
 
 
-def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the snippet on a few lines, the matches in colour or, without, in brackets."""
+def short_path(path: str, room: int) -> str:
+    """Return a path below the home as `~/...`, its middle cut where it is longer than `room`."""
+    above = home()
+    if above is not None and path.startswith(f"{above}/"):
+        path = f"~{path[len(str(above)) :]}"
+    path = one_line(path)
+    if columns(path) <= room:
+        return path
+    head, _, name = path.rpartition("/")
+    tail = cut(name, room - 8)
+    return f"{cut(head, max(room - columns(tail) - 1, 2))}/{tail}"
+
+
+def _first_relaxed(answer: Answer) -> int | None:
+    """Return where the conversations begin that lack a word; None if others follow, or precede."""
+    lacking = [group.best.why == RELAXED for group in answer.groups]
+    first = lacking.index(True) if True in lacking else 0
+    return first if first and all(lacking[first:]) else None
+
+
+def _footer(answer: Answer, limit: int) -> Iterator[str]:
+    found = f"{humanize.many(answer.conversations, 'conversation')}"
+    found += f", {humanize.many(answer.count, 'hit')}"
+    more = ""
+    if not answer.groups:
+        more = f"More: -n {max(_MANY, 2 * limit)}." if answer.count > len(answer.hits) else ""
+    elif answer.conversations > len(answer.groups):
+        more = f"More: -n {max(_MANY, 2 * limit)}, or --all-hits."
+    elif answer.count > sum(len(group.hits) for group in answer.groups):
+        more = "All of them: --all-hits."
+    yield f"{'At least ' * answer.is_cut}{found}. {more}".rstrip()
+    if ref := next((hit.ref for hit in answer.shown() if hit.ref), None):
+        yield f"Open the first: assoc-ingest show {ref}"
+
+
+def _name_of(hit: Hit) -> str:
+    """Return a name for what belongs to no conversation with a title: the file it stands in."""
+    return (hit.file or "").rpartition("/")[2] if hit.session_key is None else "(untitled)"
+
+
+def _marked_text(hit: Hit) -> str:
+    """Return the snippet on one line, harmless, with its marks."""
     pieces = snippets.parts(bare(hit))  # the marks would not survive being made harmless
     text = "".join(
         f"{OPEN}{safe(piece)}{CLOSE}" if found else safe(piece) for piece, found in pieces
     )
+    return " ".join(text.split())
+
+
+def _near_its_match(text: str, room: int) -> str:
+    """Return the text from shortly before its first match on, if that would not be seen."""
+    first = text.find(OPEN)
+    if first < room * 2 // 3:
+        return text
+    start = text.find(" ", first - room // 3, first)
+    return ELLIPSIS + text[max(start, first - room // 3) :].lstrip()
+
+
+def _cut_marked(line: str) -> str:
+    """Return a line whose rest is not shown, a match that goes on closed."""
+    is_open = line.rfind(OPEN) > line.rfind(CLOSE)
+    return line.removesuffix(ELLIPSIS) + CLOSE * is_open + ELLIPSIS
+
+
+def _painted(lines: Iterable[str], paint: Paint) -> Iterator[str]:
+    """Yield the lines with their matches in colour or, without, in brackets."""
     is_match = False
-    for line in islice(wrap(" ".join(text.split()), width - len(_INDENT)), _SNIPPET_LINES):
+    for line in lines:
         shown = ""
         for piece in _mark.split(line):
             if piece in (OPEN, CLOSE):
@@ -84,7 +217,7 @@ def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
                 shown += "" if paint.enabled else "[" if is_match else "]"
             else:
                 shown += paint(piece, "red", bold=True) if is_match else piece
-        yield _INDENT + shown
+        yield shown
 
 
 def bare(hit: Hit) -> str:
@@ -110,10 +243,3 @@ def who_of(hit: Hit) -> str:
 def named_source(hit: Hit) -> str | None:
     """Return the system that a hit comes from, None for the one that most of them come from."""
     return hit.source if hit.source != next(iter(SOURCES)) else None
-
-
-def _below_home(path: str) -> str:
-    above = home()
-    if above is None or not path.startswith(f"{above}/"):
-        return path
-    return f"~{path[len(str(above)) :]}"

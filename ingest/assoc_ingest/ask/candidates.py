@@ -145,7 +145,8 @@ class Candidates:
 
     def finds(self, match: str) -> bool:
         """Does any message fit this expression?"""
-        return bool(self._candidates("search/messages", SAID, 1, match=match))
+        parameters = {**self._parameters, "match": match}
+        return any(_rows(self.connection, "search/messages", parameters, 1, _MESSAGES))
 
     def raw(self, name: str, expression: str, scope: str, limit: int) -> list[Candidate]:
         """Return what an expression that the user wrote finds in messages, or in one store."""

@@ -85,6 +85,12 @@ class Marker:
         forms = [form for word in relaxed.words for form in word.forms] if relaxed else []
         self._any = Places(form for form in forms if not form.has_cjk)
         self._any_parts = relaxed.trigrams() if relaxed else []
+        self._words = [
+            (word.name, [matches.fold(form.text) for form in word.forms])
+            for word in (relaxed.words if relaxed else ())
+        ]
+        self.present: set[str] = set()
+        """Names of the words that the texts held so far."""
 
     def snippet(self, found: Found, text: str) -> str:
         """Return the piece of the text of a hit, its matches marked."""
@@ -94,6 +100,10 @@ class Marker:
 
     def _spans(self, found: Found, text: str) -> Sequence[Span]:
         if found.why == RELAXED:
+            folded = matches.fold(text)
+            self.present.update(
+                name for name, forms in self._words if any(form in folded for form in forms)
+            )
             spans = self._any.some(text)
             return spans + matches.substrings_in(text, self._any_parts)
         if found.why == VERBATIM and (spans := matches.substrings_in(text, [self._terms.literal])):

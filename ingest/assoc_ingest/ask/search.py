@@ -27,7 +27,6 @@ from . import query_parser, raw_search
 from .candidates import SAID, TOOLS, Candidate, Candidates
 from .filters import Filters
 from .hits import Hit, Marker, read_hits
-from .matches import fold
 from .ranking import (
     LAST_TIER,
     RELAXED,
@@ -41,7 +40,6 @@ from .ranking import (
     rank_relaxed,
 )
 from .relaxing import Relaxed, Word, relaxed, words_of
-from .snippets import plain
 from .terms import Terms
 from .vocabulary import Vocabulary, vocabulary
 
@@ -78,8 +76,10 @@ class Relaxation:
 
     has_exact: bool
     """There are hits that hold all words, too."""
+    words: int
+    """How many words of the query count."""
     missing: tuple[str, ...]
-    """Words of the query that none of the hits shown holds."""
+    """Words of the query that none of the hits that were read holds."""
     corrected: dict[str, tuple[str, ...]]
     """Words that no message has, with those that were looked for in their place."""
 
@@ -91,7 +91,7 @@ class Relaxation:
             said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
         if self.missing:
             said.append(f"Not found: {', '.join(self.missing)}.")
-        if not self.has_exact and not (said and not self.missing):
+        if not self.has_exact and self.words > 1:
             said.append("No message contains all words. Closest matches:")
         return said
 
@@ -112,6 +112,24 @@ class Answer:
     relaxation: Relaxation | None
     notes: tuple[str, ...]
     """What of the query could not be searched for, or why nothing was found."""
+
+    def said(self) -> list[str]:
+        """Return what a reader should know before the hits, in a sentence each."""
+        return [*self.notes, *(self.relaxation.lines() if self.relaxation else ())]
+
+    def shown(self) -> list[Hit]:
+        """Return the hits of the groups; where there are none, those of the list."""
+        return [hit for group in self.groups for hit in group.hits] or list(self.hits)
+
+    def with_hits(self, hits: Iterable[Hit]) -> Answer:
+        """Return the answer with some of its hits in place of those for the same rows."""
+        known = {(hit.what, hit.id): hit for hit in hits}
+
+        def newer(old: Iterable[Hit]) -> tuple[Hit, ...]:
+            return tuple(known.get((hit.what, hit.id), hit) for hit in old)
+
+        groups = tuple(replace(group, hits=newer(group.hits)) for group in self.groups)
+        return replace(self, groups=groups, hits=newer(self.hits))
 
 
 def search(
@@ -142,9 +160,9 @@ def search(
     candidates = Candidates(connection, filters.limited_by(terms.fields), terms.literal)
     with vocabulary(connection) as words:
         groups, question = _Search(terms, candidates, words, limit, tools=tools).found()
-    listed = in_one_list(groups)
-    answer = _answer(candidates, groups, listed, Marker(terms, question), limit, shown)
-    relaxation = _relaxation(question, groups, answer)
+    marker = Marker(terms, question)
+    answer = _answer(candidates, groups, in_one_list(groups), marker, limit, shown)
+    relaxation = _relaxation(question, groups, marker)
     return replace(answer, relaxation=relaxation, notes=_notes(terms, answer))
 
 
@@ -249,21 +267,16 @@ def _group(cluster: Cluster, hits: dict[tuple[str, int], Hit], shown: int) -> Gr
 
 
 def _relaxation(
-    question: Relaxed | None, groups: list[Cluster], answer: Answer
+    question: Relaxed | None, groups: list[Cluster], marker: Marker
 ) -> Relaxation | None:
     """Say how a query was relaxed; None if it was not, or nothing was found by it."""
     every = [one for cluster in groups for one in cluster.found]
     if question is None or all(one.why != RELAXED for one in every):
         return None
     has_exact = any(one.why != RELAXED for one in every)
-    shown = [hit for group in answer.groups for hit in group.hits] + list(answer.hits)
-    text = fold(" ".join(f"{hit.title} {plain(hit.snippet)[0]}" for hit in shown))
-    missing = tuple(
-        word.name
-        for word in question.words
-        if not has_exact and not any(fold(form.text) in text for form in word.forms)
-    )
-    return Relaxation(has_exact, missing, question.corrected)
+    names = (word.name for word in question.words if word.name not in marker.present)
+    missing = () if has_exact else tuple(names)
+    return Relaxation(has_exact, len(question.words), missing, question.corrected)
 
 
 def _notes(terms: Terms, answer: Answer) -> tuple[str, ...]:
