@@ -13,7 +13,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     0 as byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, trim(coalesce(i.title, '') || char(10) || i.text, char(10)))), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(trim(coalesce(i.title, '') || char(10) || i.text, char(10))), :literal) > 0) as verbatim,
     i.id,
     documents_fts.rank
 from documents_fts

@@ -14,7 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10)))), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10))), :literal) > 0) as verbatim,
     i.id,
     inbox_items_fts.rank
 from inbox_items_fts

@@ -6,6 +6,7 @@
 select
     'message' as what,
     m.kind,
+    null as text, -- it may be long: only what is shown is read
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
@@ -19,11 +20,11 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     m.byte_offset,
-    coalesce(
+    iif(
+        :literal is null, 0,
         instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :literal)
-        or instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :escaped),
-        0
-    ) > 0 as verbatim,
+        or instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :escaped)
+    ) as verbatim,
     m.id,
     messages_fts.rank
 from messages_fts

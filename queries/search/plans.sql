@@ -13,7 +13,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, i.text)), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(i.text), :literal) > 0) as verbatim,
     i.id,
     plans_fts.rank
 from plans_fts

@@ -14,7 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, trim(i.text || char(10) || coalesce(i.pasted, ''), char(10)))), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(trim(i.text || char(10) || coalesce(i.pasted, ''), char(10))), :literal) > 0) as verbatim,
     i.id,
     prompts_fts.rank
 from prompts_fts

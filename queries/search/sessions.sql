@@ -20,7 +20,7 @@ select
         limit 1
     ) as file,
     0 as byte_offset,
-    coalesce(instr(lower(s.title), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(s.title), :literal) > 0) as verbatim,
     s.id,
     null as rank
 from sessions s

@@ -14,7 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
-    coalesce(instr(lower(i.text), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(i.text), :literal) > 0) as verbatim,
     i.id,
     null as rank
 from (

@@ -14,7 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, i.content)), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(i.content), :literal) > 0) as verbatim,
     i.id,
     todos_fts.rank
 from todos_fts

@@ -3,7 +3,7 @@
 select
     'tool_result_file' as what,
     i.media_type as kind,
-    substr(i.text, 1, 4000) as text,
+    null as text, -- it may be long: only what is shown is read
     s.title as session,
     p.name as project,
     null as subagent,
@@ -13,7 +13,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     0 as byte_offset,
-    coalesce(instr(lower(coalesce(i.joined, i.text)), :literal), 0) > 0 as verbatim,
+    iif(:literal is null, 0, instr(lower(i.text), :literal) > 0) as verbatim,
     i.id,
     tool_result_files_fts.rank
 from tool_result_files_fts

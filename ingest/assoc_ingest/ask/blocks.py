@@ -115,7 +115,7 @@ def _hit_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[str]:
     lines = [head, *others]
     if len(lines) > most:
         lines = [*lines[:most]]
-        lines[-1] = _cut_marked(lines[-1])
+        lines[-1] = _cut_marked(lines[-1], room if most == 1 else width - columns(indent))
     painted = _painted(lines, paint)
     yield label + next(painted)
     yield from (indent + line for line in painted)
@@ -200,10 +200,12 @@ def _near_its_match(text: str, room: int) -> str:
     return ELLIPSIS + text[max(start, first - room // 3) :].lstrip()
 
 
-def _cut_marked(line: str) -> str:
+def _cut_marked(line: str, width: int) -> str:
     """Return a line whose rest is not shown, a match that goes on closed."""
-    is_open = line.rfind(OPEN) > line.rfind(CLOSE)
-    return line.removesuffix(ELLIPSIS) + CLOSE * is_open + ELLIPSIS
+    room = width - 2  # for the ellipsis, and for the end of a match
+    shown = line.removesuffix(ELLIPSIS)
+    shown = cut(shown, room + 1) if columns(shown) > room else shown + ELLIPSIS
+    return shown + CLOSE * (shown.rfind(OPEN) > shown.rfind(CLOSE))
 
 
 def _painted(lines: Iterable[str], paint: Paint) -> Iterator[str]:

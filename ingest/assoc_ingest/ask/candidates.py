@@ -24,6 +24,7 @@ _STORES = {
     TOOLS: ("tool_result_files",),
 }
 _COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
+_MOST_OF_STORE = 50
 _MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
 
 
@@ -54,6 +55,8 @@ class Candidates:
     filters: Filters
     literal: str = ""
     """What a row is called verbatim for."""
+    shown: int = 0
+    """How many hits are to be shown at most."""
     is_cut: bool = False
     """Did a question have more rows than its limit?"""
     _parameters: Parameters = field(default_factory=dict)
@@ -91,9 +94,7 @@ class Candidates:
         found = self._candidates(
             "search/messages", scope, limit, match=in_scope(scope, match), without=_without(terms)
         )
-        for name in self.stores(scope):
-            found += self._candidates(f"search/{name}", scope, limit, match=match)
-        return found
+        return found + self._in_stores(match, scope)
 
     def with_any_trigram(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return messages that an expression for trigrams finds."""
@@ -121,11 +122,11 @@ class Candidates:
             ]  # fmt: skip
         return found
 
-    def store_rows(self, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
-        """Yield what the smaller stores hold of a query, at most `limit` rows of each."""
+    def store_rows(self, terms: Terms) -> Iterator[sqlite3.Row]:
+        """Yield what the smaller stores hold of a query, at most `shown` rows of each."""
         for scope in (SAID, TOOLS):
             for variant in terms.variants():
-                for candidate in self._stores_with_all(variant, scope, limit):
+                for candidate in self._stores_with_all(variant, scope, self.shown):
                     yield candidate.row
 
     def counts(self, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
@@ -167,17 +168,20 @@ class Candidates:
         return []
 
     def _stores_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
-        names = self.stores(scope)
-        if not names or not terms.clauses:
+        if not self.stores(scope) or not terms.clauses:
             return []
         if terms.has_cjk:
             patterns, without = _patterns(terms.texts()), _without(terms, cjk_only=False)
             return self._candidates(
                 "search/stores_cjk", scope, limit, patterns=patterns, without=without
             )
+        return self._in_stores(terms.all_words() or "", scope)
+
+    def _in_stores(self, match: str, scope: str) -> list[Candidate]:
+        limit = max(_MOST_OF_STORE, self.shown)
         found: list[Candidate] = []
-        for name in names:
-            found += self._candidates(f"search/{name}", scope, limit, match=terms.all_words())
+        for name in self.stores(scope):
+            found += self._candidates(f"search/{name}", scope, limit, match=match)
         return found
 
     def stores(self, scope: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Facets:
 def facets(connection: sqlite3.Connection, query: str, filters: Filters) -> Facets:
     """Return the counts of what holds all words; none where only single letters are asked for."""
     terms = query_parser.parse(query)
-    candidates = Candidates(connection, filters.limited_by(terms.fields))
+    candidates = Candidates(connection, filters.limited_by(terms.fields), shown=_MOST_OF_STORES)
     found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     total = 0
     for row in candidates.counts(terms, MOST):
@@ -44,7 +44,7 @@ def facets(connection: sqlite3.Connection, query: str, filters: Filters) -> Face
         else:
             found[row["facet"]][str(row["value"])] += int(row["hits"])
     is_cut = total >= MOST
-    for row in candidates.store_rows(terms, _MOST_OF_STORES):
+    for row in candidates.store_rows(terms):
         total += 1
         _count(found, row["what"], row["source"], row["project"], row["timestamp"])
     return _facets(total, is_cut, found)

@@ -98,6 +98,11 @@ class Relevance:
         return sum(weight for forms, weight in self._words if any(form in folded for form in forms))
 
 
+def conversation(candidate: Candidate) -> object:
+    """Return what tells a conversation from others; what belongs to none is one of its own."""
+    return candidate.row["session_key"] or candidate.place
+
+
 def is_special(literal: str) -> bool:
     """Is this a text to find just as it is: several words, an identifier, a path, a flag?"""
     inner = literal[1:] if literal[:1] == literal[:1].upper() else literal
@@ -146,8 +151,7 @@ def clusters(
     for one in found:
         known.setdefault(one.candidate.place, one)
     for one in known.values():
-        row = one.candidate.row
-        by_key.setdefault(row["session_key"] or one.candidate.place, []).append(one)
+        by_key.setdefault(conversation(one.candidate), []).append(one)
     newest = sorted(map(_cluster, by_key.values()), key=_time, reverse=True)
     grouped = sorted(newest, key=_order)
     first = grouped[:_ABOUT]
@@ -172,7 +176,7 @@ def in_one_list(groups: Sequence[Cluster]) -> list[Found]:
 def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
     """Return the score; what has no rank is in order already."""
     rank = candidate.row["rank"]
-    if not candidate.is_message:
+    if candidate.row["text"] is not None:
         score = relevance.of(candidate.row["text"])
     else:
         score = -rank if rank is not None else 1 / (number + 1)

@@ -13,7 +13,7 @@ from itertools import islice
 
 from ..errors import UsageError
 from .candidates import SAID, TOOLS, Candidate, Candidates
-from .ranking import ALL_WORDS, Cluster, Found
+from .ranking import ALL_WORDS, Cluster, Found, conversation
 
 _MESSAGES_PER_STORE_HIT = 4
 _SYNTAX_ERRORS = (
@@ -39,8 +39,7 @@ def clusters(listed: Iterable[Found]) -> list[Cluster]:
     """Return what was found by conversation, in the order of their first hits."""
     by_key: dict[object, Cluster] = {}
     for one in listed:
-        key = one.candidate.row["session_key"] or one.candidate.place
-        by_key.setdefault(key, Cluster([], 0.0)).found.append(one)
+        by_key.setdefault(conversation(one.candidate), Cluster([], 0.0)).found.append(one)
     return list(by_key.values())
 
 

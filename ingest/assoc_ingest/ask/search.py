@@ -35,7 +35,9 @@ from .ranking import (
     Found,
     Relevance,
     clusters,
+    conversation,
     in_one_list,
+    is_short,
     rank_exact,
     rank_relaxed,
 )
@@ -141,10 +143,12 @@ def search(
     tools: bool = False,
     raw: bool = False,
     shown: int = 3,
+    closest: bool = True,
 ) -> Answer:
     """Return the best `limit` conversations, `shown` hits of each, and the best `limit` hits.
 
-    `tools` leaves out what was said. Of a very long query the beginning is searched for, as
+    `tools` leaves out what was said. Without `closest`, hits that lack a word are looked for only
+    where none has all of them. Of a very long query the beginning is searched for, as
     `query_parser.parse` says. `raw` takes the query as an FTS5 expression and raises UsageError if
     it is none, or too long. A filter that names nothing raises UsageError or NotFoundError.
     """
@@ -157,9 +161,11 @@ def search(
         groups = raw_search.clusters(found)
         return _answer(candidates, groups, found, Marker(terms), limit, shown)
     terms = query_parser.parse(query)
-    candidates = Candidates(connection, filters.limited_by(terms.fields), terms.literal)
+    candidates = Candidates(connection, filters.limited_by(terms.fields), terms.literal, limit)
     with vocabulary(connection) as words:
-        groups, question = _Search(terms, candidates, words, limit, tools=tools).found()
+        groups, question = _Search(
+            terms, candidates, words, limit, tools=tools, closest=closest
+        ).found()
     marker = Marker(terms, question)
     answer = _answer(candidates, groups, in_one_list(groups), marker, limit, shown)
     relaxation = _relaxation(question, groups, marker)
@@ -170,9 +176,18 @@ class _Search:
     """One search for words."""
 
     def __init__(
-        self, terms: Terms, candidates: Candidates, words: Vocabulary, limit: int, *, tools: bool
+        self,
+        terms: Terms,
+        candidates: Candidates,
+        words: Vocabulary,
+        limit: int,
+        *,
+        tools: bool,
+        closest: bool,
     ) -> None:
         self._terms = terms
+        self._limit = limit
+        self._closest = closest
         self._candidates = candidates
         self._vocabulary = words
         self._most = max(_MOST, limit, min(limit * _PER_CONVERSATION, _MOST_IN_ALL))
@@ -195,20 +210,38 @@ class _Search:
         return Relevance(words, lambda word: self._vocabulary.rarity(word.forms))
 
     def _exact(self) -> list[Candidate]:
-        candidates: list[Candidate] = []
         if not self._terms.clauses:
-            return candidates
+            return []
+        found = self._with_all(self._most)
+        if self._candidates.is_cut and not self._is_full(found):
+            self._candidates.is_cut = False
+            found = self._with_all(_MOST_IN_ALL)  # few conversations have very many hits
+        if len(set(map(conversation, found))) < ENOUGH:
+            found += self._candidates.at_line_starts(self._terms, self._most)
+        return found
+
+    def _with_all(self, most: int) -> list[Candidate]:
+        found: list[Candidate] = []
         if SAID in self._scopes:
-            candidates += self._candidates.in_titles(self._terms, _MOST_OF_TITLES)
+            found += self._candidates.in_titles(self._terms, _MOST_OF_TITLES)
         for scope in self._scopes:
-            candidates += self._candidates.with_all(self._terms, scope, self._most)
-        return candidates + self._candidates.at_line_starts(self._terms, self._most)
+            if not (self._candidates.is_cut and self._is_full(found)):
+                found += self._candidates.with_all(self._terms, scope, most)
+        return found
+
+    def _is_full(self, found: list[Candidate]) -> bool:
+        """Are there as many conversations as are shown? What tools gave would not be seen."""
+        return len(set(map(conversation, found))) >= max(ENOUGH, self._limit)
 
     def _is_to_be_relaxed(self, found: list[Found]) -> bool:
         if not self._terms.clauses:
             return False
         if len(self._terms.clauses) == 1 and any(one.why == VERBATIM for one in found):
             return False
+        if not self._closest:
+            return not found
+        if self._candidates.is_cut and is_short(self._terms):
+            return False  # what was not read has all words, too
         return _conversations(one for one in found if one.tier < LAST_TIER) < ENOUGH
 
     def _relaxed(self, question: Relaxed, exact: list[Found], relevance: Relevance) -> list[Found]:
@@ -228,8 +261,7 @@ class _Search:
 
 
 def _conversations(found: Iterable[Found]) -> int:
-    rows = (one.candidate for one in found)
-    return len({row.row["session_key"] or row.place for row in rows})
+    return len({conversation(one.candidate) for one in found})
 
 
 def _answer(
@@ -274,9 +306,11 @@ def _relaxation(
     if question is None or all(one.why != RELAXED for one in every):
         return None
     has_exact = any(one.why != RELAXED for one in every)
-    names = (word.name for word in question.words if word.name not in marker.present)
-    missing = () if has_exact else tuple(names)
-    return Relaxation(has_exact, len(question.words), missing, question.corrected)
+    known = marker.present | question.corrected.keys()
+    missing = tuple(word.name for word in question.words if word.name not in known)
+    return Relaxation(
+        has_exact, len(question.words), () if has_exact else missing, question.corrected
+    )
 
 
 def _notes(terms: Terms, answer: Answer) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ a longer one. What is tried, in this order, until something is found:
 3. words that differ in two letters and begin with the same one.
 
 A word with capitals inside or digits is a name: there what contains it comes first. Words that
-contain another are found only by reading the words one by one, so no more than `MOST_READ` are.
+contain another are found only by reading the words one by one: at most `MOST_READ`, and only twice.
 
 The words are those of a temporary table, which a connection that only reads can make. It is
 dropped again: connections of `serve` are used by others.
@@ -30,7 +30,9 @@ from .terms import Term
 MOST_READ = 50_000
 """Words that are read one by one, for one word of a query."""
 
+_MOST_READINGS = 2  # of all words of a query together
 _SHORTEST, _LONGEST = 4, 40  # letters of a word whose spelling is looked at
+_SHORTEST_OF_TWO = 6  # letters of a word that may be wrong in two of them
 _MOST_FORMS = 500  # words that one beginning is counted with
 _MOST_CONTAINING = 60
 _MOST_MEANT = 3
@@ -49,6 +51,7 @@ class Vocabulary:
         self._connection = connection
         self._count: int | None = None
         self._rarity: dict[Term, float] = {}
+        self._readings = 0
 
     def rarity(self, forms: Iterable[Term]) -> float:
         """Return how much it says that a text holds one of these: 0 if nearly all do."""
@@ -108,6 +111,8 @@ class Vocabulary:
         return tuple(row[0] for row in rows)
 
     def _two_letters_off(self, word: str) -> tuple[str, ...]:
+        if len(word) < _SHORTEST_OF_TWO:
+            return ()
         first = word[0]
         rows = self._read(
             first, first + _END, "abs(length(term) - length(?4)) <= 2", word, MOST_READ
@@ -116,6 +121,9 @@ class Vocabulary:
         return tuple(near)[:_MOST_MEANT]
 
     def _read(self, start: str, end: str, rule: str, word: str, most: int) -> list[sqlite3.Row]:
+        self._readings += 1
+        if self._readings > _MOST_READINGS:
+            return []
         return self._connection.execute(
             f"select term from (select term, doc from temp.search_words"
             f" where term between ?1 and ?2 limit ?3) where {rule} order by doc desc limit ?5",
@@ -163,7 +171,7 @@ def _one_letter_off(word: str) -> set[str]:
 
 def _differ_by_two(word: str, other: str) -> bool:
     """Does `other` become `word` by two letters less, more, changed, or exchanged?"""
-    if len(set(word) ^ set(other)) > 4 or len(word) <= _SHORTEST:
+    if len(set(word) ^ set(other)) > 4:
         return False
     before: list[int] = []
     row = list(range(len(other) + 1))

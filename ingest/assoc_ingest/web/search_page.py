@@ -158,11 +158,11 @@ def _found(
     connection: sqlite3.Connection, query: str, filters: Filters, count: int
 ) -> tuple[list[Hit], Facets, list[str]]:
     """Return the hits with all words, or if there are none the closest, and what to say of them."""
-    answer = search(connection, query, filters, limit=count + 1, shown=0)
-    exact = [hit for hit in answer.hits if hit.why != RELAXED]
-    if exact or answer.relaxation is None:
-        return exact, facets(connection, query, filters), []
-    return list(answer.hits), facets_of(answer), answer.relaxation.lines()
+    answer = search(connection, query, filters, limit=count + 1, shown=0, closest=False)
+    hits = list(answer.hits)
+    if answer.relaxation is None:
+        return hits, facets(connection, query, filters), []
+    return hits, facets_of(answer), answer.relaxation.lines()
 
 
 def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
