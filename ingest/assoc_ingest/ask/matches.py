@@ -99,7 +99,7 @@ def _is_escape(folded: str, letter: int) -> bool:
 
 def fold(text: str) -> str:
     """Return a text as the index has its words: in lower case, without accents."""
-    return text.translate(_FOLDING)
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:

@@ -112,7 +112,7 @@ def is_special(literal: str) -> bool:
 
 def is_short(terms: Terms) -> bool:
     """Is the query so short that each of its words counts?"""
-    return len(terms.clauses) <= _SHORT and not any(c.is_stop_word for c in terms.clauses)
+    return len(terms.clauses) == len(terms.content) <= _SHORT
 
 
 def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevance) -> list[Found]:

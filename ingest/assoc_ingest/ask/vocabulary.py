@@ -7,8 +7,7 @@ a longer one. What is tried, in this order, until something is found:
 2. words that contain it, as `telemetry` is in `getTelemetryOptOut`,
 3. words that differ in two letters and begin with the same one.
 
-A word with capitals inside or digits is a name: there what contains it comes first. Words that
-contain another are found only by reading the words one by one: at most `MOST_READ`, and only twice.
+The last two read the words one by one. No more than `MOST_READ` are read, twice for each search.
 
 The words are those of a temporary table, which a connection that only reads can make. It is
 dropped again: connections of `serve` are used by others.
@@ -71,10 +70,7 @@ class Vocabulary:
         wanted = fold(word)
         if not _SHORTEST <= len(wanted) <= _LONGEST:
             return ()
-        is_name = not (word.isalpha() and (word.islower() or word.istitle() or word.isupper()))
         ways = (self._one_letter_off, self._containing, self._two_letters_off)
-        if is_name:
-            ways = (self._containing, self._one_letter_off, self._two_letters_off)
         return next((found for way in ways if (found := way(wanted))), ())
 
     def _rarity_of(self, form: Term) -> float:
