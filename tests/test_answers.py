@@ -144,7 +144,10 @@ def test_endings_are_taken_off(ask: Ask) -> None:
     assert ask("deadlock").groups, "deadlocks"
     assert whys(ask("handling timeouts")) == {"relaxed"}
     assert keys(ask("caches caching")) == [PARSER]
-    assert keys(ask("queries")) == [PARSER]
+    answer = ask("queries")
+    assert keys(answer) == [PARSER]
+    assert answer.relaxation
+    assert answer.relaxation.lines() == ["No message contains queries. Closest matches:"]
 
 
 @pytest.mark.parametrize(

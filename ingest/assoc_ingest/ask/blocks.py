@@ -60,10 +60,12 @@ def write_hits(answer: Answer, limit: int) -> None:
 def answer_lines(answer: Answer, limit: int, width: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of an answer: what to know of it, its blocks, and how to go on."""
     said = answer.said()
+    divided = _first_relaxed(answer)
+    if divided is None and len({group.best.why == RELAXED for group in answer.groups}) > 1:
+        said.append("Only some of these have all words.")
     for line in said:
         yield from wrap(line, width)
     shown = _WITH_FEW if len(answer.groups) <= _FEW else _IN_BLOCK
-    divided = _first_relaxed(answer)
     for number, group in enumerate(answer.groups):
         if number or said:
             yield ""

@@ -78,8 +78,8 @@ class Relaxation:
 
     has_exact: bool
     """There are hits that hold all words, too."""
-    words: int
-    """How many words of the query count."""
+    words: tuple[str, ...]
+    """The words of the query that count."""
     missing: tuple[str, ...]
     """Words of the query that none of the hits that were read holds."""
     corrected: dict[str, tuple[str, ...]]
@@ -93,8 +93,10 @@ class Relaxation:
             said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
         if self.missing:
             said.append(f"Not found: {', '.join(self.missing)}.")
-        if not self.has_exact and self.words > 1:
+        if not self.has_exact and len(self.words) > 1:
             said.append("No message contains all words. Closest matches:")
+        elif not self.has_exact and not said:
+            said.append(f"No message contains {self.words[0]}. Closest matches:")
         return said
 
 
@@ -309,14 +311,17 @@ def _relaxation(
     known = marker.present | question.corrected.keys()
     missing = tuple(word.name for word in question.words if word.name not in known)
     return Relaxation(
-        has_exact, len(question.words), () if has_exact else missing, question.corrected
+        has_exact,
+        tuple(word.name for word in question.words),
+        () if has_exact else missing,
+        question.corrected,
     )
 
 
 def _notes(terms: Terms, answer: Answer) -> tuple[str, ...]:
     """Say what of the query was not searched for, and why nothing was found."""
     notes = [terms.note] if terms.note else []
-    without = ", ".join(term.text for term in terms.without)
+    without = [term.text for term in terms.without]
     if not terms.clauses:
         if without or terms.fields:
             notes.append("The query has no word to look for, only what to leave out or to limit.")
@@ -324,7 +329,9 @@ def _notes(terms: Terms, answer: Answer) -> tuple[str, ...]:
             notes.append("The query has no letter and no digit; nothing else can be found.")
     elif not answer.count:
         if without:
-            notes.append(f'Left out: what holds {without}. To look for it: "-{without}"')
+            notes.append(
+                f'Left out: what holds {", ".join(without)}. Quote "-{without[0]}" to find it.'
+            )
         elif all(clause.is_stop_word for clause in terms.clauses):
             notes.append(
                 "The query has only very common words. Add one that says what it is about."
