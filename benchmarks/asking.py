@@ -63,7 +63,7 @@ def searches() -> dict[tuple[str, str], Ask]:
 
 
 def _search(query: str, *, is_tools: bool) -> Ask:
-    return lambda connection: len(search(connection, query, limit=_LIMIT, tools=is_tools))
+    return lambda connection: len(search(connection, query, limit=_LIMIT, tools=is_tools).hits)
 
 
 def pages(database: Path) -> dict[tuple[str, str], Ask]:

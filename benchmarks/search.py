@@ -137,11 +137,11 @@ def conversations(connection: sqlite3.Connection, query: str) -> Ranking:
 
     A hit that belongs to no conversation is left out.
     """
-    found: dict[str, str] = {}
-    for hit in search(connection, query):
-        if hit.session_key:
-            found.setdefault(hit.session_key, snippets.plain(hit.snippet)[0])
-    return list(found.items())
+    return [
+        (group.session_key, snippets.plain(group.best.snippet)[0])
+        for group in search(connection, query).groups
+        if group.session_key
+    ]
 
 
 def homes() -> dict[str, list[Path]]:

@@ -60,14 +60,15 @@ OURS = {
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "files.exclusions._UUID": ("digits", "dashes"),
-    "ask.hits._json_break": ("backslashes", "line starts"),
-    "ask.hits._json_frame": ("braces", "opened objects", "quotes"),
-    "ask.hits._mark": ("marks", "pairs of marks"),
+    "ask.blocks._json_break": ("backslashes", "line starts"),
+    "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),
+    "ask.blocks._mark": ("marks", "pairs of marks"),
     "derive.agent_links._wrapped": (
         "ends of messages", "messages", "spaces", "spaces in a message",
     ),
     "ask.snippets._mark": ("marks", "pairs of marks"),
     "ask.since._ago": ("digits", "spaces"),
+    "ask.since._date": ("digits", "dashes"),
     "project_paths._in_repository": ("letters", "worktrees", "lines"),
     "project_paths._named_after_drive": ("dashes", "letters"),
     "project_paths._windows_path": ("backslashes", "letters"),
@@ -116,7 +117,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._hostile": ("controls", "zero-width letters"),
     "terminal._colour_sequence": ("colours", "controls"),
     "terminal._runs": ("spaces", "words", "wide letters", "combining marks"),
-    "ask.query_parser.TOKEN": ("words", "letters", "underscores"),
+    "ask.terms.TOKEN": ("words", "letters", "underscores"),
     "ask.query_parser._term": ("quotes", "words", "letters", "spaces"),
     "ask.query_parser._unbindable": ("surrogates",),
     "ask.query_parser.INVISIBLE_RUN": ("zero-width letters", "words"),

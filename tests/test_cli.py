@@ -128,16 +128,37 @@ def test_a_table_is_for_reading(filled: Shell) -> None:
     assert "/srv/shop" in filled.out
 
 
-def test_a_hit_shows_its_session_its_match_and_its_place(filled: Shell) -> None:
+def test_a_conversation_is_shown_with_its_best_matches_and_how_to_open_them(filled: Shell) -> None:
     assert filled("search", "deadlock") == 0
-    title, said, _, call = filled.out.split("\n\n")
-    assert title.startswith("0b7c2f4e  Deadlock in the pool")
-    assert said.split("\n")[1:] == [
+    lines = filled.out.split("\n")
+    assert lines[0].startswith("Deadlock in the pool  ")
+    assert lines[1] == "  shop · main · 1 more here"
+    assert lines[2] == "  0b7c2f4e  you: that [deadlock] is back"
+    assert lines[-3:] == [
+        "1 conversation, 4 hits. All of them: --all-hits.",
+        "Open the first: assoc-ingest show 0b7c2f4e",
+        "",
+    ]
+    assert filled.err == ""
+
+
+def test_all_hits_are_listed_with_their_places(filled: Shell) -> None:
+    assert filled("search", "deadlock", "--all-hits") == 0
+    first, *_ = filled.out.split("\n\n")
+    assert first.split("\n")[1:] == [
         "    that [deadlock] is back",
         f"    you · shop  /home/ada/.claude/projects/-srv-1/{KEY}.jsonl",
     ]
-    assert call.split("\n")[1] == "    find [deadlock]"
-    assert "    Task call · shop" in call
+    assert "Task call" in filled.out
+
+
+def test_a_query_may_have_words_that_begin_with_a_dash(filled: Shell) -> None:
+    assert filled("search", "deadlock", "-back", "-n2", "--kind", "prompt") == 1
+    assert "Left out: what holds back" in filled.err
+    assert filled("search", "deadlock", "-nowhere") == 0
+    assert filled("search", "--", "-deadlock") == 0
+    assert filled("search", "--nowhere") == 2
+    assert "To search for it: assoc-ingest search -- --nowhere" in filled.err
 
 
 # -- names of queries -----------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_words_with_invisible_letters_that_it_holds_are_found(old: Path) -> None
         connection.execute("update plans set text = 'the pass\u2060word'")
     migrate(old)
     with closing(databases.open_reader(old)) as connection:
-        hits = search(connection, "password")
+        hits = search(connection, "password").hits
     assert {(hit.what, hit.scope) for hit in hits} >= {
         ("message", "said"), ("message", "tools"), ("plan", "said"),
     }  # fmt: skip

@@ -152,7 +152,7 @@ def test_every_command_that_takes_a_project_means_the_same(shell: Shell) -> None
     assert isinstance(found, list)
     assert [hit["snippet"] for hit in found] == ["pumpkin in /srv/shop"]
     shell("query", "most_edited_files", "-p", "project", "/srv/nowhere")
-    assert "did you mean" in shell.err
+    assert "Did you mean" in shell.err
     number = id_of(shell, "/srv/shop")
     assert shell("query", "list_sessions", "-p", "project", "/srv/shop", "--json") == 0
     by_path = shell.out

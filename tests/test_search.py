@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,9 +21,11 @@ from tests.support.rows import Rows
 
 from assoc_ingest.ask.facets import facets
 from assoc_ingest.ask.filters import Filters
+from assoc_ingest.ask.hits import Hit, with_lines
 from assoc_ingest.ask.matches import Places
 from assoc_ingest.ask.query_parser import parse
-from assoc_ingest.ask.search import Hit, search, with_lines
+from assoc_ingest.ask.ranking import RELAXED
+from assoc_ingest.ask.search import SearchResult, search
 from assoc_ingest.ask.since import since
 from assoc_ingest.ask.snippets import around, parts, plain
 from assoc_ingest.errors import NotFoundError, UsageError
@@ -107,12 +110,26 @@ def marked(hit: Hit) -> list[str]:
     return [piece for piece, is_match in parts(hit.snippet) if is_match]
 
 
+def asked(connection: sqlite3.Connection, query: str, **options: Any) -> SearchResult:
+    """Search with filters and options by their names."""
+    names = ("kind", "project", "session", "source", "since", "until", "branch", "tool")
+    filters = {name: options.pop(name) for name in names if name in options}
+    if isinstance(filters.get("kind"), str):
+        filters["kind"] = (filters["kind"],)
+    return search(connection, query, Filters(**filters), **options)
+
+
+def exact(connection: sqlite3.Connection, query: str, **options: Any) -> list[Hit]:
+    """Return the hits that hold all words."""
+    answer = asked(connection, query, **{"limit": 30, **options})
+    return [hit for hit in answer.hits if hit.why != RELAXED]
+
+
 @pytest.fixture
 def find(connection: sqlite3.Connection) -> Find:
     def found(query: str, **options: object) -> list[Hit]:
-        names = ("kind", "project", "session", "source", "since")
-        filters = Filters(**{name: options.pop(name) for name in names if name in options})  # type: ignore[arg-type]
-        return search(connection, query, filters, **options)  # type: ignore[arg-type]
+        answer = asked(connection, query, **{"limit": 20, **options})
+        return [hit for hit in answer.hits if hit.why != RELAXED]
 
     return found
 
@@ -130,9 +147,9 @@ def test_a_long_text_shows_its_match(tmp_path: Path) -> None:
         rows.message(file, "text", "beginning " + "filler words " * 8_000 + "the walrus is here")
         rows.message(file, "text", "begin " + "a " * 130_000)
     with closing(reader(tmp_path / "assoc.db")) as connection:
-        (hit,) = search(connection, "walrus")
+        (hit,) = exact(connection, "walrus")
         assert "\x02walrus\x03" in hit.snippet
-        (hit,) = search(connection, "a")  # one match in two letters, of which each costs all others
+        (hit,) = exact(connection, "a")  # one match in two letters, of which each costs all others
         assert "\x02a\x03" in hit.snippet
 
 
@@ -180,7 +197,7 @@ def test_a_long_text_of_very_many_matches_costs_what_it_is_long(tmp_path: Path, 
     def look() -> None:
         with closing(reader(tmp_path / "assoc.db")) as connection:
             for raw in (False, True) if name == "words" else (False,):
-                hits = search(connection, query, raw=raw)
+                hits = exact(connection, query, raw=raw)
                 assert len(hits) == len(STORES) + 2
                 assert all(marked(hit) and len(hit.snippet) < 1_000 for hit in hits)
 
@@ -193,7 +210,7 @@ def test_a_match_of_any_length_is_shown_in_short(tmp_path: Path) -> None:
         _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
         rows.message(file, "text", "b a" + "a" * 30_000)
     with closing(reader(tmp_path / "assoc.db")) as connection:
-        hits = search(connection, "aaa*")
+        hits = exact(connection, "aaa*")
         assert len(hits) == len(STORES) + 1
         assert all(marked(hit) and len(hit.snippet) < 600 for hit in hits)
 
@@ -223,17 +240,17 @@ def test_a_word_with_an_invisible_letter_is_found(tmp_path: Path, word: str) -> 
     with closing(reader(tmp_path / "assoc.db")) as connection:
         count = 2 * len(STORES) + 2
         for query in ("password", "PASSW*", '"the password"', word, f'"{word} she"'):
-            hits = search(connection, query)
+            hits = exact(connection, query)
             assert len(hits) == count, query
             for hit in hits:
                 assert any(word in one for one in marked(hit)), "the whole word is marked"
                 assert text in plain(hit.snippet)[0], "the text is as it was"
             assert facets(connection, query, Filters()).total == count
-            assert len(search(connection, query, tools=True)) == 3
-        assert len(search(connection, "password", raw=True)) == count
-        assert len(search(connection, f"the AND {word}", raw=True)) == count
+            assert len(exact(connection, query, tools=True)) == 3
+        assert len(exact(connection, "password", raw=True)) == count
+        assert len(exact(connection, f"the AND {word}", raw=True)) == count
         if word[4:-4] in "\u00ad\u200b\u200c\u200d\u2060\ufeff":  # to the index, no letters
-            assert len(search(connection, "word")) == count, "what was found before still is"
+            assert len(exact(connection, "word")) == count, "what was found before still is"
 
 
 def test_a_query_with_an_invisible_letter_finds_plain_text(find: Find) -> None:
@@ -249,9 +266,9 @@ def test_invisible_letters_inside_chinese_and_json_are_no_obstacle(tmp_path: Pat
         rows.call(file, "Bash", {"command": "cd\nin\u00addented"})
     with closing(reader(tmp_path / "assoc.db")) as connection:
         for query, found in {"接続": "接\u200b続", "接続プール": "接\u200b続プ\u200bール"}.items():
-            (hit,) = search(connection, query)
+            (hit,) = exact(connection, query)
             assert marked(hit) == [found]
-        (hit,) = search(connection, "indented")
+        (hit,) = exact(connection, "indented")
         assert marked(hit) == ["in\u00addented"]
 
 
@@ -262,7 +279,7 @@ def test_joined_letters_of_persian_and_emoji_stay_as_they_are(tmp_path: Path) ->
         rows.message(file, "text", text)
     with closing(reader(tmp_path / "assoc.db")) as connection:
         for query in ("می\u200cخواهم", "میخواهم", "خواهم", "من"):
-            (hit,) = search(connection, query)
+            (hit,) = exact(connection, query)
             assert plain(hit.snippet)[0] == text
 
 
@@ -311,13 +328,13 @@ def test_a_word_of_any_length_is_searched_for(
 ) -> None:
     for query in (letter * length, f'"{letter * length}"', f"walrus {letter * length}"):
         for tools in (False, True):
-            assert all("walrus" in hit.snippet for hit in search(connection, query, tools=tools))
+            assert all("walrus" in hit.snippet for hit in exact(connection, query, tools=tools))
 
 
 @pytest.mark.parametrize("count", [1_000, 30_000])
 def test_a_query_may_have_any_number_of_words(connection: sqlite3.Connection, count: int) -> None:
     for word in ("walrus", "漢字", "漢字字"):
-        assert search(connection, " ".join(f"{word}{n}" for n in range(count))) == []
+        assert exact(connection, " ".join(f"{word}{n}" for n in range(count))) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
@@ -332,7 +349,7 @@ def test_what_a_query_costs_does_not_grow_with_its_words(tmp_path: Path) -> None
         with closing(reader(tmp_path / "assoc.db")) as connection:
             queries = (" ".join(words), f'"{" ".join(words)}"', "w*-" * 20_000, "漢" * 20_000)
             for query in queries:
-                hits = search(connection, query)
+                hits = exact(connection, query)
                 assert len(hits) == (20 if "w0" in query else 0)
                 facets(connection, query, Filters())
 
@@ -349,7 +366,7 @@ def test_what_is_left_out_of_a_long_query_is_said(connection: sqlite3.Connection
     with pytest.raises(
         UsageError, match=r"the expression has 20,000 words; at most 100 are allowed\."
     ):
-        search(connection, " OR ".join(["a"] * 20_000), raw=True)
+        exact(connection, " OR ".join(["a"] * 20_000), raw=True)
 
 
 def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
@@ -368,23 +385,23 @@ def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
             "feature": {"walrus on feature", "the walrus once more"},
             "other": set(),
         }.items():
-            hits = search(connection, "walrus", Filters(branch=branch))
+            hits = exact(connection, "walrus", branch=branch)
             assert {plain(hit.snippet)[0] for hit in hits} == texts
 
 
-def test_titles_stand_first_then_what_was_said_then_what_tools_gave(find: Find) -> None:
+def test_what_was_said_stands_first_of_each_conversation_then_the_rest(find: Find) -> None:
     hits = find("deadlock")
     assert [(hit.what, hit.scope) for hit in hits] == [
-        ("session", "title"),
         ("message", "said"),
         ("plan", "said"),
+        ("session", "title"),
         ("message", "tools"),
     ]
 
 
 def test_a_hit_says_where_it_was_found(find: Find) -> None:
     (hit,) = find("zebra")
-    assert (hit.session, hit.session_key, hit.project) == (
+    assert (hit.title, hit.session_key, hit.project) == (
         "Deadlock in the pool",
         "0b7c2f4e-1111",
         "shop",
@@ -430,7 +447,7 @@ def test_tools_leaves_out_what_was_said(find: Find) -> None:
 
 
 def test_the_limit_is_kept_and_prose_comes_first(find: Find) -> None:
-    assert [hit.scope for hit in find("deadlock", limit=2)] == ["title", "said"]
+    assert [hit.scope for hit in find("deadlock", limit=2)] == ["said", "said"]
 
 
 def test_every_store_is_searched_and_nothing_twice(find: Find) -> None:
@@ -562,7 +579,7 @@ syntax = st.lists(
 
 @given(words | syntax.map(" ".join) | syntax.map("".join))
 def test_no_text_is_a_syntax_error(connection: sqlite3.Connection, query: str) -> None:
-    for hit in search(connection, query) + search(connection, query, tools=True):
+    for hit in exact(connection, query) + exact(connection, query, tools=True):
         assert has_pairs(hit.snippet)
         assert hit.as_json()["what"] == hit.what
 
@@ -570,7 +587,7 @@ def test_no_text_is_a_syntax_error(connection: sqlite3.Connection, query: str) -
 @given(words | syntax.map(" ".join))
 def test_a_raw_query_is_answered_or_explained(connection: sqlite3.Connection, query: str) -> None:
     try:
-        search(connection, query, raw=True)
+        exact(connection, query, raw=True)
     except UsageError as error:
         assert "FTS5" in str(error)  # noqa: PT017
 
@@ -641,5 +658,5 @@ def test_a_hit_names_its_line_in_the_file(tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     sync(database, [home])
     with closing(open_reader(database)) as connection:
-        (hit,) = with_lines(connection, search(connection, "needle"))
+        (hit,) = with_lines(connection, exact(connection, "needle"))
     assert hit.line == 3, "the second line is blank"

@@ -337,6 +337,19 @@ def test_a_facet_narrows_to_as_many_as_it_says(demo: Site, facet: str) -> None:
         assert hits == int(count)
 
 
+def test_a_search_shows_the_closest_where_nothing_has_all_words(demo: Site) -> None:
+    page = demo.get("/-/assoc/search?q=seedlngs+asparagus")
+    assert "Showing results for seedlings instead of seedlngs." in page.words
+    assert "Not found: asparagus." in page.words
+    assert "<mark>Seedlings</mark> died last April" in page.text
+    assert re.search(r'href="[^"]*[?&;]kind=document', page.text), "which can be narrowed"
+    narrowed = demo.get("/-/assoc/search?q=seedlngs+asparagus&kind=document")
+    assert 'aria-current="true"' in narrowed.text
+    page = demo.get("/-/assoc/search?q=frost+-warning+kind:prompt")
+    assert "<mark>frost</mark>" in page.text
+    assert "warning" not in page.text.partition('<ol class="ai-hits">')[2]
+
+
 def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
     times = ("2026-01-31T23:59:59.999Z", "2026-02-01T00:00:00.000Z", "2026-12-31T12:00:00.000Z")
     lines = [user("pool", f"u{at}", timestamp=at) for at in times]

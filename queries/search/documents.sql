@@ -3,7 +3,7 @@
 select
     'document' as what,
     i.kind,
-    trim(coalesce(i.title, '') || char(10) || i.text, char(10)) as text,
+    substr(trim(coalesce(i.title, '') || char(10) || i.text, char(10)), 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -13,6 +13,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     0 as byte_offset,
+    iif(:literal is null, 0, instr(lower(trim(coalesce(i.title, '') || char(10) || i.text, char(10))), :literal) > 0) as verbatim,
     i.id,
     documents_fts.rank
 from documents_fts
@@ -22,7 +23,10 @@ cross join sources r on r.id = f.source_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = coalesce(i.project_id, s.project_id)
 where documents_fts match coalesce(nullif(:match, ''), '""')
-  and coalesce(:kind, '') in ('', 'document', i.kind)
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('document', i.kind))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or coalesce(i.modified_at, f.mtime) >= :since)

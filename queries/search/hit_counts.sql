@@ -20,7 +20,10 @@ with hits as materialized (
     left join projects p on p.id = s.project_id
     where messages_fts match coalesce(nullif(:match, ''), '""')
       and m.copy_of is null
-      and coalesce(:kind, '') in ('', 'message', m.kind)
+      and (
+        coalesce(:kind, '') = ''
+        or exists (select 1 from json_each(:kind) k where k.value in ('message', m.kind))
+      )
       and coalesce(:session, '') in ('', s.session_key)
       and coalesce(:model, '') in ('', m.model)
       and coalesce(:role, '') in ('', m.role)
@@ -31,6 +34,19 @@ with hits as materialized (
       and (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))
+      )
+      and (
+        coalesce(:tool, '') = ''
+        or exists (
+            select 1
+            from tool_calls t
+            where (t.call_id = m.id or t.result_id = m.id) and lower(t.name) = lower(:tool)
+        )
+      )
+      and not exists (
+        select 1
+        from json_each(coalesce(nullif(:without, ''), '[]')) l
+        where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text) like l.value escape '~'
       )
       and (
         coalesce(:cjk, '') = ''

@@ -4,7 +4,7 @@
 select
     'inbox' as what,
     i.kind,
-    trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10)) as text,
+    substr(trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10)), 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -14,6 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10))), :literal) > 0) as verbatim,
     i.id,
     inbox_items_fts.rank
 from inbox_items_fts
@@ -25,7 +26,10 @@ left join sessions s on s.id = coalesce(i.session_id, t.lead_session_id)
 left join projects p on p.id = s.project_id
 where inbox_items_fts match coalesce(nullif(:match, ''), '""')
   and i.channel = 'inbox'
-  and coalesce(:kind, '') in ('', 'inbox', i.kind)
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('inbox', i.kind))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or i.timestamp >= :since)

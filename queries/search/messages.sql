@@ -1,12 +1,12 @@
 -- Search conversations
 -- Messages that match an FTS5 expression, best first. Begin it with {text joined_text} : for what
 -- people and agents said, with {tool_text joined_tool_text} : for what tools gave. Copies in forked
--- sessions are left out.
+-- sessions are left out. `verbatim` says whether the text has :literal in it, whatever its case, or
+-- :escaped, which is the same inside JSON.
 select
     'message' as what,
     m.kind,
-    -- The program looks for the matches in it: what snippet() costs grows with their square.
-    coalesce(m.text, m.tool_text) as text,
+    null as text, -- it may be long: only what is shown is read
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
@@ -20,6 +20,11 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     m.byte_offset,
+    iif(
+        :literal is null, 0,
+        instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :literal)
+        or instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :escaped)
+    ) as verbatim,
     m.id,
     messages_fts.rank
 from messages_fts
@@ -32,7 +37,10 @@ left join projects p on p.id = s.project_id
 left join subagents a on a.id = m.subagent_id
 where messages_fts match coalesce(nullif(:match, ''), '""')
   and m.copy_of is null
-  and coalesce(:kind, '') in ('', 'message', m.kind)
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('message', m.kind))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:model, '') in ('', m.model)
   and coalesce(:role, '') in ('', m.role)
@@ -45,12 +53,26 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
     coalesce(:project, '') = ''
     or s.project_id in (select value from json_each(:project))
   )
+  and (
+    coalesce(:tool, '') = ''
+    or exists (
+        select 1
+        from tool_calls t
+        where (t.call_id = m.id or t.result_id = m.id) and lower(t.name) = lower(:tool)
+    )
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:without, ''), '[]')) l
+    where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text) like l.value escape '~'
+  )
   -- Words in Chinese, Japanese or Korean: three letters and more have an index of trigrams.
   and (
     coalesce(:cjk, '') = ''
     or m.id in (select rowid from messages_cjk_fts where messages_cjk_fts match :cjk)
   )
-  -- JSON arrays of LIKE patterns: all of :letters must fit, and at least one of :line_starts.
+  -- JSON arrays of LIKE patterns: all of :letters must fit, and at least one of :line_starts;
+  -- none of :without may (above).
   and not exists (
     select 1
     from json_each(coalesce(nullif(:letters, ''), '[]')) l

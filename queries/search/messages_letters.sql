@@ -4,7 +4,7 @@
 select
     'message' as what,
     m.kind,
-    iif(:scope = 'tools', m.tool_text, m.text) as text,
+    null as text, -- it may be long: only what is shown is read
     s.title as session,
     p.name as project,
     a.agent_type as subagent,
@@ -18,6 +18,11 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     m.byte_offset,
+    iif(
+        :literal is null, 0,
+        instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :literal)
+        or instr(lower(coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)), :escaped)
+    ) as verbatim,
     m.id,
     null as rank
 -- scans messages: only the rows with such letters, by their own index.
@@ -29,7 +34,10 @@ left join projects p on p.id = s.project_id
 left join subagents a on a.id = m.subagent_id
 where m.has_cjk = 1
   and m.copy_of is null
-  and coalesce(:kind, '') in ('', 'message', m.kind)
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('message', m.kind))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:model, '') in ('', m.model)
   and coalesce(:role, '') in ('', m.role)
@@ -41,6 +49,19 @@ where m.has_cjk = 1
   and (
     coalesce(:project, '') = ''
     or s.project_id in (select value from json_each(:project))
+  )
+  and (
+    coalesce(:tool, '') = ''
+    or exists (
+        select 1
+        from tool_calls t
+        where (t.call_id = m.id or t.result_id = m.id) and lower(t.name) = lower(:tool)
+    )
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:without, ''), '[]')) l
+    where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text) like l.value escape '~'
   )
   and not exists (
     select 1

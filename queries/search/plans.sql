@@ -3,7 +3,7 @@
 select
     'plan' as what,
     i.status as kind,
-    i.text,
+    substr(i.text, 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -13,6 +13,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(i.text), :literal) > 0) as verbatim,
     i.id,
     plans_fts.rank
 from plans_fts
@@ -22,7 +23,10 @@ cross join sources r on r.id = f.source_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
 where plans_fts match coalesce(nullif(:match, ''), '""')
-  and coalesce(:kind, '') in ('', 'plan')
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('plan'))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or coalesce(i.modified_at, f.mtime) >= :since)

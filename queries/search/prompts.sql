@@ -4,7 +4,7 @@
 select
     'prompt' as what,
     null as kind,
-    trim(i.text || char(10) || coalesce(i.pasted, ''), char(10)) as text,
+    substr(trim(i.text || char(10) || coalesce(i.pasted, ''), char(10)), 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -14,6 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(trim(i.text || char(10) || coalesce(i.pasted, ''), char(10))), :literal) > 0) as verbatim,
     i.id,
     prompts_fts.rank
 from prompts_fts
@@ -24,7 +25,10 @@ left join sessions s on s.id = i.session_id
 left join projects p on p.id = coalesce(i.project_id, s.project_id)
 where prompts_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(s.message_count, 0) = 0
-  and coalesce(:kind, '') in ('', 'prompt')
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('prompt'))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or i.timestamp >= :since)

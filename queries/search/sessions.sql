@@ -20,6 +20,7 @@ select
         limit 1
     ) as file,
     0 as byte_offset,
+    iif(:literal is null, 0, instr(lower(s.title), :literal) > 0) as verbatim,
     s.id,
     null as rank
 from sessions s
@@ -27,7 +28,10 @@ join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id
 where s.title is not null
   and s.title_source not in ('prompt', 'history', 'id')
-  and coalesce(:kind, '') in ('', 'session')
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('session'))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or s.ended_at >= :since)
@@ -35,6 +39,11 @@ where s.title is not null
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:without, ''), '[]')) l
+    where s.title like l.value escape '~'
   )
   and not exists (
     select 1

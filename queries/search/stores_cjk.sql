@@ -4,7 +4,7 @@
 select
     i.what,
     i.kind,
-    i.text,
+    substr(i.text, 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -14,6 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(i.text), :literal) > 0) as verbatim,
     i.id,
     null as rank
 from (
@@ -71,7 +72,10 @@ cross join sources r on r.id = f.source_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = coalesce(i.project_id, s.project_id)
 where (i.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
-  and coalesce(:kind, '') in ('', i.what)
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in (i.what))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or coalesce(i.timestamp, f.mtime) >= :since)
@@ -79,6 +83,11 @@ where (i.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
+  )
+  and not exists (
+    select 1
+    from json_each(coalesce(nullif(:without, ''), '[]')) l
+    where coalesce(i.text, '') like l.value escape '~'
   )
   and not exists (
     select 1

@@ -4,7 +4,7 @@
 select
     'task' as what,
     i.status as kind,
-    trim(coalesce(i.subject, '') || char(10) || coalesce(i.description, ''), char(10)) as text,
+    substr(trim(coalesce(i.subject, '') || char(10) || coalesce(i.description, ''), char(10)), 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -14,6 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(trim(coalesce(i.subject, '') || char(10) || coalesce(i.description, ''), char(10))), :literal) > 0) as verbatim,
     i.id,
     tasks_fts.rank
 from tasks_fts
@@ -23,7 +24,10 @@ left join sources r on r.id = i.source_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
 where tasks_fts match coalesce(nullif(:match, ''), '""')
-  and coalesce(:kind, '') in ('', 'task')
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('task'))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and not (

@@ -4,7 +4,7 @@
 select
     'todo' as what,
     i.status as kind,
-    i.content as text,
+    substr(i.content, 1, 4000) as text,
     s.title as session,
     p.name as project,
     null as subagent,
@@ -14,6 +14,7 @@ select
     s.session_key,
     r.root || '/' || f.path as file,
     i.byte_offset,
+    iif(:literal is null, 0, instr(lower(i.content), :literal) > 0) as verbatim,
     i.id,
     todos_fts.rank
 from todos_fts
@@ -23,7 +24,10 @@ cross join sources r on r.id = f.source_id
 left join sessions s on s.id = i.session_id
 left join projects p on p.id = s.project_id
 where todos_fts match coalesce(nullif(:match, ''), '""')
-  and coalesce(:kind, '') in ('', 'todo')
+  and (
+    coalesce(:kind, '') = ''
+    or exists (select 1 from json_each(:kind) k where k.value in ('todo'))
+  )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and not (

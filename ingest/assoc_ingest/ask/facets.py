@@ -6,15 +6,14 @@ very many. The smaller stores are small: their hits are counted one by one.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
-from .. import sql
 from . import query_parser
+from .candidates import Candidates
 from .filters import Filters
-from .search import store_rows
+from .search import SearchResult
 
 MOST = 20_000
 """Messages that are counted; of more, the newest."""
@@ -34,53 +33,48 @@ class Facets:
 
 
 def facets(connection: sqlite3.Connection, query: str, filters: Filters) -> Facets:
-    """Return the counts of what `search` finds; without any where only single letters are asked."""
-    words = query_parser.parse(query)
+    """Return the counts of what holds all words; none where only single letters are asked for."""
+    terms = query_parser.parse(query)
+    candidates = Candidates(connection, filters.limited_by(terms.fields), shown=_MOST_OF_STORES)
     found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    total = _messages(connection, words, filters, found)
+    total = 0
+    for row in candidates.counts(terms, MOST):
+        if row["facet"] == "all":
+            total += int(row["hits"])
+        else:
+            found[row["facet"]][str(row["value"])] += int(row["hits"])
     is_cut = total >= MOST
-    for row in store_rows(connection, words, filters, _MOST_OF_STORES):
+    for row in candidates.store_rows(terms):
         total += 1
-        found["kind"][row["what"]] += 1
-        found["source"][row["source"]] += 1
-        if row["project"]:
-            found["project"][row["project"]] += 1
-        if row["timestamp"]:
-            found["month"][row["timestamp"][:7]] += 1
+        _count(found, row["what"], row["source"], row["project"], row["timestamp"])
+    return _facets(total, is_cut, found)
+
+
+def facets_of(result: SearchResult) -> Facets:
+    """Return the counts of those hits that an result lists: of a query that was relaxed."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    for hit in result.hits:
+        kind = hit.kind if hit.what == "message" else hit.what
+        _count(found, kind or "", hit.source, hit.project, hit.time)
+        for name, value in (("model", hit.model), ("branch", hit.branch)):
+            if value and hit.what == "message":
+                found[name][value] += 1
+    return _facets(len(result.hits), result.is_cut, found)
+
+
+def _count(
+    found: dict[str, Counter[str]], kind: str, source: str, project: str | None, time: str | None
+) -> None:
+    found["kind"][kind] += 1
+    found["source"][source] += 1
+    if project:
+        found["project"][project] += 1
+    if time:
+        found["month"][time[:7]] += 1
+
+
+def _facets(total: int, is_cut: bool, found: dict[str, Counter[str]]) -> Facets:
     counts = {name: counter.most_common() for name, counter in found.items() if counter}
     if "month" in counts:
         counts["month"].sort(reverse=True)
     return Facets(total, is_cut, counts)
-
-
-def _messages(
-    connection: sqlite3.Connection,
-    words: query_parser.Terms,
-    filters: Filters,
-    found: dict[str, Counter[str]],
-) -> int:
-    match, substrings = words.all_words(), words.all_substrings()
-    index = "messages_fts" if match else "messages_cjk_fts"
-    expression = match or substrings
-    if expression is None:
-        return 0
-    query = sql.query("search/hit_counts")
-    letters = json.dumps([query_parser.like(text) for text in words.letters], ensure_ascii=False)
-    given = {
-        **dict.fromkeys(query.parameters),
-        **filters.parameters(connection),
-        "match": expression,
-        "cjk": substrings if match else None,
-        "letters": letters,
-        "limit": MOST,
-    }
-    total = 0
-    # The index of trigrams has the columns of the word index, so the same query asks it.
-    for row in connection.execute(
-        query.sql.replace("messages_fts", index), {name: given[name] for name in query.parameters}
-    ):
-        if row["facet"] == "all":
-            total = int(row["hits"])
-        else:
-            found[row["facet"]][str(row["value"])] += int(row["hits"])
-    return total

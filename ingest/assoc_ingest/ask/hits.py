@@ -1,119 +1,201 @@
-"""Prints hits: where each was found, and the text around the marked matches."""
+"""Hits: what a search found in one place, with all that a reader or a program needs of it."""
 
 from __future__ import annotations
 
-import re
+import json
 import sqlite3
-import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from .. import humanize, tags
-from ..paths import home
-from ..sources import SOURCES
-from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
-from . import snippets
-from .lookup import short_key
-from .output import write
-from .search import Hit
-from .snippets import CLOSE, OPEN
+from .. import sql
+from ..files.archive import line_numbers
+from . import matches, snippets
+from .candidates import TITLE
+from .lookup import short_agent_key, short_key
+from .matches import Places, Span
+from .ranking import RELAXED, VERBATIM, Found
+from .relaxing import Relaxed
+from .resume import resume_line
+from .terms import Terms
 
-_MAX_WIDTH = 120
-_SNIPPET_LINES = 3
-_INDENT = "    "
-# In the input of a tool a line break is the two letters \n, and a quote has a backslash.
-_json_break = re.compile(r"\\[nrt]")
-
-_json_frame = re.compile(r'^\{"\w+":"?|"?\}$')
-_TAGGED = frozenset(
-    {"command", "command_output", "bash_input", "bash_output", "task_notification", "agent_message"}
-)
-_mark = re.compile(f"([{OPEN}{CLOSE}])")
-
-_WHO = {
-    "prompt": "you", "command": "you", "queued_prompt": "you", "bash_input": "you",
-    "text": "agent", "agent_prompt": "task", "tool_use": "call", "tool_result": "result",
-}  # fmt: skip
+STATED = ("task", "todo", "plan")
+"""What may have no file, so that a line of a transcript is its place."""
 
 
-def write_hits(connection: sqlite3.Connection, hits: Iterable[Hit]) -> None:
-    """Print hits, best first."""
-    width = terminal_width(_MAX_WIDTH)
-    paint = Paint.for_stream(sys.stdout)
-    for number, hit in enumerate(hits):
-        if number:
-            write(["\n"])
-        key = short_key(connection, hit.session_key) if hit.session_key else ""
-        write(line + "\n" for line in lines_of(hit, key, width, paint))
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where the query was found."""
+
+    key: str | None
+    """What `show` takes for its conversation, or for the subagent in whose file it stands."""
+    title: str | None
+    """Of its conversation."""
+    ref: str | None
+    """KEY:LINE, as soon as `with_lines` has counted the lines, or KEY alone."""
+    project: str | None
+    branch: str | None
+    cwd: str | None
+    model: str | None
+    kind: str | None
+    """Of a message `messages.kind`, of the others what tells them apart among themselves."""
+    time: str | None
+    snippet: str
+    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
+    why: str
+    """verbatim, all_words or relaxed"""
+    file: str | None
+    line: int | None
+    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
+    byte: int
+    """Where the line begins."""
+    resume: str | None
+    """The command that goes on with the conversation."""
+    session_key: str | None
+    id: int
+    what: str
+    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
+    scope: str
+    """said, tools or title"""
+    source: str
+    subagent: str | None
+    tool: str | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
+        fields: dict[str, object] = {}
+        for name, value in asdict(self).items():
+            fields[name] = value
+            if name == "snippet":
+                fields["snippet"], fields["marks"] = snippets.plain(self.snippet)
+        return fields
 
 
-def lines_of(hit: Hit, key: str, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the lines of one hit; `key` is what `show` takes for its session."""
-    when = humanize.moment(hit.timestamp)
-    place = f"{key}  " if key else ""
-    room = width - columns(place) - columns(when) - 2
-    name = hit.session if hit.session != hit.session_key else None
-    title = cut(one_line(name or "(untitled)"), room)
-    gap = " " * (width - columns(place) - columns(title) - columns(when))
-    yield f"{paint(place, 'yellow')}{paint(title, bold=True)}{gap}{paint(when, dim=True)}"
-    if hit.what != "session":
-        yield from _snippet(hit, width, paint)
-    facts = [who_of(hit), hit.project, named_source(hit)]
-    known = " · ".join(one_line(fact) for fact in facts if fact)
-    file = _below_home(hit.file or "")
-    where = f"{one_line(file)}{f':{hit.line}' if hit.line else ''}"
-    known = _INDENT + known
-    if columns(known) + columns(where) + 2 > width:
-        yield paint(known, "cyan")
-        known = _INDENT[:-2]  # a path is not cut: it is there to be copied
-    yield (paint(known, "cyan") + paint(f"  {where}", dim=True)).rstrip()
+def ref_of(hit: Hit) -> str | None:
+    """Return what names the place of a hit: KEY:LINE, or KEY where no line is known."""
+    return f"{hit.key}:{hit.line}" if hit.key and hit.line else hit.key
 
 
-def _snippet(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the snippet on a few lines, the matches in colour or, without, in brackets."""
-    pieces = snippets.parts(bare(hit))  # the marks would not survive being made harmless
-    text = "".join(
-        f"{OPEN}{safe(piece)}{CLOSE}" if found else safe(piece) for piece, found in pieces
+class Marker:
+    """Shows the piece of a text that holds most of what was searched for."""
+
+    def __init__(self, terms: Terms, relaxed: Relaxed | None = None) -> None:
+        self._terms = terms
+        self._all = Places(terms.words)
+        self._parts = terms.parts()
+        forms = [form for word in relaxed.words for form in word.forms] if relaxed else []
+        self._any = Places(form for form in forms if not form.has_cjk)
+        self._any_parts = relaxed.trigrams() if relaxed else []
+        self._words = [
+            (word.name, [matches.fold(form.text) for form in word.forms])
+            for word in (relaxed.words if relaxed else ())
+        ]
+        self.present: set[str] = set()
+        """Names of the words that the texts held so far."""
+
+    def snippet(self, found: Found, text: str) -> str:
+        """Return the piece of the text of a hit, its matches marked."""
+        if found.candidate.scope == TITLE:
+            return snippets.around(text, self._spans(found, text), len(text))
+        return snippets.around(text, self._spans(found, text))
+
+    def _spans(self, found: Found, text: str) -> Sequence[Span]:
+        if found.why == RELAXED:
+            folded = matches.fold(text)
+            self.present.update(
+                name for name, forms in self._words if any(form in folded for form in forms)
+            )
+            spans = self._any.some(text)
+            return spans + matches.substrings_in(text, self._any_parts)
+        if found.why == VERBATIM and (spans := matches.substrings_in(text, [self._terms.literal])):
+            return spans
+        if self._terms.has_cjk and (
+            found.candidate.scope == TITLE or not found.candidate.is_message
+        ):
+            return matches.substrings_in(text, self._terms.texts())
+        return self._all.some(text) + matches.substrings_in(text, self._parts)
+
+
+def read_hits(
+    connection: sqlite3.Connection, found: Iterable[Found], marker: Marker
+) -> dict[tuple[str, int], Hit]:
+    """Return what was found as hits, with their texts, by what and id."""
+    listed = {one.candidate.place: one for one in found}
+    places = [
+        [*place, one.candidate.row["session_key"], one.candidate.row["source"]]
+        for place, one in listed.items()
+    ]
+    keys: dict[str, str] = {}
+    hits = {}
+    for details in sql.ask(connection, "pages/hits", places=json.dumps(places)):
+        one = listed[details["what"], details["id"]]
+        hits[one.candidate.place] = _hit(connection, one, details, marker, keys)
+    return hits
+
+
+def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
+    """Return the hits with the numbers of their lines, which are counted in the archive."""
+    known = list(hits)
+    places: dict[tuple[str, int], tuple[int, int]] = {}
+    for hit in known:
+        if hit.what == "message":
+            row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
+        elif hit.what in STATED:
+            row = sql.ask(connection, "pages/stated", what=hit.what, id=hit.id).fetchone()
+        else:
+            continue
+        if row is not None:
+            places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
+    lines = {
+        file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
+        for file in {file for file, _ in places.values()}
+    }
+    counted = [
+        replace(hit, line=lines[place[0]].get(hit.byte))
+        if (place := places.get((hit.what, hit.id))) is not None
+        else hit
+        for hit in known
+    ]
+    return [replace(hit, ref=ref_of(hit)) for hit in counted]
+
+
+def _hit(
+    connection: sqlite3.Connection,
+    found: Found,
+    details: sqlite3.Row,
+    marker: Marker,
+    keys: dict[str, str],
+) -> Hit:
+    row = found.candidate.row
+    session_key, agent_key = row["session_key"], details["agent_key"]
+    if agent_key and agent_key not in keys:
+        keys[agent_key] = short_agent_key(connection, agent_key)
+    elif session_key and session_key not in keys:
+        keys[session_key] = short_key(connection, session_key)
+    key = keys.get(agent_key or session_key or "")
+    session = {**details, "kind": details["session_kind"], "source": row["source"]}
+    return Hit(
+        key=key,
+        title=row["session"],
+        ref=key,
+        project=row["project"],
+        branch=details["branch"] or None,
+        cwd=details["cwd"],
+        model=details["model"],
+        kind=row["kind"],
+        time=row["timestamp"],
+        snippet=marker.snippet(found, details["text"] or ""),
+        why=found.why,
+        file=row["file"],
+        line=None,
+        byte=row["byte_offset"],
+        resume=resume_line(
+            {**session, "session_key": session_key}, is_there=bool(details["has_transcript"])
+        ),
+        session_key=session_key,
+        id=row["id"],
+        what=row["what"],
+        scope=found.candidate.scope,
+        source=row["source"],
+        subagent=row["subagent"],
+        tool=row["tool"],
     )
-    is_match = False
-    for line in islice(wrap(" ".join(text.split()), width - len(_INDENT)), _SNIPPET_LINES):
-        shown = ""
-        for piece in _mark.split(line):
-            if piece in (OPEN, CLOSE):
-                is_match = piece == OPEN
-                shown += "" if paint.enabled else "[" if is_match else "]"
-            else:
-                shown += paint(piece, "red", bold=True) if is_match else piece
-        yield _INDENT + shown
-
-
-def bare(hit: Hit) -> str:
-    """Return the snippet without what the program wrapped its text in: JSON, or tags."""
-    text = hit.snippet
-    if hit.kind == "tool_use":
-        text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
-    elif hit.kind in _TAGGED:
-        text = tags.without(text)
-    return text
-
-
-def who_of(hit: Hit) -> str:
-    """Return who said it, or where it stands that is no message."""
-    if hit.what != "message":
-        return hit.what.replace("_", " ") if hit.what != "session" else "title"
-    who = _WHO.get(hit.kind or "", (hit.kind or "").replace("_", " "))
-    if hit.tool:
-        who = f"{hit.tool} {who}"
-    return f"{hit.subagent}: {who}" if hit.subagent else who
-
-
-def named_source(hit: Hit) -> str | None:
-    """Return the system that a hit comes from, None for the one that most of them come from."""
-    return hit.source if hit.source != next(iter(SOURCES)) else None
-
-
-def _below_home(path: str) -> str:
-    above = home()
-    if above is None or not path.startswith(f"{above}/"):
-        return path
-    return f"~{path[len(str(above)) :]}"

@@ -36,6 +36,13 @@ def short_key(connection: sqlite3.Connection, key: str) -> str:
     return key[: max(_SHORTEST, shared + 1)]
 
 
+def short_agent_key(connection: sqlite3.Connection, key: str) -> str:
+    """Return the shortest beginning of a subagent's key that means only it, as `short_key` does."""
+    (row,) = sql.ask(connection, "pages/agent_key_neighbours", key=key)
+    shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
+    return key[: max(_SHORTEST, shared + 1)]
+
+
 def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
     """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
     for wanted in (prefix.strip(), prefix.strip().lower()):

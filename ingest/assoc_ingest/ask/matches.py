@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
 from ..fields import has_invisible
-from . import query_parser
+from . import query_parser, terms
 
 Span = tuple[int, int]
 
@@ -27,10 +27,9 @@ _ALWAYS_FOLDED = 8_192  # letters of a text whose accents are always looked thro
 class Places:
     """Where the words of a query stand in a text, as the index would say it, JSON escapes seen."""
 
-    def __init__(self, words: Iterable[query_parser.Term]) -> None:
+    def __init__(self, words: Iterable[terms.Term]) -> None:
         tokens = (
-            (query_parser.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix)
-            for word in words
+            (terms.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix) for word in words
         )
         self._patterns = [_pattern(found, is_prefix) for found, is_prefix in tokens if found]
 
@@ -76,9 +75,7 @@ def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
     """Return the expression of a phrase. It begins with letters: those are searched for fast."""
     first, *others = map(re.escape, tokens)
     begin = (
-        f"(?:(?<![^\\W_]{first})|(?<=\\\\[{query_parser.ESCAPES}]{first}))"
-        if len(first) <= _SHORT
-        else ""
+        f"(?:(?<![^\\W_]{first})|(?<=\\\\[{terms.ESCAPES}]{first}))" if len(first) <= _SHORT else ""
     )
     end = r"[^\W_]*+" if is_prefix else r"(?![^\W_])"
     return re.compile(first + begin + "".join(rf"[\W_]++{other}" for other in others) + end)
@@ -97,7 +94,12 @@ def _is_escape(folded: str, letter: int) -> bool:
     place = letter
     while place and folded[place - 1] == "\\":
         place -= 1
-    return folded[letter] in query_parser.ESCAPES and (letter - place) % 2 == 1
+    return folded[letter] in terms.ESCAPES and (letter - place) % 2 == 1
+
+
+def fold(text: str) -> str:
+    """Return a text as the index has its words: in lower case, without accents."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:

@@ -15,7 +15,7 @@ import json
 import posixpath
 import sqlite3
 from collections.abc import Callable, Iterable
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import NoReturn
@@ -24,6 +24,7 @@ from .. import sql
 from ..errors import NotFoundError, UsageError
 from ..paths import here
 from ..project_paths import comparable, comparable_name, slashed
+from .near_names import did_you_mean
 
 _LISTED = 20
 _COMPARED = 200
@@ -177,17 +178,15 @@ def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
 
 
 def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
-    names = {row["name"].casefold(): row["name"] for row in known if row["name"]}
-    nearest = get_close_matches(project.casefold(), names, 1)
-    hint = f"; did you mean {names[nearest[0]]!r}?" if nearest else ""
-    raise NotFoundError(f"No project is named {project!r}{hint or '.'} {_SEE_THEM}")
+    hint = did_you_mean(project, (row["name"] for row in known if row["name"]), quoted=True)
+    raise NotFoundError(f"No project is named {project!r}.{hint} {_SEE_THEM}")
 
 
 def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
     parts = {row["path"]: comparable(row["path"]).split("/") for row in known if row["path"]}
     nearest = _nearest(comparable(path).split("/"), parts)
-    hint = f"; did you mean {nearest!r}?" if nearest else ""
-    raise NotFoundError(f"No project has the path {path!r}{hint or '.'} {_SEE_THEM}")
+    hint = f" Did you mean {nearest!r}?" if nearest else ""
+    raise NotFoundError(f"No project has the path {path!r}.{hint} {_SEE_THEM}")
 
 
 def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:

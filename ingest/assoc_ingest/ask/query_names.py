@@ -7,14 +7,14 @@ nearest one, or with the command that does what the name asks for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 
 from .. import sql
 from ..errors import UsageError
 from ..sql import Query
 from ..terminal import Paint, table
 from .answer import Answer
+from .near_names import did_you_mean
 from .output import Format, say, write, write_csv, write_objects
 
 _INTERNAL = {
@@ -23,8 +23,6 @@ _INTERNAL = {
 }
 """Queries that no one runs by name: how their names begin, or once did, and who runs them."""
 
-_LEAST = 3  # letters; fewer are part of too many names
-_NEAREST = 3
 _HINT = (
     "Run one: assoc-ingest query NAME. For descriptions and parameters: assoc-ingest query --table"
 )
@@ -43,7 +41,7 @@ def find_query(name: str) -> Query:
     for folder, (beginnings, command) in _INTERNAL.items():
         if name.startswith(beginnings) or name in sql.queries(folder):
             raise UsageError(f"{name!r} is not a query to run by name; use {command}.")
-    hint = _did_you_mean(name, known) or " To see them all: assoc-ingest query"
+    hint = did_you_mean(_as_query(name), known) or " To see them all: assoc-ingest query"
     raise UsageError(f"No query named {name!r}.{hint}")
 
 
@@ -54,7 +52,7 @@ def find_list(what: str) -> Query:
         return known[what]
     if what in sql.queries("reports"):
         raise UsageError(f"{what!r} is a report, so run: assoc-ingest query {what}")
-    hint = _did_you_mean(what, known) or f" There are: {', '.join(known)}."
+    hint = did_you_mean(_as_query(what), known) or f" There are: {', '.join(known)}."
     raise UsageError(f"No list named {what!r}.{hint}")
 
 
@@ -101,12 +99,6 @@ def _listing(headings: dict[str, list[Query]]) -> Iterator[str]:
             yield f"  {report.name:{width}}  {report.title}\n"
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that suggests the nearest names; nothing, if none is near."""
-    known = list(known)
-    wanted = name.casefold().replace("-", "_").removeprefix("ask_")
-    near = get_close_matches(wanted, known, 1)
-    if not near and len(wanted) >= _LEAST:
-        near = [other for other in known if wanted in other][:_NEAREST]
-    *others, last = near or [""]
-    return f" Did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if near else ""
+def _as_query(name: str) -> str:
+    """Return a name as those of queries are written."""
+    return name.casefold().replace("-", "_").removeprefix("ask_")

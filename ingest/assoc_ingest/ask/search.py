@@ -1,84 +1,146 @@
-"""From a query string to hits.
+"""From a query to an answer: exact first, then relaxed.
 
-What people and agents said stands above what tools gave: results are most of the text and would
-drown it. So a search asks in this order, and stops as soon as it has enough:
+1. The query is taken apart (`query_parser`). What it says of itself (`kind:plan`) joins the
+   filters, which limit every question that follows.
+2. *Exact.* Whatever holds all words: what people and agents said, the smaller stores, titles that
+   were given to conversations; then what tools were given and gave, and calls in which a word
+   begins a line inside JSON. Each of these questions has a limit (`candidates`).
+3. What was found gets its place (`ranking`): rows that hold the query just as it was typed stand
+   first, rows with all words of a short query second.
+4. *Relaxed.* If those are of few conversations, a second round asks for rows with any of the words:
+   stop words left out, endings taken off, words that do not exist corrected (`relaxing`). It asks
+   tools only if what was said is still of few conversations. Of one word that was found just as it
+   was typed, nothing else is looked for.
+5. Everything is grouped by conversation. The conversations that are about it gain.
+6. Only the hits that are shown are read: their texts may be long (`hits`).
 
-1. titles that a user gave to a session: the five newest,
-2. what was said: messages, and the smaller stores (inboxes, tasks, todos, plans, documents,
-   prompts),
-3. what tools were given and gave: messages, and outputs that were too large for the transcript,
-4. in the same place, words at the start of a line inside JSON (see `query_parser`).
-
-Within a step the full-text rank decides. Ranks of two indexes cannot be compared, so the first hit
-of a smaller store stands after the fourth message, its second after the eighth, and so on.
-A copy of a message in a forked session is never a hit; the original is.
+Words of three letters and more in Chinese, Japanese and Korean are relaxed to their trigrams.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 
-from .. import sql
-from ..errors import UsageError
-from ..files.archive import line_numbers
-from . import matches, query_parser, snippets
-from .filters import Filters, Parameters
-from .matches import Places
-from .query_parser import Terms
+from . import query_parser, raw_search
+from .candidates import SAID, TOOLS, Candidate, Candidates
+from .filters import Filters
+from .hits import Hit, Marker, read_hits
+from .ranking import (
+    LAST_TIER,
+    RELAXED,
+    VERBATIM,
+    Cluster,
+    Found,
+    Relevance,
+    clusters,
+    conversation,
+    in_one_list,
+    is_short,
+    rank_exact,
+    rank_relaxed,
+)
+from .relaxing import Relaxed, Word, relaxed, words_of
+from .terms import Terms
+from .vocabulary import Vocabulary, vocabulary
 
-SAID, TOOLS, TITLE = "said", "tools", "title"
-# A smaller store is one file queries/search/<name>.sql; which scope it belongs to.
-_STORES = {
-    SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
-    TOOLS: ("tool_result_files",),
-}
-_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
-_MESSAGES_PER_STORE_HIT = 4
-_TITLES = 5
-STATED = ("task", "todo", "plan")
-"""What may have no file, so that a line of a transcript is its place."""
+ENOUGH = 10
+"""Conversations with all words; with fewer, others are looked for."""
 
-_SYNTAX_ERRORS = (
-    "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
-)  # fmt: skip
+_MOST = 200  # candidates of one question
+_MOST_RELAXED = 400
+_MOST_OF_TITLES = 20
+_MOST_IN_ALL = 2_000  # candidates of one question where many conversations are asked for
+_PER_CONVERSATION = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One place where the query was found."""
+class Group:
+    """What was found in one conversation, or one thing that belongs to none."""
 
-    what: str
-    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
-    kind: str | None
-    """Of a message `messages.kind`, of the others what tells them apart among themselves."""
-    scope: str
-    """said, tools or title"""
-    snippet: str
-    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
-    session: str | None
-    project: str | None
-    subagent: str | None
-    tool: str | None
-    timestamp: str | None
-    source: str
     session_key: str | None
-    file: str | None
-    byte_offset: int
-    id: int
-    rank: float | None
-    line: int | None = None
-    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
+    title: str | None
+    hits: tuple[Hit, ...]
+    """The best of them, best first; at least one."""
+    more: int
+    """Further hits."""
 
-    def as_json(self) -> dict[str, object]:
-        """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
-        fields = asdict(self)
-        fields["snippet"], spans = snippets.plain(self.snippet)
-        rank = None if self.rank is None else round(self.rank, 3)
-        return {**fields, "rank": rank, "marks": spans}
+    @property
+    def best(self) -> Hit:
+        """The hit for which it stands where it does."""
+        return self.hits[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """How the query was relaxed."""
+
+    has_exact: bool
+    """There are hits that hold all words, too."""
+    words: tuple[str, ...]
+    """The words of the query that count."""
+    missing: tuple[str, ...]
+    """Words of the query that none of the hits that were read holds."""
+    corrected: dict[str, tuple[str, ...]]
+    """Words that no message has, with those that were looked for in their place."""
+
+    def lines(self) -> list[str]:
+        """Return what a reader should know, in a sentence each."""
+        said = []
+        for word, meant in self.corrected.items():
+            others = f" and {len(meant) - 3} more" if len(meant) > 3 else ""
+            said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
+        if self.missing:
+            said.append(f"Not found: {', '.join(self.missing)}.")
+        if not self.has_exact and len(self.words) > 1:
+            said.append("No message contains all words. Closest matches:")
+        elif not self.has_exact and not said:
+            said.append(f"No message contains {self.words[0]}. Closest matches:")
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found, by conversation and as one list."""
+
+    groups: tuple[Group, ...]
+    hits: tuple[Hit, ...]
+    """The best hits, best first, of as many conversations as possible."""
+    conversations: int
+    """How many were found, with what belongs to none."""
+    count: int
+    """How many hits were found."""
+    is_cut: bool
+    """There may be more of both: the work was limited."""
+    relaxation: Relaxation | None
+    notes: tuple[str, ...]
+    """What of the query could not be searched for, or why nothing was found."""
+
+    def said(self) -> list[str]:
+        """Return what a reader should know before the hits, in a sentence each."""
+        return [*self.notes, *(self.relaxation.lines() if self.relaxation else ())]
+
+    def relaxed(self) -> dict[str, object] | None:
+        """Return for programs how the query was relaxed; None if it was not."""
+        if self.relaxation is None:
+            return None
+        facts = asdict(self.relaxation)
+        return {name: facts[name] for name in ("missing", "corrected", "has_exact")}
+
+    def shown(self) -> list[Hit]:
+        """Return the hits of the groups; where there are none, those of the list."""
+        return [hit for group in self.groups for hit in group.hits] or list(self.hits)
+
+    def with_hits(self, hits: Iterable[Hit]) -> SearchResult:
+        """Return the answer with some of its hits in place of those for the same rows."""
+        known = {(hit.what, hit.id): hit for hit in hits}
+
+        def newer(old: Iterable[Hit]) -> tuple[Hit, ...]:
+            return tuple(known.get((hit.what, hit.id), hit) for hit in old)
+
+        groups = tuple(replace(group, hits=newer(group.hits)) for group in self.groups)
+        return replace(self, groups=groups, hits=newer(self.hits))
 
 
 def search(
@@ -86,254 +148,225 @@ def search(
     query: str,
     filters: Filters | None = None,
     *,
-    limit: int = 20,
+    limit: int = 10,
     tools: bool = False,
     raw: bool = False,
-) -> list[Hit]:
-    """Return at most `limit` hits, best first.
+    shown: int = 3,
+    closest: bool = True,
+) -> SearchResult:
+    """Return the best `limit` conversations, `shown` hits of each, and the best `limit` hits.
 
-    `tools` leaves out what was said. Of a very long query the beginning is searched for, as
+    `tools` leaves out what was said. Without `closest`, hits that lack a word are looked for only
+    where none has all of them. Of a very long query the beginning is searched for, as
     `query_parser.parse` says. `raw` takes the query as an FTS5 expression and raises UsageError if
-    it is none, or too long.
+    it is none, or too long. A filter that names nothing raises UsageError or NotFoundError.
     """
-    parameters = (filters or Filters()).parameters(connection)
+    filters = filters or Filters()
     if raw:
-        question: _Plain | _Raw = _Raw(connection, parameters, query_parser.bindable(query))
-    else:
-        question = _Plain(connection, parameters, query_parser.parse(query))
-    return list(islice(question.hits(tools), max(limit, 0)))
+        expression = query_parser.bindable(query)
+        terms = query_parser.parse_raw(expression)
+        candidates = Candidates(connection, filters)
+        found = raw_search.found(candidates, expression, max(limit, _MOST), tools=tools)
+        groups = raw_search.clusters(found)
+        return _answer(candidates, groups, found, Marker(terms), limit, shown)
+    terms = query_parser.parse(query)
+    note = None
+    if terms.without and not terms.fields:
+        typed = _as_it_stands(connection, query, filters)
+        if typed is not None:
+            note = f"Nothing is left out: a message holds -{terms.without[0].text} as it stands."
+            terms = typed
+    candidates = Candidates(connection, filters.limited_by(terms.fields), terms.literal, limit)
+    with vocabulary(connection) as words:
+        groups, question = _Search(
+            terms, candidates, words, limit, tools=tools, closest=closest
+        ).found()
+    marker = Marker(terms, question)
+    answer = _answer(candidates, groups, in_one_list(groups), marker, limit, shown)
+    relaxation = _relaxation(question, groups, marker)
+    notes = (*([note] if note else ()), *_notes(terms, answer))
+    return replace(answer, relaxation=relaxation, notes=notes)
 
 
-def store_rows(
-    connection: sqlite3.Connection, words: Terms, filters: Filters, limit: int
-) -> Iterator[sqlite3.Row]:
-    """Yield the rows of hits in the stores that are not messages, at most `limit` of each."""
-    question = _Plain(connection, filters.parameters(connection), words)
-    for scope in (SAID, TOOLS):
-        for store in question.store_rows(scope):
-            yield from islice(store, limit)
+def _as_it_stands(connection: sqlite3.Connection, query: str, filters: Filters) -> Terms | None:
+    """Return a query with its `-words` as words if something holds all of it, just as it was typed.
 
-
-def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
-    """Return the hits with the numbers of their lines, which are counted in the archive."""
-    known = list(hits)
-    places: dict[tuple[str, int], tuple[int, int]] = {}
-    for hit in known:
-        if hit.what == "message":
-            row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
-        elif hit.what in STATED:
-            row = sql.ask(connection, "pages/stated", what=hit.what, id=hit.id).fetchone()
-        else:
-            continue
-        if row is not None:
-            places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
-    lines = {
-        file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
-        for file in {file for file, _ in places.values()}
-    }
-    return [
-        replace(hit, line=lines[place[0]].get(hit.byte_offset))
-        if (place := places.get((hit.what, hit.id))) is not None
-        else hit
-        for hit in known
-    ]
-
-
-class _Plain:
-    """A search for plain words."""
-
-    def __init__(self, connection: sqlite3.Connection, parameters: Parameters, words: Terms):
-        self._connection = connection
-        self._parameters = parameters
-        self._terms = words
-        self._piece = _Piece(words)
-        self._messages_only = any(parameters[name] for name in ("model", "role", "branch"))
-
-    def hits(self, tools: bool) -> Iterator[Hit]:
-        if not self._terms.texts():
-            return
-        if not tools:
-            yield from islice(self._titles(), 0 if self._messages_only else _TITLES)
-            yield from _mixed(self._messages(SAID), self._stores(SAID))
-        yield from _mixed(self._messages(TOOLS), self._stores(TOOLS))
-        yield from self._line_starts()
-
-    def _titles(self) -> Iterator[Hit]:
-        where = Places(self._terms.words)  # LIKE finds `the` in `other`
-        for row in self._rows("search/sessions", patterns=self._patterns(self._terms.texts())):
-            title = row["text"]
-            spans = where.find(title)
-            if spans or not self._terms.words:
-                spans += matches.substrings_in(title, self._terms.parts())
-                yield _hit(row, TITLE, snippets.around(title, spans, len(title)))
-
-    def _messages(self, scope: str) -> Iterator[Hit]:
-        return (_hit(row, scope, self._piece.of(row["text"])) for row in self._found(scope))
-
-    def _found(self, scope: str) -> Iterator[sqlite3.Row]:
-        words, substrings = self._terms.all_words(), self._terms.all_substrings()
-        if words:
-            return self._fts(scope, words, cjk=_in(scope, substrings) if substrings else None)
-        if substrings:
-            return self._fts(scope, substrings, index="messages_cjk_fts")
-        letters = self._patterns(self._terms.letters)
-        return self._rows("search/messages_letters", letters=letters, scope=scope)
-
-    def store_rows(self, scope: str) -> list[Iterator[sqlite3.Row]]:
-        """Return the rows of hits in each store that is not messages."""
-        if self._messages_only or not self._terms.texts():
-            return []
-        if self._terms.has_cjk:
-            patterns = self._patterns(self._terms.texts())
-            return [self._rows("search/stores_cjk", patterns=patterns, scope=scope)]
-        match = self._terms.all_words()
-        return [self._rows(f"search/{name}", match=match) for name in _STORES[scope]]
-
-    def _stores(self, scope: str) -> list[Iterator[Hit]]:
-        # The words of a query in Chinese, Japanese or Korean are compared, not looked up.
-        piece = _Piece(self._terms, is_compared=self._terms.has_cjk)
-        return [
-            (_hit(row, scope, piece.of(row["text"])) for row in rows)
-            for rows in self.store_rows(scope)
-        ]
-
-    def _line_starts(self) -> Iterator[Hit]:
-        """Yield the hits in which a word begins a line inside JSON; the others are out already."""
-        match, patterns = self._terms.at_line_starts(), self._terms.line_start_patterns()
-        if match is None or not patterns:
-            return
-        substrings = self._terms.all_substrings()
-        where = Places(self._terms.words)
-        for row in self._fts(
-            TOOLS,
-            match,
-            cjk=_in(TOOLS, substrings) if substrings else None,
-            line_starts=json.dumps(patterns),
-        ):
-            if spans := where.find(row["text"]):
-                yield _hit(row, TOOLS, snippets.around(row["text"], spans))
-
-    def _fts(
-        self, scope: str, match: str, index: str = "messages_fts", **others: str | None
-    ) -> Iterator[sqlite3.Row]:
-        letters = self._patterns(self._terms.letters)
-        return self._rows(
-            "search/messages", index, match=_in(scope, match), letters=letters, **others
-        )
-
-    def _rows(
-        self, name: str, index: str = "messages_fts", **parameters: str | None
-    ) -> Iterator[sqlite3.Row]:
-        return _rows(self._connection, name, {**self._parameters, **parameters}, index)
-
-    @staticmethod
-    def _patterns(texts: Iterable[str]) -> str:
-        return json.dumps([query_parser.like(text) for text in texts], ensure_ascii=False)
-
-
-class _Raw:
-    """A search for an FTS5 expression, which the user wrote."""
-
-    def __init__(self, connection: sqlite3.Connection, parameters: Parameters, expression: str):
-        self._connection = connection
-        self._parameters = parameters
-        self._expression = expression
-        self._piece = _Piece(query_parser.parse_raw(expression))
-
-    def hits(self, tools: bool) -> Iterator[Hit]:
-        for scope in (TOOLS,) if tools else (SAID, TOOLS):
-            stores = [self._store(name, scope) for name in _STORES[scope]]
-            yield from _mixed(self._messages(scope), stores)
-
-    def _messages(self, scope: str) -> Iterator[Hit]:
-        try:
-            yield from self._found("search/messages", scope, _in(scope, self._expression))
-        except sqlite3.OperationalError as error:
-            if not _is_syntax(error):
-                raise
-            raise UsageError(
-                f"--raw: not a valid FTS5 expression ({_detail(error)}). "
-                "Quote words with punctuation in double quotes, or leave out --raw."
-            ) from error
-
-    def _store(self, name: str, scope: str) -> Iterator[Hit]:
-        try:
-            yield from self._found(f"search/{name}", scope, self._expression)
-        except sqlite3.OperationalError as error:
-            # The expression was good for messages: it names a column that this store lacks.
-            if not _is_syntax(error):
-                raise
-
-    def _found(self, name: str, scope: str, match: str) -> Iterator[Hit]:
-        for row in _rows(self._connection, name, {**self._parameters, "match": match}):
-            yield _hit(row, scope, self._piece.of(row["text"]))
-
-
-class _Piece:
-    """Shows the piece of a text that holds most of what was searched for."""
-
-    def __init__(self, words: Terms, *, is_compared: bool = False) -> None:
-        self._places = Places(() if is_compared else words.words)
-        self._parts = words.texts() if is_compared else words.parts()
-
-    def of(self, text: str | None) -> str:
-        text = text or ""
-        return snippets.around(
-            text, self._places.some(text) + matches.substrings_in(text, self._parts)
-        )
-
-
-def _rows(
-    connection: sqlite3.Connection, name: str, parameters: Parameters, index: str = "messages_fts"
-) -> Iterator[sqlite3.Row]:
-    """Yield the rows of a query, as many as are asked for.
-
-    The index of trigrams has the columns of the word index, so the same query asks it.
+    That is a command that was copied: `go mod download -modcacherw` leaves nothing out.
     """
-    query = sql.query(name)
-    given = {**dict.fromkeys(query.parameters), **parameters, "limit": -1}
-    known: Parameters = {key: given[key] for key in query.parameters}
-    return iter(connection.execute(query.sql.replace("messages_fts", index), known))
+    terms = query_parser.parse(f"-- {query}")
+    candidates = Candidates(connection, filters, terms.literal)
+    found = (
+        candidate
+        for scope in (SAID, TOOLS)
+        for candidate in candidates.with_all(terms, scope, _MOST)
+    )
+    return terms if any(candidate.row["verbatim"] for candidate in found) else None
 
 
-def _hit(row: sqlite3.Row, scope: str, snippet: str) -> Hit:
-    return Hit(
-        what=row["what"],
-        kind=row["kind"],
-        scope=scope,
-        snippet=snippet,
-        session=row["session"],
-        project=row["project"],
-        subagent=row["subagent"],
-        tool=row["tool"],
-        timestamp=row["timestamp"],
-        source=row["source"],
-        session_key=row["session_key"],
-        file=row["file"],
-        byte_offset=row["byte_offset"],
-        id=row["id"],
-        rank=row["rank"],
+class _Search:
+    """One search for words."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        candidates: Candidates,
+        words: Vocabulary,
+        limit: int,
+        *,
+        tools: bool,
+        closest: bool,
+    ) -> None:
+        self._terms = terms
+        self._limit = limit
+        self._closest = closest
+        self._candidates = candidates
+        self._vocabulary = words
+        self._most = max(_MOST, limit, min(limit * _PER_CONVERSATION, _MOST_IN_ALL))
+        self._scopes = (TOOLS,) if tools else (SAID, TOOLS)
+
+    def found(self) -> tuple[list[Cluster], Relaxed | None]:
+        """Ask the indexes, and put in order what they have; say how the query was relaxed."""
+        relevance = self._relevance(words_of(self._terms.content))
+        found = rank_exact(self._exact(), self._terms, relevance)
+        question = None
+        if self._is_to_be_relaxed(found):
+            question = relaxed(
+                self._terms, self._vocabulary, self._candidates, correcting=not found
+            )
+            relevance = self._relevance(question.words)
+            found += self._relaxed(question, found, relevance)
+        return clusters(self._candidates.connection, found, relevance), question
+
+    def _relevance(self, words: tuple[Word, ...]) -> Relevance:
+        return Relevance(words, lambda word: self._vocabulary.rarity(word.forms))
+
+    def _exact(self) -> list[Candidate]:
+        if not self._terms.clauses:
+            return []
+        found = self._with_all(self._most)
+        if self._candidates.is_cut and not self._is_full(found):
+            self._candidates.is_cut = False
+            found = self._with_all(_MOST_IN_ALL)  # few conversations have very many hits
+        if len(set(map(conversation, found))) < ENOUGH:
+            found += self._candidates.at_line_starts(self._terms, self._most)
+        return found
+
+    def _with_all(self, most: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        if SAID in self._scopes:
+            found += self._candidates.in_titles(self._terms, _MOST_OF_TITLES)
+        for scope in self._scopes:
+            if not (self._candidates.is_cut and self._is_full(found)):
+                found += self._candidates.with_all(self._terms, scope, most)
+        return found
+
+    def _is_full(self, found: list[Candidate]) -> bool:
+        """Are there as many conversations as are shown? What tools gave would not be seen."""
+        return len(set(map(conversation, found))) >= max(ENOUGH, self._limit)
+
+    def _is_to_be_relaxed(self, found: list[Found]) -> bool:
+        if not self._terms.clauses:
+            return False
+        if len(self._terms.clauses) == 1 and any(one.why == VERBATIM for one in found):
+            return False
+        if not self._closest:
+            return not found
+        if self._candidates.is_cut and is_short(self._terms):
+            return False  # what was not read has all words, too
+        return _conversations(one for one in found if one.tier < LAST_TIER) < ENOUGH
+
+    def _relaxed(self, question: Relaxed, exact: list[Found], relevance: Relevance) -> list[Found]:
+        found: list[Found] = []
+        match, trigrams = question.match(), question.match_trigrams()
+        for scope in self._scopes:
+            if _conversations([*exact, *found]) >= ENOUGH and found:
+                break
+            most = max(self._most, _MOST_RELAXED) if scope == SAID else self._most
+            candidates: list[Candidate] = []
+            if match:
+                candidates += self._candidates.with_any(self._terms, match, scope, most)
+            if trigrams:
+                candidates += self._candidates.with_any_trigram(self._terms, trigrams, scope, most)
+            found += rank_relaxed(candidates, exact, relevance)
+        return found
+
+
+def _conversations(found: Iterable[Found]) -> int:
+    return len({conversation(one.candidate) for one in found})
+
+
+def _answer(
+    candidates: Candidates,
+    groups: list[Cluster],
+    listed: list[Found],
+    marker: Marker,
+    limit: int,
+    shown: int,
+) -> SearchResult:
+    """Read what is shown of what was found."""
+    first = groups[:limit] if shown else []
+    read = [one for cluster in first for one in cluster.found[:shown]]
+    best = listed[:limit]
+    hits = read_hits(candidates.connection, [*read, *best], marker)
+    return SearchResult(
+        tuple(_group(cluster, hits, shown) for cluster in first),
+        tuple(hits[one.candidate.place] for one in best if one.candidate.place in hits),
+        len(groups),
+        sum(cluster.count for cluster in groups),
+        candidates.is_cut,
+        None,
+        (),
     )
 
 
-def _mixed(messages: Iterator[Hit], stores: list[Iterator[Hit]]) -> Iterator[Hit]:
-    """Yield four messages, one hit of each store, four messages, and so on."""
-    while True:
-        some = [*islice(messages, _MESSAGES_PER_STORE_HIT)]
-        some += [hit for store in stores for hit in islice(store, 1)]
-        if not some:
-            return
-        yield from some
+def _group(cluster: Cluster, hits: dict[tuple[str, int], Hit], shown: int) -> Group:
+    """Return a group with its best hits; what says the same as another is not shown again."""
+    distinct: dict[str, Hit] = {}
+    for one in cluster.found[: min(shown, cluster.count)]:
+        if hit := hits.get(one.candidate.place):
+            distinct.setdefault(hit.snippet, hit)
+    best = tuple(distinct.values())
+    return Group(cluster.session_key, best[0].title, best, cluster.count - len(best))
 
 
-def _in(scope: str, expression: str) -> str:
-    return f"{{{_COLUMNS[scope]}}} : ({expression})"
+def _relaxation(
+    question: Relaxed | None, groups: list[Cluster], marker: Marker
+) -> Relaxation | None:
+    """Say how a query was relaxed; None if it was not, or nothing was found by it."""
+    every = [one for cluster in groups for one in cluster.found]
+    if question is None or all(one.why != RELAXED for one in every):
+        return None
+    has_exact = any(one.why != RELAXED for one in every)
+    known = marker.present | question.corrected.keys()
+    missing = tuple(word.name for word in question.words if word.name not in known)
+    return Relaxation(
+        has_exact,
+        tuple(word.name for word in question.words),
+        () if has_exact else missing,
+        question.corrected,
+    )
 
 
-def _detail(error: sqlite3.OperationalError) -> str:
-    detail = str(error).removeprefix("fts5: ")
-    return detail.replace('near ")"', "at its end")  # the bracket is that of the scope
-
-
-def _is_syntax(error: sqlite3.OperationalError) -> bool:
-    return str(error).startswith(_SYNTAX_ERRORS)
+def _notes(terms: Terms, answer: SearchResult) -> tuple[str, ...]:
+    """Say what of the query was not searched for, and why nothing was found."""
+    notes = [terms.note] if terms.note else []
+    without = [term.text for term in terms.without]
+    if not terms.clauses:
+        if without or terms.fields:
+            notes.append("The query has no word to look for, only what to leave out or to limit.")
+        else:
+            notes.append("The query has no letter and no digit; nothing else can be found.")
+    elif not answer.count:
+        if without:
+            notes.append(
+                f'Left out: what holds {", ".join(without)}. Quote "-{without[0]}" to find it.'
+            )
+        elif all(clause.is_stop_word for clause in terms.clauses):
+            notes.append(
+                "The query has only very common words. Add one that says what it is about."
+            )
+        elif terms.letters:
+            notes.append(
+                "One or two Chinese, Japanese or Korean characters are found only as they are."
+            )
+    return tuple(notes)

@@ -20,28 +20,56 @@ if TYPE_CHECKING:
     from ..ask.answer import Wanted
 
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
+_CONVERSATIONS, _HITS = 10, 20
 
 
-@click.command(cls=QueryCommand)
+class _Search(QueryCommand):
+    """A command whose query may have words that begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; `-word`, which leaves out a word, is one of the query."""
+        return super().parse_args(ctx, _with_words_behind(args))
+
+
+def _with_words_behind(args: list[str]) -> list[str]:
+    """Return the arguments with `-word`, which leaves out a word, behind the options.
+
+    What stands behind `--` is words, whatever they begin with: that is for the query to know, too.
+    """
+    options: list[str] = []
+    words: list[str] = []
+    for number, arg in enumerate(args):
+        if arg == "--":
+            return [*options, "--", *words, *args[number:]]
+        # `-n50` and `-d/srv/assoc.db` are options with their values.
+        is_word = arg[:1] == "-" and arg[1:3].isalpha() and len(arg) > 2
+        (words if is_word and not {"/", "."} & set(arg) else options).append(arg)
+    return [*options, "--", *words]
+
+
+@click.command(cls=_Search)
 @click.argument("query", nargs=-1, required=True)
 @click.option(
-    "--kind", help="Only hits of this kind: prompt, text, thinking, tool_use, plan, task ..."
+    "--kind",
+    multiple=True,
+    help="Only hits of this kind, or these: prompt, text, thinking, tool_use, plan, task ...",
 )
 @project_option("Only this project")
 @click.option("--session", help="Only this session, given by a prefix of its key.")
 @source_option("Only this source")
 @click.option("--branch", help="Only messages written on this git branch.")
 @click.option("--since", help="Only hits newer than this: 12h, 7d, 2w or a date.")
+@click.option("--until", help="Only hits older than this, or of this date.")
+@click.option("--tool", help="Only calls of this tool, and what it gave.")
 @click.option("--tools", is_flag=True, help="Search only tool input and output.")
 @click.option("--raw", is_flag=True, help="Interpret QUERY as an FTS5 expression.")
 @click.option(
     "-n",
     "--limit",
     type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Maximum number of hits.",
+    help=f"Maximum number of conversations ({_CONVERSATIONS}), or of hits ({_HITS}).",
 )
+@click.option("--all-hits", is_flag=True, help="List hits, not conversations.")
 @json_options
 @database_option
 def search(
@@ -49,45 +77,50 @@ def search(
     database: Path,
     tools: bool,
     raw: bool,
-    limit: int,
+    limit: int | None,
+    all_hits: bool,
     wanted: Wanted | None,
     **filters: Any,
 ) -> int:
-    """Search conversations first, then tool output.
+    """Find conversations, and what was said in them.
 
-    QUERY is plain words, all of which must match. "Several words" in quotes match as a phrase;
-    word* matches every word with that prefix.
+    Conversations with all words come first, then the closest others. "Several words" in quotes
+    match as a phrase, word* every word with that prefix. -word leaves out what has it, OR stands
+    between alternatives. The filters can be a part of QUERY, too: kind:prompt, project:shop.
 
     \b
     Examples:
-      assoc-ingest search deadlock pool
-      assoc-ingest search '"connection refused"' --since 2w --project shop
+      assoc-ingest search how did we fix the deadlock
+      assoc-ingest search '"connection refused" -docker since:2w project:shop'
     """
-    from ..ask.answer import Answer
+    from ..ask.answer import Answer, Wanted
+    from ..ask.blocks import write_hits, write_result
     from ..ask.filters import Filters
-    from ..ask.hits import write_hits
+    from ..ask.hits import with_lines
     from ..ask.output import say, write
-    from ..ask.query_parser import parse
     from ..ask.search import search as find
-    from ..ask.search import with_lines
     from ..errors import NotFoundError
 
     text = " ".join(query)
     connection = reading(database)
-    found = find(connection, text, Filters(**filters), limit=limit, tools=tools, raw=raw)
-    hits = with_lines(connection, found)
+    is_flat = all_hits or wanted is not None
+    most = limit or (_HITS if is_flat else _CONVERSATIONS)
+    answer = Answer(connection, ["search", text, tools, raw, filters], wanted or Wanted())
+    result = find(
+        connection, text, Filters(**filters), limit=answer.start + most + (wanted is not None),
+        tools=tools, raw=raw, shown=0 if is_flat else 3,
+    )  # fmt: skip
     if wanted is not None:
-        items = [hit.as_json() for hit in hits]
-        write(Answer(connection, ["search", text], wanted).pieces(items, total=len(items)))
-    else:
-        write_hits(connection, hits)
-    left_out = None if raw else parse(text).note
-    if left_out:
-        say(left_out)
-    if not hits and wanted is not None:
-        return 1
-    if not hits:
+        items = (hit.as_json() for hit in with_lines(connection, result.hits[answer.start :]))
+        total, relaxed = result.count, result.relaxed()
+        write(answer.pieces(items, total=total, limit=most, relaxed=relaxed))
+        return 0 if result.hits else 1
+    result = result.with_hits(with_lines(connection, result.shown()))
+    if not result.hits:
+        for line in result.said():
+            say(line)
         raise NotFoundError(f"No hits for {_in_short(text)}.")
+    (write_hits if all_hits else write_result)(result, most)
     return 0
 
 

@@ -19,10 +19,12 @@ from markupsafe import Markup
 
 from .. import humanize
 from ..ask import query_parser
-from ..ask.facets import FACETS, Facets, facets
+from ..ask.blocks import bare, named_source, who_of
+from ..ask.facets import FACETS, Facets, facets, facets_of
 from ..ask.filters import Filters
-from ..ask.hits import bare, named_source, who_of
-from ..ask.search import Hit, search
+from ..ask.hits import Hit
+from ..ask.ranking import RELAXED
+from ..ask.search import search
 from . import pages
 from .conversation import session_path
 from .html import marked
@@ -95,13 +97,16 @@ async def view(datasette: Datasette, request: Request) -> Response:
     }
     if asked["q"].strip():
         filters = _filters(asked)
-        hits, counts = await pages.read(
+        hits, counts, said = await pages.read(
             datasette, request, database, TABLES,
             lambda connection: _found(connection, asked["q"], filters, count),
         )  # fmt: skip
-        titles = sum(hit.what == "session" for hit in hits)  # they have no facets but these
+        # Titles have no facets but these, where the hits themselves were not counted.
+        titles = sum(hit.what == "session" and hit.why != RELAXED for hit in hits)
         more = next((step for step in _STEPS if step > count), None)
+        notes = [context["note"], *said]
         context |= {
+            "note": " ".join(str(note) for note in notes if note) or None,
             "hits": [_shown(datasette, database, hit) for hit in hits[:count]],
             "counts": counts,
             "total": counts.total + titles,
@@ -137,7 +142,7 @@ def _filters(asked: dict[str, str]) -> Filters:
         year, month = (year + 1, 1) if month == 12 else (year, month + 1)
         until = f"{year:04}-{month:02}-01T00:00:00Z"
     return Filters(
-        kind=asked["kind"] or None,
+        kind=(asked["kind"],) if asked["kind"] else (),
         project=asked["project"] or None,
         source=asked["source"] or None,
         since=since,
@@ -151,8 +156,13 @@ def _filters(asked: dict[str, str]) -> Filters:
 
 def _found(
     connection: sqlite3.Connection, query: str, filters: Filters, count: int
-) -> tuple[list[Hit], Facets]:
-    return search(connection, query, filters, limit=count + 1), facets(connection, query, filters)
+) -> tuple[list[Hit], Facets, list[str]]:
+    """Return the hits with all words, or if there are none the closest, and what to say of them."""
+    answer = search(connection, query, filters, limit=count + 1, shown=0, closest=False)
+    hits = list(answer.hits)
+    if answer.relaxation is None:
+        return hits, facets(connection, query, filters), []
+    return hits, facets_of(answer), answer.relaxation.lines()
 
 
 def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
@@ -163,13 +173,13 @@ def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
         if hit.what == "message":
             address += f"?_at={hit.id}#m{hit.id}"
     return Shown(
-        title=pages.cut(hit.session or (hit.file or "").rpartition("/")[2] or "(untitled)"),
+        title=pages.cut(hit.title or (hit.file or "").rpartition("/")[2] or "(untitled)"),
         address=address,
         row=row,
         who=pages.cut(who_of(hit)),
         project=pages.cut(hit.project) if hit.project else None,
         source=named_source(hit),
-        moment=humanize.moment(hit.timestamp),
+        moment=humanize.moment(hit.time),
         snippet=None if hit.what == "session" else marked(bare(hit)),
     )
 

@@ -1,0 +1,250 @@
+"""Asks the indexes: rows that may be hits, without their texts, which may be long.
+
+Every question has a limit, and is asked with the filters of the search. Copies of messages in
+forked sessions are never found.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .. import sql
+from . import matches
+from .filters import Filters, Parameters
+from .terms import Terms, like
+
+SAID, TOOLS, TITLE = "said", "tools", "title"
+
+# A smaller store is one file queries/search/<name>.sql; which scope it belongs to.
+_STORES = {
+    SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
+    TOOLS: ("tool_result_files",),
+}
+_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
+_MOST_OF_STORE = 50
+_MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that an index found."""
+
+    row: sqlite3.Row
+    scope: str
+    """said, tools or title"""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Which row it is: the same one may be found in several ways."""
+        return self.row["what"], self.row["id"]
+
+    @property
+    def is_message(self) -> bool:
+        """Is it a message? Ranks of other stores mean something else."""
+        return bool(self.row["what"] == "message")
+
+
+@dataclass
+class Candidates:
+    """The indexes of one database, as one search asks them."""
+
+    connection: sqlite3.Connection
+    filters: Filters
+    literal: str = ""
+    """What a row is called verbatim for."""
+    shown: int = 0
+    """How many hits are to be shown at most."""
+    is_cut: bool = False
+    """Did a question have more rows than its limit?"""
+    _parameters: Parameters = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        inside_json = json.dumps(self.literal, ensure_ascii=False)[1:-1]
+        self._parameters = {
+            **self.filters.parameters(self.connection),
+            "literal": _lower(self.literal) or None,
+            "escaped": _lower(inside_json) or None,
+        }
+
+    def with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
+        """Return what holds everything that is asked for, messages first."""
+        found: list[Candidate] = []
+        for variant in terms.variants():
+            found += self._messages_with_all(variant, scope, limit)
+            found += self._stores_with_all(variant, scope, limit)
+        return found
+
+    def at_line_starts(self, terms: Terms, limit: int) -> list[Candidate]:
+        """Return calls in which a word of the query begins a line inside JSON."""
+        found: list[Candidate] = []
+        for variant in terms.variants():
+            match, patterns = variant.at_line_starts(), variant.line_start_patterns()
+            if match is not None and patterns:
+                lines = json.dumps(patterns)
+                found += self._fts(variant, TOOLS, match, limit, line_starts=lines)
+        where = matches.Places(terms.words)
+        texts = self._texts(found)
+        return [candidate for candidate in found if where.find(texts[candidate.place])]
+
+    def with_any(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
+        """Return what an expression for words finds; of `terms`, what no hit may hold."""
+        found = self._candidates(
+            "search/messages", scope, limit, match=in_scope(scope, match), without=_without(terms)
+        )
+        return found + self._in_stores(match, scope)
+
+    def with_any_trigram(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
+        """Return messages that an expression for trigrams finds."""
+        without = _without(terms, cjk_only=False)
+        return self._candidates(
+            "search/messages", scope, limit, _TRIGRAMS,
+            match=in_scope(scope, match), without=without,
+        )  # fmt: skip
+
+    def in_titles(self, terms: Terms, limit: int) -> list[Candidate]:
+        """Return sessions whose title holds everything that is asked for, the newest first."""
+        if self.filters.is_of_messages or self.filters.tool:
+            return []
+        found = []
+        for variant in terms.variants():
+            patterns = _patterns(variant.texts())
+            where = matches.Places(variant.words)  # LIKE finds `the` in `other`
+            found += [
+                candidate
+                for candidate in self._candidates(
+                    "search/sessions", TITLE, limit, patterns=patterns,
+                    without=_without(terms, cjk_only=False),
+                )
+                if not variant.words or where.find(candidate.row["text"])
+            ]  # fmt: skip
+        return found
+
+    def store_rows(self, terms: Terms) -> Iterator[sqlite3.Row]:
+        """Yield what the smaller stores hold of a query, at most `shown` rows of each."""
+        for scope in (SAID, TOOLS):
+            for variant in terms.variants():
+                for candidate in self._stores_with_all(variant, scope, self.shown):
+                    yield candidate.row
+
+    def counts(self, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
+        """Yield the counts of the newest messages that hold everything that is asked for."""
+        for variant in terms.variants():
+            match, substrings = variant.all_words(), variant.all_substrings()
+            if match or substrings:
+                index = _MESSAGES if match else _TRIGRAMS
+                given = {
+                    "match": match or substrings,
+                    "cjk": substrings if match else None,
+                    "letters": _patterns(variant.letters),
+                    "without": _without(variant, cjk_only=match is not None),
+                }
+                parameters = {**self._parameters, **given}
+                yield from _rows(self.connection, "search/hit_counts", parameters, limit, index)
+
+    def finds(self, match: str) -> bool:
+        """Does any message fit this expression?"""
+        parameters = {**self._parameters, "match": match}
+        return any(_rows(self.connection, "search/messages", parameters, 1, _MESSAGES))
+
+    def raw(self, name: str, expression: str, scope: str, limit: int) -> list[Candidate]:
+        """Return what an expression that the user wrote finds in messages, or in one store."""
+        match = in_scope(scope, expression) if name == "messages" else expression
+        return self._candidates(f"search/{name}", scope, limit, match=match)
+
+    def _messages_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
+        words, substrings = terms.all_words(), terms.all_substrings()
+        if words:
+            return self._fts(terms, scope, words, limit)
+        if substrings:
+            return self._fts(terms, scope, substrings, limit, _TRIGRAMS)
+        if terms.letters:
+            letters, without = _patterns(terms.letters), _without(terms, cjk_only=False)
+            return self._candidates(
+                "search/messages_letters", scope, limit, letters=letters, without=without
+            )
+        return []
+
+    def _stores_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
+        if not self.stores(scope) or not terms.clauses:
+            return []
+        if terms.has_cjk:
+            patterns, without = _patterns(terms.texts()), _without(terms, cjk_only=False)
+            return self._candidates(
+                "search/stores_cjk", scope, limit, patterns=patterns, without=without
+            )
+        return self._in_stores(terms.all_words() or "", scope)
+
+    def _in_stores(self, match: str, scope: str) -> list[Candidate]:
+        limit = max(_MOST_OF_STORE, self.shown)
+        found: list[Candidate] = []
+        for name in self.stores(scope):
+            found += self._candidates(f"search/{name}", scope, limit, match=match)
+        return found
+
+    def stores(self, scope: str) -> tuple[str, ...]:
+        """Return the names of the smaller stores that may hold what fits the filters."""
+        is_excluded = self.filters.is_of_messages or (self.filters.tool and scope == SAID)
+        return () if is_excluded else _STORES[scope]
+
+    def _fts(
+        self, terms: Terms, scope: str, match: str, limit: int, index: str = _MESSAGES,
+        line_starts: str | None = None,
+    ) -> list[Candidate]:  # fmt: skip
+        substrings = terms.all_substrings() if index == _MESSAGES else None
+        return self._candidates(
+            "search/messages", scope, limit, index,
+            match=in_scope(scope, match),
+            cjk=in_scope(scope, substrings) if substrings else None,
+            letters=_patterns(terms.letters),
+            without=_without(terms, cjk_only=index == _MESSAGES),
+            line_starts=line_starts,
+        )  # fmt: skip
+
+    def _candidates(
+        self, name: str, scope: str, limit: int, index: str = _MESSAGES, **given: str | None
+    ) -> list[Candidate]:
+        parameters = {**self._parameters, **given, "scope": scope}
+        found = list(_rows(self.connection, name, parameters, limit, index))
+        self.is_cut |= len(found) == limit
+        return [Candidate(row, scope) for row in found]
+
+    def _texts(self, found: Iterable[Candidate]) -> dict[tuple[str, int], str]:
+        places = json.dumps([candidate.place for candidate in found])
+        read = sql.ask(self.connection, "pages/hits", places=places)
+        return {(row["what"], row["id"]): row["text"] or "" for row in read}
+
+
+def _rows(
+    connection: sqlite3.Connection, name: str, parameters: Parameters, limit: int, index: str
+) -> Iterator[sqlite3.Row]:
+    """Yield the rows of a query, as many as are asked for.
+
+    The index of trigrams has the columns of the word index, so the same query asks it.
+    """
+    query = sql.query(name)
+    given = {**dict.fromkeys(query.parameters), **parameters, "limit": limit}
+    known: Parameters = {key: given[key] for key in query.parameters}
+    return iter(connection.execute(query.sql.replace(_MESSAGES, index), known))
+
+
+def in_scope(scope: str, expression: str) -> str:
+    """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
+    return f"{{{_COLUMNS[scope]}}} : ({expression})"
+
+
+def _without(terms: Terms, *, cjk_only: bool = True) -> str | None:
+    """Return LIKE patterns for what no hit may hold, where the word index cannot tell."""
+    texts = [term.text for term in terms.without if term.has_cjk or not cjk_only]
+    return _patterns(texts) if texts else None
+
+
+def _patterns(texts: Iterable[str]) -> str:
+    return json.dumps([like(text) for text in texts], ensure_ascii=False)
+
+
+def _lower(text: str) -> str:
+    """Return the text in lower case as SQLite makes it: letters beyond ASCII as they are."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text)

@@ -1,0 +1,517 @@
+"""A question in natural words finds its conversation, and the answer says how it was found."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.support.reading import index, reader
+from tests.support.rows import Rows
+
+from assoc_ingest.ask import stems, vocabulary
+from assoc_ingest.ask.blocks import result_lines, short_path
+from assoc_ingest.ask.filters import Filters
+from assoc_ingest.ask.query_parser import parse
+from assoc_ingest.ask.search import SearchResult, search
+from assoc_ingest.ask.since import until
+from assoc_ingest.ask.snippets import plain
+from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.terminal import Paint, columns
+
+Ask = Callable[..., SearchResult]
+
+POOL = "0b7c2f4e-1111-4222-8333-444455556666"
+DOCKER, PARSER, OTHER = "1c8d3a5f", "2d9e4b60", "3eaf5c71"
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("answers") / "assoc.db"
+    with index(path) as rows:
+        _fill(rows)
+    connection = reader(path)
+    yield connection
+    connection.close()
+
+
+def _fill(rows: Rows) -> None:
+    shop, blog = rows.project("shop"), rows.project("blog")
+    session, file = rows.session(POOL, shop, title="Deadlock in the pool", cwd="/srv/shop")
+    rows.message(file, "prompt", "Workers hang when the connection pool is empty, fix it")
+    rows.message(file, "thinking", "The pool hands out connections, connections and connections")
+    rows.message(file, "text", "The pool deadlocks: acquire_connection waits for its own worker.")
+    rows.call(file, "Bash", {"command": "grep -rn acquire_connection src"}, "src/pool.py: 3 found")
+    for number in range(4):
+        rows.message(file, "text", f"Worker {number} handled its timeout")
+    rows.add(
+        "tasks", subject="Measure the pool of workers", status="pending", task_key="1",
+        list_key=POOL, session_id=session, source_id=rows.source, file_id=file,
+    )  # fmt: skip
+
+    _, file = rows.session(DOCKER, shop, title="Base image", git_branch="slim")
+    rows.message(
+        file, "prompt", "make the docker image smaller", timestamp="2026-02-03T10:00:00.000Z"
+    )
+    rows.message(file, "text", "The image is built with --porcelain output and telemetry is off.")
+    rows.call(file, "Read", {"file_path": "/srv/a"}, "getTelemetryOptOut and the docker pool")
+
+    _, file = rows.session(PARSER, blog, title="Parser")
+    first = rows.message(file, "prompt", "The parser crashes on quotes in a query")
+    rows.message(file, "text", "接続プールのデッドロックを直す")
+    rows.message(file, "text", "either it was cached or the cache was stale")
+    _, fork = rows.session(OTHER, blog, title="Fork")
+    rows.message(fork, "prompt", "The parser crashes on quotes in a query", copy_of=first)
+
+    plan = rows.file("plans/p.md", kind="plan")
+    rows.add(
+        "plans", title="Plan", text="# Greenhouse\nwater the seedlings", name="p", file_id=plan
+    )
+
+
+@pytest.fixture
+def ask(connection: sqlite3.Connection) -> Ask:
+    def answered(query: str, filters: Filters | None = None, **options: Any) -> SearchResult:
+        return search(connection, query, filters, **options)
+
+    return answered
+
+
+def keys(answer: SearchResult) -> list[str | None]:
+    return [group.session_key for group in answer.groups]
+
+
+def whys(answer: SearchResult) -> set[str]:
+    return {hit.why for hit in answer.hits}
+
+
+def texts(answer: SearchResult) -> list[str]:
+    return [plain(hit.snippet)[0] for hit in answer.hits]
+
+
+# -- tiers -----------------------------------------------------------------------------------------
+
+
+def test_what_holds_the_query_as_it_was_typed_stands_first(ask: Ask) -> None:
+    answer = ask("acquire_connection")
+    assert whys(answer) == {"verbatim"}, "of one identifier, nothing else is looked for"
+    assert answer.relaxation is None
+    assert answer.hits[0].kind == "text", "what was said stands before what tools gave"
+    assert {hit.kind for hit in answer.hits} == {"text", "tool_use"}
+    assert ask('"the connection pool"').hits[0].why == "verbatim"
+
+
+def test_all_words_stand_before_some_of_them(ask: Ask) -> None:
+    answer = ask("connections pool")
+    why = [hit.why for hit in answer.hits]
+    assert why == sorted(why)
+    assert set(why) == {"all_words", "relaxed"}
+    assert answer.relaxation
+    assert answer.relaxation.has_exact
+    assert not answer.relaxation.missing
+
+
+def test_a_question_finds_the_conversation_that_is_about_it(ask: Ask) -> None:
+    answer = ask("why do the workers hang when they need a connection?")
+    assert keys(answer)[0] == POOL
+    assert whys(answer) == {"relaxed"}
+    answer = ask("how can I make a docker image that is smaller than this one")
+    assert keys(answer)[0] == DOCKER
+
+
+def test_a_relaxed_answer_says_so_and_names_what_is_missing(ask: Ask) -> None:
+    answer = ask("frobnicate the deadlocks")
+    assert answer.relaxation
+    assert not answer.relaxation.has_exact
+    assert answer.relaxation.missing == ("frobnicate",)
+    said = answer.relaxation.lines()
+    assert said == ["Not found: frobnicate.", "No message contains all words. Closest matches:"]
+
+
+def test_stop_words_count_for_nothing_unless_there_is_nothing_else(ask: Ask) -> None:
+    assert all("either" not in text for text in texts(ask("what is either about docker")))
+    assert "either it was cached" in texts(ask("either or was"))[0]
+    answer = ask("whose")
+    assert not answer.hits
+    assert "common words" in answer.notes[0]
+
+
+def test_endings_are_taken_off(ask: Ask) -> None:
+    assert ask("deadlock").groups, "deadlocks"
+    assert whys(ask("handling timeouts")) == {"relaxed"}
+    assert keys(ask("caches caching")) == [PARSER]
+    answer = ask("queries")
+    assert keys(answer) == [PARSER]
+    assert answer.relaxation
+    assert answer.relaxation.lines() == ["No message contains queries. Closest matches:"]
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("caching", {"cach*"}), ("queries", {"quer*"}), ("handled", {"handl*"}),
+        ("classes", {"class*"}), ("status", {"status*"}), ("running", {"running", "run", "runs"}),
+        ("added", {"added", "add", "adds"}), ("bug", {"bug", "bugs"}), ("is", {"is"}),
+        ("naïve", {"naïve"}), ("mp3s", {"mp3s"}),
+    ],
+)  # fmt: skip
+def test_a_stem_is_a_prefix_of_four_letters_and_more(word: str, found: set[str]) -> None:
+    assert {term.text + "*" * term.is_prefix for term in stems.forms(word)} == found
+
+
+@given(st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=12))
+def test_every_stem_finds_the_word_itself(word: str) -> None:
+    found = stems.forms(word)
+    begins = [word.lower().startswith(term.text) for term in found if term.is_prefix]
+    assert all(begins)
+    assert begins or word.lower() in [term.text.lower() for term in found]
+
+
+# -- spelling --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("telemtry", "telemetry"), ("telemetyr", "telemetry"), ("telemetryy", "telemetry"),
+        ("tolemotry", "telemetry"), ("dokcer", "docker"), ("TelemetryOpt", "gettelemetryoptout"),
+        ("elemetr", "telemetry"),
+    ],
+)  # fmt: skip
+def test_a_word_that_no_message_has_is_taken_for_a_near_one(
+    ask: Ask, query: str, meant: str
+) -> None:
+    answer = ask(query)
+    assert DOCKER in keys(answer)
+    assert answer.relaxation
+    assert meant in answer.relaxation.corrected[query]
+    assert "Showing results for " in answer.relaxation.lines()[0]
+
+
+def test_a_word_of_a_title_is_known(ask: Ask) -> None:
+    answer = ask("base docker deadlocks bases")
+    assert answer.relaxation
+    assert not answer.relaxation.corrected
+
+
+def test_a_known_word_is_never_corrected(ask: Ask) -> None:
+    answer = ask("docker telemetry xyzzy")
+    assert answer.relaxation
+    assert answer.relaxation.corrected == {}
+    assert not ask("xyzzy").hits
+
+
+def test_an_identifier_that_nothing_holds_is_taken_apart(ask: Ask) -> None:
+    assert keys(ask("deadlocks_of_pool"))[0] == POOL
+
+
+def test_reading_words_is_bounded(
+    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    real = vocabulary.Vocabulary._read
+
+    def counted(self: Any, *args: Any) -> list[sqlite3.Row]:
+        read.append(args[3])
+        return real(self, *args)
+
+    monkeypatch.setattr(vocabulary.Vocabulary, "_read", counted)
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    search(connection, " ".join(f"qwertz{letter * 9}" for letter in "abcdefghijk"))
+    connection.set_trace_callback(None)
+    scans = [text for text in statements if "from (select term, doc from temp.search_words" in text]
+    assert len(read) > 2, "it was asked for more"
+    assert len(scans) == 2
+
+
+def test_a_connection_that_refuses_temporary_tables_still_finds(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        _fill(rows)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        connection.execute("pragma query_only = on")
+        assert search(connection, "acquire_connection").hits
+        assert search(connection, "how do workers hang").hits
+        assert not search(connection, "telemtry").hits
+
+
+def test_a_search_leaves_nothing_in_the_connection(connection: sqlite3.Connection) -> None:
+    search(connection, "docker")
+    assert connection.execute("select count(*) from temp.sqlite_master").fetchone()[0] == 0
+
+
+# -- the language ----------------------------------------------------------------------------------
+
+
+def test_a_minus_leaves_out_at_every_stage(ask: Ask) -> None:
+    assert keys(ask("pool -docker")) == [POOL]
+    assert all("docker" not in text for text in texts(ask("pool -docker")))
+    assert all("image" not in text for text in texts(ask("smaller telemetry frobnicate -image")))
+    assert all(
+        "connection pool" not in t for t in texts(ask('workers hang pool -"connection pool"'))
+    )
+    assert not ask("接続 -デッドロック").hits
+    assert ask("接続 -ロケット").hits
+
+
+def test_a_copied_command_leaves_nothing_out(ask: Ask) -> None:
+    answer = ask("grep -rn acquire_connection")
+    assert (answer.hits[0].kind, answer.hits[0].why) == ("tool_use", "verbatim")
+    assert answer.notes == ("Nothing is left out: a message holds -rn as it stands.",)
+    assert not ask("grep -acquire_connection").hits
+
+
+def test_a_flag_is_a_word_and_quotes_escape(ask: Ask) -> None:
+    assert ask("--porcelain").hits[0].why == "verbatim"
+    assert ask('"-rn acquire_connection"').hits
+    assert ask("-- -rn acquire_connection").hits
+    assert not ask("-rn grep").hits
+
+
+def test_only_what_to_leave_out_is_no_question(ask: Ask) -> None:
+    for query in ("-docker", "kind:prompt", "project:shop -pool"):
+        answer = ask(query)
+        assert not answer.hits
+        assert "no word to look for" in answer.notes[0]
+
+
+def test_or_is_one_word_of_the_query(ask: Ask) -> None:
+    assert set(keys(ask("docker OR quotes"))) == {DOCKER, PARSER}
+    assert keys(ask("crashes (docker OR quotes"))[0] == PARSER
+    assert {PARSER, DOCKER} <= set(keys(ask("接続プール OR docker")))
+    for query in ("OR", "OR docker", "docker OR", "docker OR OR image", "or"):
+        ask(query)
+
+
+def test_a_phrase_is_required_even_when_words_are_missing(ask: Ask) -> None:
+    answer = ask('"connection pool" frobnicate telemetry')
+    assert keys(answer) == [POOL]
+    assert all("connection pool" in text for text in texts(answer))
+
+
+def test_fields_are_filters(ask: Ask) -> None:
+    assert {hit.kind for hit in ask("pool kind:prompt kind:thinking").hits} == {
+        "prompt",
+        "thinking",
+    }
+    assert {hit.kind for hit in ask("pool kind:prompt", Filters(kind=("thinking",))).hits} == {
+        "prompt", "thinking",
+    }  # fmt: skip
+    assert set(keys(ask("docker OR quotes project:blog"))) == {PARSER}
+    assert keys(ask(f"pool session:{POOL}")) == [POOL]
+    assert {hit.tool for hit in ask("docker OR connection tool:read").hits} == {"Read"}
+    assert keys(ask("image branch:slim")) == [DOCKER]
+    assert not ask("image branch:main").hits
+    assert not ask("image since:2026-03-01 kind:prompt").hits
+    assert ask("image until:2026-02-03 kind:prompt").hits, "a date includes its day"
+    assert not ask("image until:2026-02-02 kind:prompt").hits
+    assert ask("image source:claude").hits
+
+
+@given(st.sampled_from(["error:", "TypeError:x", "src/pool.py:3", "http://a", "kind:", "12:30"]))
+def test_any_other_colon_is_text(word: str) -> None:
+    assert not parse(f"pool {word}").fields
+
+
+def test_a_field_that_names_nothing_says_what_there_is(ask: Ask) -> None:
+    with pytest.raises(UsageError, match=r"Unknown kind 'promt'\. Did you mean prompt\?"):
+        ask("pool kind:promt")
+    with pytest.raises(NotFoundError, match="Did you mean 'shop'"):
+        ask("pool project:shpo")
+    with pytest.raises(UsageError, match="7d"):
+        ask("pool since:soon")
+
+
+@pytest.mark.parametrize("query", ["", "???", "***", '"', "\x00", "👩\u200d💻", "--", "- -", "%"])
+def test_symbols_alone_find_nothing_and_it_is_said_why(ask: Ask, query: str) -> None:
+    answer = ask(query)
+    assert not answer.hits
+    assert "no letter and no digit" in answer.notes[0]
+
+
+@example('"open')
+@example("'; drop table messages; --")
+@example("select * from messages where text like '%a%'")
+@example("NEAR(a b) AND NOT {text}: ^x")
+@example("a" * 300)
+@example("x" * 41)
+@example("Zürich naïve ﬁ ß İ")
+@example("\udcff\udc80 pool")
+@example("漢 -字 OR 文")
+@given(st.text(max_size=40))
+def test_nothing_makes_it_fail(connection: sqlite3.Connection, query: str) -> None:
+    try:
+        answer = search(connection, query)
+    except (UsageError, NotFoundError):
+        assert parse(query).fields
+        return
+    assert answer.count >= len(answer.hits)
+    assert len(answer.groups) <= answer.conversations
+    for line in result_lines(answer, 10, 80, Paint(False)):
+        assert columns(line) <= 80
+
+
+# -- other letters ---------------------------------------------------------------------------------
+
+
+def test_a_question_in_japanese_is_relaxed_to_its_trigrams(ask: Ask) -> None:
+    answer = ask("デッドロックの直し方")
+    assert keys(answer) == [PARSER]
+    assert whys(answer) == {"relaxed"}
+    assert "デッドロック" in plain(answer.hits[0].snippet)[0]
+
+
+# -- filters when relaxed --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(project="shop"), Filters(session=DOCKER), Filters(branch="slim"),
+        Filters(kind=("prompt",)), Filters(tool="Bash"), Filters(since="2026-02-01"),
+        Filters(until="2026-01-31"), Filters(role="user"), Filters(source="cortex"),
+        Filters(kind=("task",)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_filter_holds_at_the_relaxed_stage(ask: Ask, filters: Filters) -> None:
+    query = "frobnicate workers docker pools image quotes crash connection"
+    every = {(hit.what, hit.id) for hit in ask(query, limit=100).hits}
+    answer = ask(query, filters, limit=100)
+    found = {(hit.what, hit.id) for hit in answer.hits}
+    assert found < every
+    assert bool(found) == (filters.source is None)
+    for hit in answer.hits:
+        assert hit.why == "relaxed"
+        assert filters.project in (None, hit.project)
+        assert filters.session in (None, hit.session_key)
+        assert filters.branch in (None, hit.branch)
+        assert filters.tool in (None, hit.tool)
+        assert not filters.kind or hit.kind in filters.kind or hit.what in filters.kind
+        assert hit.time is None or (filters.since or "") <= hit.time <= (filters.until or "3")
+
+
+def test_a_copy_in_a_fork_is_never_a_hit(ask: Ask) -> None:
+    for query in ("parser crashes", "parsers that crash on frobnicated quotes"):
+        assert OTHER not in keys(ask(query))
+        assert PARSER in keys(ask(query))
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def test_a_conversation_is_one_group_with_its_best_hits(ask: Ask) -> None:
+    answer = ask("pool")
+    group = next(group for group in answer.groups if group.session_key == POOL)
+    assert group.title == "Deadlock in the pool"
+    assert (group.best.kind, group.best.project) == ("prompt", "shop"), "not the thinking"
+    assert len(group.hits) == 3
+    assert {hit.what for hit in answer.hits} == {"message", "task", "session"}
+    assert len(group.hits) + group.more == sum(hit.session_key == POOL for hit in answer.hits)
+
+
+def test_what_belongs_to_no_conversation_is_a_group_of_its_own(ask: Ask) -> None:
+    answer = ask("seedlings")
+    assert [(g.session_key, g.best.what, g.best.ref) for g in answer.groups] == [
+        (None, "plan", None)
+    ]
+
+
+def test_the_first_hits_are_of_different_conversations(ask: Ask) -> None:
+    answer = ask("the pool, docker, workers and quotes", limit=20)
+    first = [hit.session_key for hit in answer.hits][: answer.conversations]
+    assert len(set(first)) == answer.conversations > 1
+
+
+def test_the_limit_is_of_conversations_and_what_was_found_is_counted(ask: Ask) -> None:
+    every = ask("pool docker workers quotes")
+    assert every.conversations == len(every.groups) > 1
+    answer = ask("pool docker workers quotes", limit=1)
+    assert len(answer.groups) == 1
+    assert (answer.conversations, answer.is_cut) == (every.conversations, False)
+
+
+def test_few_conversations_with_very_many_hits_are_all_found(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        shop = rows.project("shop")
+        for number in range(12):
+            _, file = rows.session(f"{number:08}", shop, title=f"{number}")
+            for _ in range(30):
+                rows.message(file, "text", "walrus")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        answer = search(connection, "walrus")
+        assert (answer.conversations, answer.count, answer.is_cut) == (12, 360, False)
+        assert whys(answer) == {"all_words"}
+
+
+def test_more_than_is_looked_at_is_said_to_be_at_least_so_much(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        shop = rows.project("shop")
+        for number in range(250):
+            _, file = rows.session(f"{number:08}", shop, title=f"{number}")
+            rows.message(file, "text", "walrus")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        answer = search(connection, "walrus")
+        assert answer.is_cut
+        assert (answer.conversations, answer.count) == (200, 200)
+        *_, total, _ = result_lines(answer, 10, 80, Paint(False))
+        assert total == "At least 200 conversations, 200 hits. More: -n 50, or --all-hits."
+
+
+def test_a_hit_can_be_opened_and_gone_on_with(ask: Ask) -> None:
+    fields = ask("acquire_connection").hits[0].as_json()
+    assert {"key", "title", "ref", "project", "branch", "cwd", "model", "kind", "time", "snippet",
+            "marks", "why", "file", "line", "byte", "resume"} < fields.keys()  # fmt: skip
+    assert (fields["key"], fields["cwd"]) == (POOL[:8], "/srv/shop")
+    assert str(fields["resume"]).startswith("cd /srv/shop && ")
+    assert fields["marks"]
+
+
+# -- how it looks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_blocks_fit_the_terminal_and_show_every_best_match(ask: Ask, width: int) -> None:
+    for query in ("pool", "acquire_connection", "how do workers hang", "seedlings", "デッドロック"):
+        answer = ask(query)
+        lines = [*result_lines(answer, 10, width, Paint(False))]
+        assert max(map(columns, lines)) <= width
+        text = "\n".join(lines)
+        assert text.count("[") >= len(answer.groups)
+        assert f"{answer.conversations} conversation" in " ".join(lines[-4:])
+
+
+def test_the_lines_say_how_to_go_on(ask: Ask) -> None:
+    lines = [*result_lines(ask("docker OR quotes", limit=1), 1, 80, Paint(False))]
+    assert lines[-1] == f"Open the first: assoc-ingest show {DOCKER}"
+    assert "-n 50" in lines[-2]
+
+
+def test_a_divider_stands_before_conversations_that_lack_a_word(ask: Ask) -> None:
+    lines = [*result_lines(ask("docker image"), 10, 80, Paint(False))]
+    assert not any("lack a word" in line for line in lines), "nothing else was found"
+    lines = [*result_lines(ask("parser query pool"), 10, 80, Paint(False))]
+    assert not any("lack a word" in line for line in lines), "nothing has all of them"
+    lines = [*result_lines(ask("image pool OR telemetry"), 10, 80, Paint(False))]
+    divider = lines.index("Closest matches that lack a word:")
+    assert lines[0].startswith("Base image")
+    assert lines[divider + 2].startswith("Deadlock in the pool")
+
+
+@pytest.mark.parametrize("room", [20, 40, 200])
+def test_a_path_is_cut_in_its_middle(room: int) -> None:
+    path = "/srv/a/very/long/way/to/projects/-srv-a/0b7c2f4e-1111.jsonl"
+    shown = short_path(path, room)
+    assert columns(shown) <= max(room, 20)
+    assert shown.startswith("/srv")
+    assert room < 40 or shown.endswith("1111.jsonl")
+
+
+def test_a_date_ends_with_its_day() -> None:
+    assert until("2026-01-31T12:00:00Z") == "2026-01-31T12:00:00.000Z"
+    assert until("2026-01-31") > "2026-01-31T10"
