@@ -35,7 +35,7 @@ def facts(
     found = {
         "Project": text.get("project"),
         "Branch": text.get("git_branch"),
-        "Agent": text.get("agent"),
+        "Agent name": text.get("agent"),
         "Model": ", ".join(map(one_line, conversation.models)),
         "When": _when(text.get("started_at"), text.get("ended_at")),
         "Messages": ", ".join(counts),

@@ -113,7 +113,7 @@ class _Document:
         elif kind == "tool_use":
             yield from self._call(message)
         elif kind == "agent_prompt":
-            yield heading("Task", self._level + 2)
+            yield heading("The task", self._level + 2)
             yield quoted(text)
         elif kind == "system" and text.startswith(message_text.COMPACTED):
             yield "---"

@@ -7,35 +7,27 @@ conversation of any length is written; what is inside of a subagent is, too.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files as resources
 
 from markupsafe import Markup
 
 from .. import humanize
-from ..ask import export_facts, message_text, tool_calls
+from ..ask import export_facts, message_text
 from ..ask.conversation import Message, Subagent
 from ..ask.export import ExportedConversation
 from ..ask.show import facts_of
-from ..terminal import one_line, readable, safe
-from .budget import Budget, WholeText
-from .entries import Entries, Entry, Nested
-from .html import joined, shortened
-from .tool_input import fields
+from ..terminal import one_line, safe
+from .entries import Entry
+from .export_entries import ExportedEntries
+from .html import joined
 
-LARGEST_IMAGE = 3_000_000
-"""Characters of base64 of one image, about 2 MB; a larger one is left out."""
-
-_ALL_IMAGES = 40_000_000  # characters of base64 of all images of a file
-_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
 _LONG_TITLE = 80  # letters, from which it is set smaller
 _PROMPT = 90  # letters of a prompt in the table of contents
-_SHOWN_ARGUMENTS = {"old_string", "new_string", "new_source", "content"}  # in a difference
 
 
 def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
@@ -53,89 +45,13 @@ def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     yield Markup("</ul></main></body></html>\n")
 
 
-class _Entries(Entries):
-    """Entries with all of their texts. A subagent is not in its entry: `_Page` writes it there."""
-
-    def __init__(self, conversation: ExportedConversation) -> None:
-        super().__init__(conversation, budget=WholeText())
-        self._exported = conversation
-        self._room_for_images = _ALL_IMAGES
-
-    def new_in(self, level: int, call: int) -> list[Subagent]:
-        """Return the subagents that a call spawned and that are not shown yet."""
-        found = self._spawned.get(call, ()) if level < _LEVELS else ()
-        return self.new(found)
-
-    def new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
-        """Return those that are not shown yet; from now on they are."""
-        new = [one for one in subagents if one.id not in self._shown]
-        self._shown.update(one.id for one in new)
-        return new
-
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        """Write messages of a subagent: without the days, which are those around it."""
-        day, self._day = self._day, "nested"
-        yield
-        self._day = day
-
-    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
-        """Return nothing: a long one would be in memory."""
-        return [], 0
-
-    def _entry(self, message: Message) -> Entry:
-        entry = super()._entry(message)
-        if entry.shape == "typed":  # whoever reads the file may be someone else
-            entry.who = entry.who.replace("You", "User")
-        return entry
-
-    def _call(self, message: Message) -> Entry:
-        entry = super()._call(message)
-        entry.body += _rest_of_input(message, self._budget)
-        if message.result_id is not None and entry.result is not None:
-            text = self._conversation.text(message.result_id)
-            entry.result += self._images(message.result_id, text)
-        if output := self._exported.output_file(message):
-            whole = shortened(output, self._budget)
-            entry.result = (entry.result or Markup("")) + _WHOLE_OUTPUT.format(whole)
-        return entry
-
-    def _aside(self, message: Message) -> Entry:
-        if message.kind == "image":
-            entry = self._new(message, "aside", "Image")
-            entry.body = self._images(message.id, message.content)
-            entry.body = entry.body or Markup('<p class="ai-image">{}</p>').format(
-                readable(message.content)
-            )
-            return entry
-        entry = super()._aside(message)
-        if message.kind == "task_notification":  # of which a page shows the summary
-            entry.summary = entry.summary or one_line(
-                message_text.heard(message.kind, message.content)
-            )
-            entry.body = shortened(message_text.untagged(message.content), self._budget)
-        if message.kind == "thinking":
-            entry.summary = entry.summary or one_line(message.content)
-        return entry
-
-    def _images(self, message: int, text: str) -> Markup:
-        shown = []
-        for image in self._exported.images(message, text):
-            if not image.data or len(image.data) > min(LARGEST_IMAGE, self._room_for_images):
-                shown.append(_NO_IMAGE.format(image.placeholder))
-                continue
-            self._room_for_images -= len(image.data)
-            shown.append(_IMAGE.format(image.media_type, image.data, image.placeholder))
-        return joined(shown)
-
-
 class _Page:
     """Writes the pieces of one conversation."""
 
     def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
         self._connection = connection
         self._conversation = conversation
-        self._entries = _Entries(conversation)
+        self._entries = ExportedEntries(conversation)
         self._anchors: dict[int, str] = {}
         self._calls: dict[int, int] = {}
         self._level = 0
@@ -154,7 +70,7 @@ class _Page:
         for sentence in export_facts.closing(self._conversation):
             yield Markup("<p>{}</p>").format(sentence)
         yield Markup("</footer></main></div><script>{}</script></body></html>\n").format(
-            Markup(_SCRIPT)  # noqa: S704 - our own
+            Markup(_static("export.js"))  # noqa: S704 - our own
         )
 
     def _header(self, title: str) -> Iterator[Markup]:
@@ -280,29 +196,20 @@ class _Page:
         yield Markup("</details>\n")
 
 
-def _rest_of_input(message: Message, budget: Budget) -> Markup:
-    """Return what the shape in which a page shows an input leaves out of it."""
-    arguments = tool_calls.arguments_of(message)
-    if tool_calls.changes_files(message) and not isinstance(arguments.get("edits"), list):
-        rest = {key: one for key, one in arguments.items() if key not in _SHOWN_ARGUMENTS}
-        return fields(rest, budget)
-    is_list = tool_calls.things_to_do(message) is not None
-    if is_list or (tool_calls.changes_files(message) and arguments):
-        whole = json.dumps(arguments, ensure_ascii=False, indent=2)
-        return _INPUT.format(shortened(whole, budget))
-    return Markup("")
-
-
 def _head(title: str) -> Markup:
-    style = "".join(
-        resources(__package__).joinpath("static", name).read_text("utf-8")
-        for name in ("assoc.css", "export.css")
-    )
+    style, script = _static("assoc.css", "export.css"), _static("export.js")
     policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(_SCRIPT)};"
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
     return _HEAD.format(policy, title, Markup(style))  # noqa: S704 - our own
+
+
+@cache
+def _static(*names: str) -> str:
+    """Return files of our own, one behind the other."""
+    place = resources(__package__).joinpath("static")
+    return "".join(place.joinpath(name).read_text("utf-8") for name in names)
 
 
 def _hash(text: str) -> str:
@@ -376,36 +283,5 @@ _CALL = Markup(
 )
 _RESULT = Markup('<div class="ai-result"{}><div class="ai-label">Result {}</div>{}</div>')
 _NO_RESULT = Markup('<p class="ai-label"{}>{} {}</p>')
-_WHOLE_OUTPUT = Markup('<div class="ai-label">Whole output, from its own file</div>{}')
-_INPUT = Markup('<details><summary class="ai-facts">Input as JSON</summary>{}</details>')
 _AGENT = Markup('<details class="ai-agent"><summary><b>Subagent</b> {}</summary>\n')
 _CLOCK = Markup('<a class="ai-clock" href="#{}" title="{}">{}</a>')
-_IMAGE = Markup('<img class="ai-picture" src="data:{};base64,{}" alt="{}">')
-_NO_IMAGE = Markup('<p class="ai-image">{}: too large for this file, or not an image</p>')
-_SCRIPT = """
-(() => {
-  const all = () => document.querySelectorAll("main details");
-  const fold = document.getElementById("fold");
-  fold.hidden = false;
-  fold.onclick = () => {
-    const open = fold.textContent === "Expand all";
-    all().forEach((one) => { one.open = open; });
-    fold.textContent = open ? "Collapse all" : "Expand all";
-  };
-  const reveal = () => {
-    const target = document.getElementById(location.hash.slice(1));
-    for (let one = target; one; one = one.parentElement) {
-      if (one.tagName === "DETAILS") one.open = true;
-    }
-    if (target) target.scrollIntoView();
-  };
-  addEventListener("hashchange", reveal);
-  reveal();
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = [...all()].filter((one) => !one.open);
-    closed.forEach((one) => { one.open = true; });
-  });
-  addEventListener("afterprint", () => { closed.forEach((one) => { one.open = false; }); });
-})();
-"""
