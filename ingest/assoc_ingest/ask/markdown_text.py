@@ -113,25 +113,27 @@ def _inactive(match: re.Match[str], text: str) -> str:
 
 
 def _blocks(tokens: list[Token], lines: list[str], level: int) -> Iterator[str]:
-    for number, token in enumerate(tokens):
-        if token.level > 0 or token.nesting < 0 or token.map is None:
-            continue
-        first, last = token.map
+    for token, inner in _outermost(tokens):
+        first, last = token.map or (0, 0)
         if token.type == "heading_open":
             marks = "#" * min(level + int(token.tag[1:]), 6)
-            yield f"{marks} {_inline(tokens[number + 1].content.replace(chr(10), ' '))}"
+            yield f"{marks} {_inline(inner[0].content.replace(chr(10), ' '))}"
         elif token.type in ("fence", "code_block"):
             info = _info.match(token.info.strip())
             yield fenced(token.content, info[0] if info else "")
         elif token.type == "hr":
             yield "---"
         else:
-            inner = [one for one in tokens[number:] if one.map and _is_in(one.map, token.map)]
-            yield "\n".join(_written_again(inner, lines, first, last)).rstrip()
+            yield "\n".join(_written_again([token, *inner], lines, first, last)).rstrip()
 
 
-def _is_in(place: list[int], whole: list[int]) -> bool:
-    return whole[0] <= place[0] and place[1] <= whole[1]
+def _outermost(tokens: list[Token]) -> Iterator[tuple[Token, list[Token]]]:
+    """Yield each token that is in no other, with all that are in it."""
+    first = 0
+    for number, token in enumerate(tokens):
+        if token.level == 0 and token.nesting <= 0:
+            yield tokens[first], tokens[first + 1 : number]
+            first = number + 1
 
 
 def _written_again(
