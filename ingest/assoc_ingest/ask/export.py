@@ -33,6 +33,8 @@ class Choice:
     tools: bool = True
     thinking: bool = True
     redacts: bool = True
+    every_record: bool = False
+    """Also those that a page shows with another message, such as the results of calls."""
 
 
 class ExportedConversation(Conversation):
@@ -155,9 +157,15 @@ class ExportedConversation(Conversation):
 
     def _exported(self, messages: Iterable[Message]) -> Iterator[Message]:
         for message in messages:
-            is_tool = message.kind in TOOL_KINDS and not self.choice.tools
-            if not is_tool and (self.choice.thinking or message.kind != "thinking"):
+            if self._is_wanted(message):
                 yield self._clean_message(message)
+
+    def _is_wanted(self, message: Message) -> bool:
+        if message.stands_elsewhere and not self.choice.every_record:
+            return False
+        if message.kind in TOOL_KINDS:
+            return self.choice.tools
+        return self.choice.thinking or message.kind != "thinking"
 
     def _clean_message(self, message: Message) -> Message:
         text = stored = message.content

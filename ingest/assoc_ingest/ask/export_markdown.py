@@ -92,8 +92,6 @@ class _Document:
     def _messages(self, messages: Iterable[Message]) -> Iterator[str]:
         noise: list[Message] = []
         for message in messages:
-            if message.stands_elsewhere:
-                continue
             if message.is_repeat or message.kind in message_text.NOISE:
                 noise.append(message)
                 continue

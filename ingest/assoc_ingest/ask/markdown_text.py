@@ -35,6 +35,7 @@ _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _BREAK = "&#8203;"
 """Behind `@` and `#`, so that nobody is mentioned and no issue is referred to."""
 
+_DEEPEST = 14  # lists and quotes inside each other; programs stop at about twenty
 _FEW_LINES = 40  # that are quoted; more of them stand in a fence
 
 
@@ -44,6 +45,8 @@ def prose(text: str, level: int) -> str:
     if len(text) > LONGEST or text.count("|") > LONGEST // 20:
         return fenced(text, "markdown")
     tokens = _parser().parse(text)
+    if max((token.level for token in tokens), default=0) > _DEEPEST:
+        return fenced(text, "markdown")
     return "\n\n".join(_blocks(tokens, text.split("\n"), level))
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import ArchiveError
-from ..fields import bounded_json, json_text, placeholder
+from ..fields import json_text, placeholder
 from ..files import archive
 
 _SIGNATURES = {
@@ -29,6 +29,7 @@ _SIGNATURES = {
 }
 _LONGEST_LINE = 256 * 1024 * 1024
 _MOST_IMAGES = 100  # of one message
+_MOST_INPUTS = 1_000  # objects of a line that are compared with the input of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,15 @@ class Originals:
         self, file_id: int, byte_offset: int, length: int, kind: str, stored: str
     ) -> str | None:
         """Return the text of which `stored` is the beginning, None if it is not found."""
+        inputs = 0
         for value in _values(self._value(file_id, byte_offset, length)):
             if isinstance(value, str) and len(value) > len(stored) and value.startswith(stored):
                 return value
-            if isinstance(value, dict) and kind == "tool_use":
-                for inner in value.values():
-                    if isinstance(inner, dict) and bounded_json(inner) == stored:
-                        return json_text(inner)
+            if kind == "tool_use" and isinstance(value, dict) and inputs < _MOST_INPUTS:
+                inputs += 1
+                text = json_text(value)
+                if len(text) > len(stored) and text.startswith(stored):
+                    return text
         return None
 
     def images(self, file_id: int, byte_offset: int, length: int, text: str) -> Iterator[Image]:

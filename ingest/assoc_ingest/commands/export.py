@@ -70,7 +70,12 @@ def export(
     if (session is None) == (project is None):
         raise click.UsageError("Give a session, or a project: --project NAME")
     form = form or _FORMATS.get(output.suffix.lower() if output else "", "html")
-    choice = Choice(tools=not no_tools, thinking=not no_thinking, redacts=not no_redact)
+    choice = Choice(
+        tools=not no_tools,
+        thinking=not no_thinking,
+        redacts=not no_redact,
+        every_record=form == "jsonl",
+    )
     connection = reading(database)
     if session is not None:
         _export_session(connection, session, form, output, choice, force=force)

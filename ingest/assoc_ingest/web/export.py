@@ -140,11 +140,10 @@ class _Page:
     def _named(self, messages: Iterable[Message], agent: str | None) -> Iterator[Message]:
         """Yield messages, and remember the anchor of each until it is written."""
         for message in messages:
-            if not message.stands_elsewhere:
-                self._anchors[message.id] = self._conversation.anchor(message, agent)
-                if message.tool_call_id is not None:
-                    self._calls[message.id] = message.tool_call_id
-                yield message
+            self._anchors[message.id] = self._conversation.anchor(message, agent)
+            if message.tool_call_id is not None:
+                self._calls[message.id] = message.tool_call_id
+            yield message
 
     def _entry(self, entry: Entry, agent: str | None) -> Iterator[Markup]:
         anchor = self._anchors.pop(entry.id, "")
