@@ -95,7 +95,7 @@ def test_the_demo_looks_as_expected(
 
 def words(text: str) -> set[str]:
     """Return the words of a text that no markup takes apart."""
-    return set(re.findall(r"[A-Za-z0-9]{3,}", text))
+    return set(re.findall(r"[A-Za-z0-9]{3,}", re.sub(r"\x1b\[[\d;]*m", "", text)))
 
 
 def leaves(value: object) -> Iterator[str]:
@@ -137,7 +137,9 @@ class Text(HTMLParser):
         self.text += data
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.text += " " + " ".join(value or "" for name, value in attrs if name == "href") + " "
+        self.text += (
+            " " + " ".join(value or "" for name, value in attrs if name in ("href", "alt")) + " "
+        )
 
     def handle_endtag(self, tag: str) -> None:
         self.text += "" if tag in ("code", "em", "strong", "s", "a") else " "

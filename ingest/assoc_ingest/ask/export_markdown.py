@@ -141,10 +141,11 @@ class _Document:
 
     def _aside(self, message: Message) -> Iterator[str]:
         name = message.kind.replace("_", " ").capitalize()
-        text = message_text.untagged(message.content).strip()
+        is_notification = message.kind == "task_notification"  # with words outside of its tags
+        text = message.content if is_notification else message_text.untagged(message.content)
         summary = f"{name}: {one_line(message_text.heard(message.kind, message.content))}"
         is_prose = message.kind in ("thinking", "compact_summary", "agent_message")
-        body = prose(text, self._level + 2) if is_prose else fenced(text)
+        body = prose(text, self._level + 2) if is_prose else fenced(text.strip())
         yield from _folded(cut(summary, _SUMMARY), [body])
 
     def _call(self, message: Message) -> Iterator[str]:

@@ -84,7 +84,7 @@ class ExportedEntries(Entries):
             entry.summary = entry.summary or one_line(
                 message_text.heard(message.kind, message.content)
             )
-            entry.body = shortened(message_text.untagged(message.content), self._budget)
+            entry.body = shortened(message.content.strip(), self._budget)
         if message.kind == "thinking":
             entry.summary = entry.summary or one_line(message.content)
         return entry
