@@ -18,7 +18,7 @@
   reveal();
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...all()].filter((one) => !one.open);
+    closed = [...all()].filter((one) => !one.open && !one.matches(".ai-noise"));
     closed.forEach((one) => { one.open = true; });
   });
   addEventListener("afterprint", () => { closed.forEach((one) => { one.open = false; }); });
