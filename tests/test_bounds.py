@@ -86,6 +86,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.redaction._jwt": ("beginnings of web tokens", "web tokens", "dots"),
     "ask.redaction._key_header": ("private keys", "dashes"),
     "ask.redaction._key_lines": ("lines of a private key", "letters", "spaces", "odd escapes"),
+    "ask.redaction._option": ("dashes", "passwords", "password of spaces"),
     "ask.redaction._placeholder": ("letters", "stars", "dots"),
     "ask.redaction._token": ("beginnings of tokens", "short tokens", "letters"),
     "ask.redaction._userinfo": ("users in addresses", "addresses", "slashes"),

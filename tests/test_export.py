@@ -565,6 +565,7 @@ def test_nothing_is_written_below_a_root(small: Shell, home: Path, tmp_path: Pat
         (["export", SESSION, "-o", "OUT/missing/a.html"], "Create it first"),
         (["export", SESSION, "-o", "OUT"], "is a directory"),
         (["export", SESSION, "-o", "/dev/null"], "not a regular file"),
+        (["export", SESSION, "-o", f"OUT/{'x' * 300}"], "cannot be written"),
         (["export", "--project", "demo"], "-o DIR"),
         (["export", "--project", "demo", "-o", "OUT/file"], "is a file"),
         (["export", "--project", "dmeo", "-o", "OUT/x"], "did you mean 'demo'"),

@@ -47,6 +47,8 @@ AROUND = {
     "an escaped quote": ('"password": "a\\"{}"', "password"),
     "source code": ("token := '{}'", "token"),
     "YAML": ("  db_password: {}", "password"),
+    "an option": ("deploy --db-password {} --verbose", "password"),
+    "an option in quotes": ("deploy --api-key '{}'", "API key"),
     "a query": ("?access_token={}&page=2", "token"),
 }
 VALUE = "hunter2Ab1Cd"
@@ -98,7 +100,8 @@ def test_a_private_key_is_masked_whole_or_cut_off() -> None:
         "http://localhost:8080/@scope", "disk-encryption-at-rest-with-a-key", "half_a_loaf",
         "const token: string = value", "password=password_from_user", "task-0123456789abcdefghijkl",
         "the words -----BEGIN PRIVATE KEY----- alone", "git@github.com:shop/site.git",
-        "sk-learn and sk-some-css-class", "token: 12345678",
+        "deploy --password --verbose", "login --password-stdin", "--token-file a.txt",
+        "--token $TOKEN", "sk-learn and sk-some-css-class", "token: 12345678",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_credential_stays(text: str) -> None:
@@ -128,6 +131,12 @@ def test_input_of_a_tool_stays_json() -> None:
         "file": "/srv/[redacted: GitHub token]/a",
     }
     assert found.total() == 5
+
+
+def test_a_key_of_more_than_its_kind_is_masked_in_input() -> None:
+    masked, found = redact_json(json.dumps({"db_password_prod": VALUE, "a": "b"}))
+    assert json.loads(masked) == {"db_password_prod": "[redacted: password]", "a": "b"}
+    assert found == {"password": 1}
 
 
 def test_input_without_credentials_and_input_that_is_cut_stay_as_they_are() -> None:

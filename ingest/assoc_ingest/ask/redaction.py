@@ -93,6 +93,10 @@ _assignment = re.compile(
     r"(?:(\")((?:[^\"\\\n]|\\[^\n]){4,}+)|(['`]|\\[\"'])([^\"'`\\\n]{4,}+)|([^\s\"'`\\,;&]{4,}+))",
     re.IGNORECASE,
 )
+_option = re.compile(
+    rf"(--[a-z0-9-]{{0,40}}?({'|'.join(_NAMES)})[ \t]{{1,4}}[\"']?)([^\s\"'`\\]{{4,}}+)",
+    re.IGNORECASE,
+)
 _placeholder = re.compile(
     r"[$<{%*\[(].*|[*x.•…]+|(?:true|false|null|none|undefined|nil)|(?:process|os|env|config)\..*",
     re.IGNORECASE | re.DOTALL,
@@ -117,6 +121,7 @@ def redact(text: str) -> Redacted:
     if "authorization" in lower or "bearer" in lower:
         text = _authorization.sub(lambda match: _value_masked(match, "authorization", found), text)
     if any(name in lower for name in _NAMES):
+        text = _option.sub(lambda match: _option_masked(match, found), text)
         text = _assignment.sub(lambda match: _assigned(match, found), text)
     return text, +found
 
@@ -128,6 +133,8 @@ def redact_json(text: str) -> Redacted:
     treated as any other text.
     """
     plain, found = redact(text)
+    if not found:
+        return text, found
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -135,10 +142,9 @@ def redact_json(text: str) -> Redacted:
     if not isinstance(value, dict | list):
         return plain, found
     found = Counter()
-    masked = _in_value(value, found)
-    if not found:
-        return text, found
-    return json.dumps(masked, ensure_ascii=False, separators=(",", ":")), found
+    masked = json.dumps(_in_value(value, found), ensure_ascii=False, separators=(",", ":"))
+    masked, more = redact(masked)  # what a key and its value say only together
+    return masked, found + more
 
 
 def mask(kind: str) -> str:
@@ -190,6 +196,14 @@ def _value_masked(match: re.Match[str], kind: str, found: Counter[str]) -> str:
     return f"{match[1]}{mask(kind)}{behind}"
 
 
+def _option_masked(match: re.Match[str], found: Counter[str]) -> str:
+    if _is_placeholder(match[3]) or match[3].startswith("-"):
+        return match[0]
+    kind = _NAMES[match[2].lower()]
+    found[kind] += 1
+    return f"{match[1]}{mask(kind)}"
+
+
 def _assigned(match: re.Match[str], found: Counter[str]) -> str:
     name, operator, *alternatives, bare = match.groups()
     quote = alternatives[0] or alternatives[2] or ""
@@ -237,7 +251,7 @@ def _without_keys(text: str, found: Counter[str]) -> str:
         else:
             lines = _key_lines.match(text, match.end())
             stop = lines.end() if lines is not None else match.end()
-            if stop == match.end() and text[stop:].strip("… \n"):
+            if stop == match.end() and text[stop : stop + 3].strip("…\n"):
                 continue  # only the words are there
         pieces += [text[position : match.start()], mask("private key")]
         found["private key"] += 1

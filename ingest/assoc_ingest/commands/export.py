@@ -69,6 +69,8 @@ def export(
 
     if (session is None) == (project is None):
         raise click.UsageError("Give a session, or a project: --project NAME")
+    if output is not None and str(output) == "-":
+        output = None
     form = form or _FORMATS.get(output.suffix.lower() if output else "", "html")
     choice = Choice(
         tools=not no_tools,
@@ -94,15 +96,18 @@ def _export_session(
 ) -> None:
     from ..ask.export import ExportedConversation
     from ..ask.output import write
+    from ..store.transaction import snapshot
     from ..upkeep.private_file import write_private
     from .export_target import checked_file
 
-    conversation = ExportedConversation(connection, session, choice)
-    if output is None or str(output) == "-":
-        write(_pieces(connection, conversation, form))
-    else:
-        overwrite = checked_file(connection, output, force=force)
-        write_private(output, _pieces(connection, conversation, form), overwrite=overwrite)
+    with snapshot(connection):  # a sync may be writing
+        conversation = ExportedConversation(connection, session, choice)
+        pieces = _pieces(connection, conversation, form)
+        if output is None:
+            write(pieces)
+        else:
+            overwrite = checked_file(connection, output, force=force)
+            write_private(output, pieces, overwrite=overwrite)
     _say_masked(conversation.masked)
 
 
@@ -119,10 +124,11 @@ def _export_project(
     from ..ask.export import ExportedConversation
     from ..ask.export_names import conversations_of
     from ..ask.output import say
+    from ..store.transaction import snapshot
     from ..upkeep.private_file import write_private
     from .export_target import checked_directory
 
-    if output is None or str(output) == "-":
+    if output is None:
         raise click.UsageError("A project becomes several files. Give a directory: -o DIR")
     named = conversations_of(connection, project, form, redacts=choice.redacts)
     if not named:
@@ -132,9 +138,10 @@ def _export_project(
     overwrite = checked_directory(connection, output, names, force=force)
     masked: Counter[str] = Counter()
     for one in named:
-        conversation = ExportedConversation(connection, one.session_key, choice)
-        pieces = _pieces(connection, conversation, form)
-        write_private(output / one.name, pieces, overwrite=overwrite)
+        with snapshot(connection):  # a sync may be writing
+            conversation = ExportedConversation(connection, one.session_key, choice)
+            pieces = _pieces(connection, conversation, form)
+            write_private(output / one.name, pieces, overwrite=overwrite)
         masked.update(conversation.masked)
     if index is not None:
         rows = [(one.name, one.title, one.about) for one in named]

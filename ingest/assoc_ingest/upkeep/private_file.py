@@ -6,6 +6,7 @@ what was there before stays as it was until everything is on the disk.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,7 @@ from secrets import token_hex
 from ..errors import UsageError
 
 _TEMPORARY = ".assoc-ingest-"
+_OF_THE_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EISDIR)
 _AT_ONCE = 256 * 1024  # characters that are encoded at a time
 
 
@@ -29,6 +31,11 @@ def write_private(target: Path, pieces: Iterable[str], *, overwrite: bool) -> No
             temporary.replace(target)
         else:
             _give_name(temporary, target)
+    except OSError as error:
+        if error.errno not in _OF_THE_NAME:
+            raise
+        why = error.strerror or str(error)
+        raise UsageError(f"{target} cannot be written: {why}. Give another file.") from error
     finally:
         temporary.unlink(missing_ok=True)
     _flush_directory(target.parent)
