@@ -320,8 +320,8 @@ def hostile(home: Path, shell: Shell) -> Shell:
         user([result("t1", EVIL, is_error=True), result("t2", EVIL)], "u2"),
         {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
         {"type": "system", "subtype": EVIL, "content": EVIL, "uuid": "s1"},
-        {"type": "pr-link", "prUrl": "javascript:alert(5)", "prRepository": EVIL,
-         "sessionId": SESSION},
+        *({"type": "pr-link", "prUrl": url, "prRepository": EVIL, "sessionId": SESSION}
+          for url in ("javascript:alert(5)", f"http://evil.example/{CONTROLS}<b>")),
     )  # fmt: skip
     write(home, f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl", agent("a1", user(EVIL, "u9")))
     sync(shell.database, [home])
@@ -450,6 +450,18 @@ def test_credentials_are_masked_in_every_field(form: str, leaky: Shell) -> None:
     assert leaky.err == ""
     for field, secret in secrets.items():
         assert secret in shown.replace("\\_", "_") or (field, form) == ("link", "jsonl"), field
+
+
+def test_a_target_that_ends_in_a_credential_is_masked(home: Path, shell: Shell) -> None:
+    """It is cut so early that nothing in it looks like a credential any more."""
+    command = 'curl -H "Authorization: Bearer '.rjust(297)
+    write(home, TRANSCRIPT, assistant([call("t1", "Bash", command=f"{command}Qx7Qx7Qx7Qx7")]),
+          assistant([call("t2", "Bash", command=f"echo {'y ' * 142}{SECRETS['npm token']}")],
+                    "a2", id="m2"))  # fmt: skip
+    sync(shell.database, [home])
+    for form in FORMATS:
+        assert "Qx7" not in exported(shell, "--format", form)
+        assert SECRETS["npm token"][4:9] not in shell.out
 
 
 def test_a_place_is_counted_once(home: Path, shell: Shell) -> None:

@@ -178,7 +178,8 @@ class ExportedConversation(Conversation):
             before = text
             text, masked = (redact_json if message.kind == "tool_use" else redact)(before)
             self.masked.update(masked)
-            target = _clean_target(target, before, text) if target else target
+            if target is not None:
+                target = _clean_target(target, before, text)
         if text == stored and target == message.target:
             return message
         if message.text is not None:
@@ -209,11 +210,11 @@ def _clean_target(target: str, before: str, after: str) -> str:
     It is the beginning of a value of the input, and may end in the midst of a credential.
     """
     try:
-        pairs = [(json.loads(text)) for text in (before, after)] if before != after else []
-        values = [(value, pairs[1][key]) for key, value in pairs[0].items()] if pairs else []
-    except (ValueError, KeyError, AttributeError):
+        given, masked = (json.loads(before), json.loads(after)) if after != before else ({}, {})
+        values = [(value, masked[key]) for key, value in given.items()]
+    except (ValueError, KeyError, AttributeError):  # the text was cut, or a key was masked
         values = []
-    for value, masked in values:
+    for value, harmless in values:
         if isinstance(value, str) and " ".join(value.split()).startswith(target):
-            return " ".join(str(masked).split())[: len(target)]
+            return " ".join(str(harmless).split())[: len(target)]
     return redact(target)[0]

@@ -25,6 +25,7 @@ _TITLE = 80  # columns of a prompt in its heading
 _SUMMARY = 100  # columns of what a folded part says of itself
 _LEVELS = 20  # of subagents inside each other; a deeper one is at the end
 _FEW_PROMPTS = 2  # need no table of contents
+_OF_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
 _REPEATED = "repeated block"
 
 
@@ -80,7 +81,7 @@ class _Document:
         if conversation.resume is not None:
             yield f"Resume: {code(conversation.resume)}"
         if links := list(export_facts.links(self._connection, conversation)):
-            yield "\n".join(f"- {escaped(kind)}: {code(url)}" for kind, url, _ in links)
+            yield "\n".join(f"- {escaped(kind)}: {_linked(url)}" for kind, url, _ in links)
         yield from _folded("Source files", [fenced("\n".join(export_facts.places(conversation)))])
         prompts = [
             f"{number}. [{escaped(self._title(message))}](#{conversation.anchor(message)})"
@@ -192,6 +193,13 @@ class _Document:
             yield from self._subagent(subagent)
         if hidden := len(rest) - len(shown):
             yield f"{humanize.many(hidden, 'subagent')} not shown."
+
+
+def _linked(url: str) -> str:
+    """Return an address as a link, if it leads to a page."""
+    if not url.startswith(("https://", "http://")):
+        return code(url)
+    return f"<{quote(url, safe=_OF_ADDRESSES)}>"
 
 
 def _input(message: Message) -> Iterator[str]:
