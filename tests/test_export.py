@@ -454,7 +454,7 @@ def test_credentials_are_masked_in_every_field(form: str, leaky: Shell) -> None:
 
 def test_a_target_that_ends_in_a_credential_is_masked(home: Path, shell: Shell) -> None:
     """It is cut so early that nothing in it looks like a credential any more."""
-    command = 'curl -H "Authorization: Bearer '.rjust(297)
+    command = 'curl -H "Authorization: Bearer '.rjust(297, "x")
     write(home, TRANSCRIPT, assistant([call("t1", "Bash", command=f"{command}Qx7Qx7Qx7Qx7")]),
           assistant([call("t2", "Bash", command=f"echo {'y ' * 142}{SECRETS['npm token']}")],
                     "a2", id="m2"))  # fmt: skip
