@@ -415,8 +415,9 @@ def leaky(home: Path, shell: Shell) -> Shell:
             [{"type": "text", "text": f"`{one['answer']}`"},
              {"type": "thinking", "thinking": one["thinking"]},
              call("t1", "Bash", command=f"echo {'x ' * 142}{one['input']}"),
-             call("t2", "Task", prompt="a", subagent_type=one["agent"], description="b")],
-            model="claude-sonnet-5",
+             call("t2", "Task", prompt="a", subagent_type=one["agent"], description="b"),
+             call("t3", one["tool"], a="b")],
+            model=one["model"], usage={"input_tokens": 5, "output_tokens": 7},
         ),
         user([result("t1", f"{one['output']}\n{BLOCK}")], "u2"),
         user([result("t2", [{"type": "text", "text": "c"}])], "u3",
@@ -433,7 +434,7 @@ def leaky(home: Path, shell: Shell) -> Shell:
 
 FIELDS = (
     "prompt", "path", "branch", "answer", "thinking", "input", "agent", "output", "title", "link",
-    "subagent",
+    "subagent", "tool", "model",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from .redaction import redact, redact_json
 LONGEST = 4_000_000
 """Characters of one text that are exported."""
 
+_NAMES = ("tool", "model", "file")
 _KEPT = ("session_key", "source", "started_at", "ended_at", "forked_from", "linked_session", "kind")
 
 
@@ -51,6 +52,7 @@ class ExportedConversation(Conversation):
         self.shortened = 0
         """How many texts are exported without their end so far."""
         self._originals = Originals(connection)
+        self._names: dict[str, str] = {}
         self._prefixes: dict[tuple[str | None, int], str] = {}
         self._agents_files: Counter[str | None] = Counter()
         self.session = {
@@ -168,7 +170,9 @@ class ExportedConversation(Conversation):
         return self.choice.thinking or message.kind != "thinking"
 
     def _clean_message(self, message: Message) -> Message:
-        text = stored = message.content
+        if not (self.choice.redacts or message.is_cut):
+            return message
+        text = message.content
         if message.is_cut:
             place = (message.file_id, message.byte_offset, message.byte_length)
             found = self._originals.whole(*place, message.kind, text)
@@ -180,11 +184,18 @@ class ExportedConversation(Conversation):
             self.masked.update(masked)
             if target is not None:
                 target = _clean_target(target, before, text)
-        if text == stored and target == message.target:
-            return message
+        names = {name: self._name(getattr(message, name)) for name in _NAMES}
         if message.text is not None:
-            return replace(message, text=text, target=target)
-        return replace(message, tool_text=text, target=target)
+            return replace(message, text=text, target=target, **names)  # type: ignore[arg-type]
+        return replace(message, tool_text=text, target=target, **names)  # type: ignore[arg-type]
+
+    def _name(self, name: str | None) -> str | None:
+        """Return a name that many messages repeat, masked and counted once."""
+        if name is None or not self.choice.redacts:
+            return name
+        if name not in self._names:
+            self._names[name] = self.clean(name)
+        return self._names[name]
 
     def _whole(self, found: str | None, stored: str, *, is_json: bool = False) -> str:
         """Return the whole text; where its end is not exported, a note says so."""
