@@ -5,10 +5,10 @@ block, an `Authorization` header, the password in an address, an assignment to a
 `API_KEY` or `password`. Nothing of the value is kept, not even its end. This is the best that can
 be done with patterns, and no proof: a password in a sentence looks like any other word.
 
-The patterns are our own. detect-secrets knows most of these tokens, but it is made for lines of
-code: it looks at each line twenty times (60 microseconds), takes prose for secrets (its keyword and
-entropy rules), does not know `sk-ant-` and `sk-proj-`, and tells a value without its place in text
-of several lines.
+The patterns are our own. detect-secrets knows most of these tokens, but it is made to tell a person
+about lines of code: it has no rule for `sk-ant-` and `sk-proj-`, of a GitHub token it returns the
+prefix alone, its entropy rules take ordinary words for secrets, and a line of a transcript takes it
+milliseconds.
 
 Every pattern is linear in the text: a prefix is followed by one class of characters, so a place
 that fails is looked at no further than the shortest token, and all other repetitions have a limit.
