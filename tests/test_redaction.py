@@ -46,6 +46,7 @@ AROUND = {
     "JSON with spaces in the value": ('"password": "correct horse {}"', "password"),
     "an escaped quote": ('"password": "a\\"{}"', "password"),
     "source code": ("token := '{}'", "token"),
+    "a name with a stage": ("API_KEY_PROD={}", "API key"),
     "YAML": ("  db_password: {}", "password"),
     "an option": ("deploy --db-password {} --verbose", "password"),
     "an option in quotes": ("deploy --api-key '{}'", "API key"),
@@ -100,7 +101,8 @@ def test_a_private_key_is_masked_whole_or_cut_off() -> None:
         "http://localhost:8080/@scope", "disk-encryption-at-rest-with-a-key", "half_a_loaf",
         "const token: string = value", "password=password_from_user", "task-0123456789abcdefghijkl",
         "the words -----BEGIN PRIVATE KEY----- alone", "git@github.com:shop/site.git",
-        "deploy --password --verbose", "login --password-stdin", "--token-file a.txt",
+        "deploy --password --verbose", "password=info[0]",
+        "token_type = 'bearer'", "login --password-stdin", "--token-file a.txt",
         "--token $TOKEN", "sk-learn and sk-some-css-class", "token: 12345678",
     ],
 )  # fmt: skip

@@ -88,7 +88,7 @@ _NAMES = {
 
 _assignment = re.compile(
     rf"({'|'.join(_NAMES)})"
-    r"((?:_[a-z0-9]{1,12})?[\"'\\]{0,3}[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8})"
+    r"((?:_(?:prod|production|dev|test|staging|live|old|new|\d{1,3}))?[\"'\\]{0,3}[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8})"
     # In quotes that are themselves in a quoted text, a backslash ends the value.
     r"(?:(\")((?:[^\"\\\n]|\\[^\n]){4,}+)|(['`]|\\[\"'])([^\"'`\\\n]{4,}+)|([^\s\"'`\\,;&]{4,}+))",
     re.IGNORECASE,
@@ -220,7 +220,7 @@ def _is_literal(match: re.Match[str], value: str) -> bool:
 
     `API_KEY=hunter` of a shell is a value, `password = value` is none, `password=hunter2` is one.
     """
-    if "(" in value or value.endswith((".", ")")):
+    if "(" in value or "[" in value or value.endswith((".", ")")):
         return False
     text = match.string
     start = match.start()
