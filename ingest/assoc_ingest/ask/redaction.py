@@ -88,7 +88,8 @@ _NAMES = {
 
 _assignment = re.compile(
     rf"({'|'.join(_NAMES)})"
-    r"((?:_(?:prod|production|dev|test|staging|live|old|new|\d{1,3}))?[\"'\\]{0,3}[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8})"
+    r"((?:_(?:prod|production|dev|test|staging|live|old|new|\d{1,3}))?"
+    r"[\"'\\]{0,3}[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8})"
     # In quotes that are themselves in a quoted text, a backslash ends the value.
     r"(?:(\")((?:[^\"\\\n]|\\[^\n]){4,}+)|(['`]|\\[\"'])([^\"'`\\\n]{4,}+)|([^\s\"'`\\,;&]{4,}+))",
     re.IGNORECASE,
