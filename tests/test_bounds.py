@@ -24,7 +24,14 @@ from tests.support.writing import SESSION, assistant, call, chain, dumps, result
 
 import assoc_ingest
 from assoc_ingest import tags, terminal
-from assoc_ingest.ask import matches, message_text, query_parser, snippets
+from assoc_ingest.ask import (
+    markdown_text,
+    matches,
+    message_text,
+    query_parser,
+    redaction,
+    snippets,
+)
 from assoc_ingest.errors import UsageError
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
@@ -63,6 +70,26 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.blocks._json_break": ("backslashes", "line starts"),
     "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),
     "ask.blocks._mark": ("marks", "pairs of marks"),
+    "ask.export_names._not_of_name": ("dashes", "wide letters"),
+    "ask.markdown_text._active": ("stars", "hashes"),
+    "ask.markdown_text._destination": ("letters", "dots"),
+    "ask.markdown_text._fences": ("back quotes", "growing back quotes"),
+    "ask.markdown_text._info": ("letters", "dots"),
+    "ask.markdown_text._line_start": ("spaces", "digits", "blank lines"),
+    "ask.markdown_text._special": ("back quotes", "less-than signs"),
+    "ask.markdown_text._tag_start": ("less-than signs",),
+    "ask.markdown_text._ticks": ("back quotes", "growing back quotes"),
+    "ask.redaction._assignment": (
+        "passwords", "password of spaces", "quoted passwords", "escaped quotes", "letters",
+    ),
+    "ask.redaction._authorization": ("headers", "bearers", "spaces"),
+    "ask.redaction._jwt": ("beginnings of web tokens", "web tokens", "dots"),
+    "ask.redaction._key_header": ("private keys", "dashes"),
+    "ask.redaction._key_lines": ("lines of a private key", "letters", "spaces", "odd escapes"),
+    "ask.redaction._option": ("dashes", "passwords", "password of spaces"),
+    "ask.redaction._placeholder": ("letters", "stars", "dots"),
+    "ask.redaction._token": ("beginnings of tokens", "short tokens", "letters"),
+    "ask.redaction._userinfo": ("users in addresses", "addresses", "slashes"),
     "derive.agent_links._wrapped": (
         "ends of messages", "messages", "spaces", "spaces in a message",
     ),
@@ -308,6 +335,22 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("messages", "closed messages", "messages in turn", "spaces in a message"),
     ),
     "beside a prompt": (user_lines.is_beside, ("reminders", "opened reminders", "spaces")),
+    "masked": (
+        redaction.redact,
+        ("beginnings of tokens", "short tokens", "beginnings of web tokens", "web tokens",
+         "private keys", "lines of a private key", "headers", "bearers", "passwords",
+         "password of spaces", "quoted passwords", "users in addresses", "letters"),
+    ),
+    "masked JSON": (
+        redaction.redact_json, ("passwords", "opened objects", "nested lists", "quotes", "digits"),
+    ),
+    "prose in Markdown": (
+        lambda text: markdown_text.prose(text, 2), ("letters", "back quotes", "columns", "table"),
+    ),
+    "a quotation in Markdown": (markdown_text.quoted, ("stars", "lines", "back quotes", "digits")),
+    "code in Markdown": (
+        markdown_text.code, ("back quotes", "growing back quotes", "letters"),
+    ),
     "marks": (snippets.plain, ("marks", "pairs of marks")),
     "a raw query": (raw_query, ("words", "quotes", "colons")),
     "a query": (query_parser.parse, ("words", "quotes", "wide letters")),

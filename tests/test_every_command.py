@@ -42,6 +42,8 @@ QUERIES = [f"query {name}" for name in sql.named_queries()]
 LISTS = [f"list {what}" for what in sql.queries("lists")]
 COMMANDS = [
     "sync", "sync --full", "sync --dry-run", "sync --json", "search red", "search red --json",
+    f"export {SESSION}", f"export {SESSION} --format md", f"export {SESSION} --format jsonl",
+    "export --project demo -o OUT",
     "search --tools red", f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",
     "stats --by session", "status", "status --json", "verify", "verify --json", "rebuild",
     "restore --all --to OUT", "restore --all --to OUT --dry-run",

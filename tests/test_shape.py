@@ -225,7 +225,7 @@ def test_what_all_share_stands_outside_the_packages() -> None:
 
 
 def test_reading_and_writing_are_apart() -> None:
-    for command in ("search", "show", "listing", "query", "status"):
+    for command in ("search", "show", "export", "listing", "query", "status"):
         assert not _among(reach(f"commands.{command}"), WRITES), command
     for module in ("sync.run", "sync.watch"):
         assert not _among(reach(module), PRINTS), module

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
+from assoc_ingest import __main__ as program
 from assoc_ingest.sync.run import sync
 
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -53,15 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Datasette on a port that the system chose."""
     place = tmp_path_factory.mktemp("served")
     home = place / "home"
-    write(
-        home, TRANSCRIPT, user(EVIL, gitBranch=WIDE),
-        assistant([{"type": "text", "text": EVIL}, call("t1", "Bash", command=EVIL),
-                   call("t2", "Edit", file_path=WIDE, old_string=WIDE, new_string=EVIL)],
-                  model=WIDE, usage={"input_tokens": 5, "output_tokens": 7}),
-        user([result("t1", EVIL, is_error=True)], "u2"),
-        {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
-    )  # fmt: skip
-    write(home, f"{PROJECT}/{WIDE[:200]}.jsonl", user("evil", "u9"))
+    _write_evil(home)
     sync(place / "demo.db", sorted(DEMO.iterdir()))
     sync(place / "evil.db", [home])
     command = [
@@ -75,6 +68,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+def _write_evil(home: Path) -> None:
+    write(
+        home, TRANSCRIPT, user(EVIL, gitBranch=WIDE),
+        assistant([{"type": "text", "text": EVIL}, call("t1", "Bash", command=EVIL),
+                   call("t2", "Edit", file_path=WIDE, old_string=WIDE, new_string=EVIL)],
+                  model=WIDE, usage={"input_tokens": 5, "output_tokens": 7}),
+        user([result("t1", EVIL, is_error=True)], "u2"),
+        {"type": "custom-title", "customTitle": EVIL, "sessionId": SESSION},
+    )  # fmt: skip
+    write(home, f"{PROJECT}/{WIDE[:200]}.jsonl", user("evil", "u9"))
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
@@ -134,6 +139,19 @@ def chromium() -> Iterator[Any]:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A directory with an exported conversation and one full of hostile text, as an address."""
+    place = tmp_path_factory.mktemp("exported")
+    home = place / "home"
+    _write_evil(home)
+    sync(place / "assoc.db", [*sorted(DEMO.iterdir()), home])
+    for key, name in ((FROST.split("/")[-1], "frost.html"), (SESSION, "evil.html")):
+        arguments = ["export", key, "-o", str(place / name), "-d", str(place / "assoc.db")]
+        assert program.main(arguments) == 0
+    return place.as_uri()
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -211,15 +229,46 @@ def test_axe_finds_nothing_serious(
         browser, server, color_scheme=scheme, viewport={"width": width, "height": 800}
     ).open(path)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    found = axe.Axe().run(page).response
-    assert len(found["passes"]) > 10
-    serious = [
-        (rule["id"], rule["impact"], node["html"][:200], node["failureSummary"][:300])
-        for rule in found["violations"]
-        if rule["impact"] in ("serious", "critical")
-        for node in rule["nodes"]
-    ]
-    assert serious == []
+    assert _serious(axe.Axe().run(page).response) == []
+
+
+@pytest.mark.parametrize("name", ["frost", "evil"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 400)])
+def test_an_exported_conversation_needs_nothing_else_and_can_be_read(
+    browser: Any, exported: str, name: str, scheme: str, width: int
+) -> None:
+    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+    watched = Watched(browser, exported, **options)
+    page = watched.open(f"/{name}.html")
+    assert page.evaluate("document.styleSheets.length") == 1
+    page.locator("#fold").click()
+    assert page.locator("main details:not([open])").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    ground, text = json.loads(page.evaluate(_COLOURS))
+    assert _contrast(ground, text) > 7
+    assert (sum(ground) < 384) == (scheme == "dark")
+    assert watched.wrong == []
+
+
+def test_an_address_with_a_line_opens_what_it_is_folded_in(browser: Any, exported: str) -> None:
+    page = Watched(browser, exported).open("/frost.html#a4c1e07b92d83f516-L3")
+    assert page.locator(":target").is_visible()
+    assert "crops" in page.locator(":target").inner_text()
+
+
+def test_an_exported_conversation_is_read_without_scripts(browser: Any, exported: str) -> None:
+    page = Watched(browser, exported, java_script_enabled=False).open("/frost.html")
+    assert not page.locator("#fold").is_visible()
+    call = page.locator("details.ai-call", has_text="python -m pytest").first
+    call.locator("summary").click()
+    assert call.locator(".ai-result").is_visible()
+
+
+def test_axe_finds_nothing_serious_in_an_export(browser: Any, exported: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core")
+    page = Watched(browser, exported).open("/frost.html")
+    page.locator("#fold").click()
+    assert _serious(axe.Axe().run(page).response) == []
 
 
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
@@ -227,6 +276,17 @@ _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
 _UNNAMED = """() => [...document.querySelectorAll("a[href], button, input, select")]
     .filter(one => one.type != "hidden" && !one.textContent.trim() && !one.labels?.length)
     .map(one => one.outerHTML)"""
+
+
+def _serious(found: Any) -> list[tuple[str, ...]]:
+    """Return what axe found that keeps someone from reading."""
+    assert len(found["passes"]) > 10
+    return [
+        (rule["id"], rule["impact"], node["html"][:200], node["failureSummary"][:300])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
 
 
 def _contrast(first: list[int], second: list[int]) -> float:

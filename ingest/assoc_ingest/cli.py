@@ -20,6 +20,7 @@ _COMMANDS = {
     "serve": "serve:serve",
     "search": "search:search",
     "show": "show:show",
+    "export": "export:export",
     "list": "listing:listing",
     "query": "query:query",
     "stats": "stats:stats",

@@ -4,6 +4,9 @@ select
     coalesce(m.text, m.tool_text) as text,
     f.path,
     m.byte_offset,
+    m.byte_length,
+    m.block,
+    m.is_cut,
     m.file_id
 from messages m
 join files f on f.id = m.file_id

@@ -27,6 +27,7 @@ select
     t.result_id,
     a.call_id as answers,
     f.path as file,
+    m.file_id,
     m.byte_offset,
     m.byte_length,
     m.block,

@@ -144,4 +144,18 @@ TEXTS: dict[str, Maker] = {
     "rows": lambda size: "|a|b|\n|-|-|\n" + "|c|d|\n" * (size // 6),
     "backslashes before line breaks": repeated("\\\n"),
     "html": repeated("<!--"),
+    "beginnings of tokens": repeated("ghp_"),
+    "short tokens": repeated("sk-ant-a "),
+    "beginnings of web tokens": repeated("eyJ"),
+    "web tokens": repeated("eyJaaaaaaaa."),
+    "private keys": repeated("-----BEGIN PRIVATE KEY-----"),
+    "lines of a private key": lambda size: (
+        "-----BEGIN PRIVATE KEY-----" + f"\\n{'a' * 24} " * (size // 27)
+    ),
+    "headers": repeated("authorization: "),
+    "bearers": repeated("bearer "),
+    "passwords": repeated("password="),
+    "password of spaces": lambda size: f"password{' ' * size}=",
+    "quoted passwords": repeated('password="'),
+    "users in addresses": repeated("://a:"),
 }

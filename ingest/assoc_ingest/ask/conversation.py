@@ -70,6 +70,7 @@ class Message:
     answers: int | None
     """Of a result, the message that called."""
     file: str
+    file_id: int
     byte_offset: int
     byte_length: int
     block: int
@@ -99,7 +100,7 @@ class Message:
         """Return the stable JSON object; what is known of a call stands under `call`."""
         fields = asdict(self)
         call = {key: fields.pop(key) for key in _CALL}
-        for key in ("is_repeat", "tool_call_id"):
+        for key in ("is_repeat", "tool_call_id", "file_id"):
             del fields[key]
         return {**fields, "call": call if self.kind == "tool_use" else None}
 

@@ -25,12 +25,12 @@ from secrets import token_hex
 from ..errors import ArchiveError, UsageError
 from ..files import archive
 from ..files.replay import claim_of
-from ..files.stored_names import original_parts, original_root, original_time
+from ..files.stored_names import original_parts, original_time
 from ..files.tail import CHUNK, open_regular
-from ..files.walk import default_roots
-from ..paths import identity, is_directory, is_there, real_path
+from ..paths import is_directory, is_there, real_path
 from ..source import LOG, PRIVATE, UNREAD
 from ..sources import SOURCES
+from .outside_roots import known_roots, outside_roots
 from .restore_selection import Selected
 
 WRITTEN = "written"
@@ -84,7 +84,7 @@ def restore(
     With `dry_run` nothing is written. Raises UsageError if the directory is, or is inside, one of
     an agent, or cannot be created.
     """
-    roots = _known_roots(connection)
+    roots = known_roots(connection)
     place = _checked(directory, roots)
     if not dry_run:
         _make(place)
@@ -118,27 +118,11 @@ def restore(
 # -- the directory -------------------------------------------------------------------------------
 
 
-def _known_roots(connection: sqlite3.Connection) -> list[Path]:
-    roots = [original_root(root) for (root,) in connection.execute("select root from sources")]
-    defaults = default_roots(os.environ, ())
-    return roots + [real_path(path) for path in defaults if is_directory(path)]
-
-
 def _checked(directory: Path, roots: Iterable[Path]) -> Path:
     """Return the directory, links resolved. Raises UsageError if nothing may be written there."""
-    place = real_path(directory)
-    if is_there(place) and not is_directory(place):
+    if is_there(directory) and not is_directory(directory):
         raise UsageError(f"{directory} is a file. Give a directory: --to DIR")
-    above = {identity(path) for path in (place, *place.parents)}
-    for root in roots:
-        # By identity, too: where case is ignored, the same directory can have two names.
-        known = identity(root)
-        if place.is_relative_to(root) or (known is not None and known in above):
-            raise UsageError(
-                f"{directory} is inside {root}, a directory of an agent, where assoc-ingest never"
-                " writes. Give another directory: --to DIR"
-            )
-    return place
+    return outside_roots(directory, roots, "--to DIR")
 
 
 def _make(place: Path) -> None:

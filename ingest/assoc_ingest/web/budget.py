@@ -23,6 +23,9 @@ COMPARISONS = 4_000_000
 class Budget:
     """What is left for a page."""
 
+    context: int = 3
+    """Unchanged lines around each change of a difference."""
+
     def __init__(self) -> None:
         self._letters = LETTERS
         self._pieces = PIECES
@@ -35,9 +38,9 @@ class Budget:
         self._letters -= len(shown)
         return shown
 
-    def pieces(self, most: int) -> int:
-        """Return how many pieces of so many may be shown; they are taken."""
-        some = min(most, self._pieces)
+    def pieces(self, count: int, most: int) -> int:
+        """Return how many pieces of so many may be shown, at most `most`; they are taken."""
+        some = min(count, most, self._pieces)
         self._pieces -= some
         return some
 
@@ -52,3 +55,21 @@ class Budget:
         """May so many more pairs of lines be compared?"""
         self._comparisons -= pairs
         return self._comparisons >= 0
+
+
+class WholeText(Budget):
+    """The budget of a file to keep: every text is whole; only what is laid out is bounded."""
+
+    context = 1_000_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._laid_out = 20 * LAID_OUT
+
+    def beginning(self, text: str, most: int) -> str:
+        """Return the text."""
+        return text
+
+    def pieces(self, count: int, most: int) -> int:
+        """Return the count."""
+        return count

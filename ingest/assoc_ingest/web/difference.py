@@ -17,8 +17,6 @@ from .budget import Budget
 MOST_LINES = 1_500
 """Lines of both texts together that are compared."""
 
-_CONTEXT = 3
-
 Row = tuple[str, str]
 """A sign and a line: `-` what was, `+` what is, a space what stayed, `…` what is left out."""
 
@@ -33,7 +31,8 @@ def compared(before: list[str], after: list[str], budget: Budget) -> list[Row]:
         return one_behind_the_other(before, after)
     if len(before) + len(after) > MOST_LINES:
         raise TooMuchError
-    return list(_rows(before, after, _Matcher(before, after, budget)))
+    rows = list(_rows(before, after, _Matcher(before, after, budget), budget.context))
+    return rows or [(" ", line) for line in before]  # nothing changed
 
 
 def one_behind_the_other(before: list[str], after: list[str]) -> list[Row]:
@@ -41,8 +40,10 @@ def one_behind_the_other(before: list[str], after: list[str]) -> list[Row]:
     return list(chain((("-", line) for line in before), (("+", line) for line in after)))
 
 
-def _rows(before: list[str], after: list[str], matcher: SequenceMatcher[str]) -> Iterator[Row]:
-    for number, group in enumerate(matcher.get_grouped_opcodes(_CONTEXT)):
+def _rows(
+    before: list[str], after: list[str], matcher: SequenceMatcher[str], context: int
+) -> Iterator[Row]:
+    for number, group in enumerate(matcher.get_grouped_opcodes(context)):
         if number:
             yield "…", ""
         for kind, first, last, start, stop in group:

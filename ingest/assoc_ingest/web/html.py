@@ -87,7 +87,7 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
         rows = one_behind_the_other(old, new)
         notice = note(_NOT_COMPARED)
     lines, room = [], _LONGEST_VALUE * 2
-    for sign, line in rows[: budget.pieces(min(len(rows), _MOST_ROWS))]:
+    for sign, line in rows[: budget.pieces(len(rows), _MOST_ROWS)]:
         shown = budget.beginning(line, room)
         room -= len(shown)
         if line and not shown:

@@ -116,7 +116,7 @@ def _named(text: str, budget: Budget, most: int = _LONG_NAME) -> str:
 
 def _few(parts: Sized, budget: Budget) -> int:
     """Return how many of the parts of a call are shown."""
-    return budget.pieces(min(len(parts), _MOST))
+    return budget.pieces(len(parts), _MOST)
 
 
 def _more(count: int, word: str) -> Markup:

@@ -1,0 +1,75 @@
+"""Writes a file that only its user can read, whole or not at all.
+
+The bytes go into a file of a temporary name in the same directory, which then gets its own name:
+what was there before stays as it was until everything is on the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from secrets import token_hex
+
+from ..errors import UsageError
+
+_TEMPORARY = ".assoc-ingest-"
+_OF_THE_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EISDIR)
+_AT_ONCE = 256 * 1024  # characters that are encoded at a time
+
+
+def write_private(target: Path, pieces: Iterable[str], *, overwrite: bool) -> None:
+    """Write a file of mode 0600. Raises UsageError if it is there, unless it may be overwritten.
+
+    The directory has to be there. A symbolic link is replaced, not followed.
+    """
+    temporary = target.parent / f"{_TEMPORARY}{token_hex(8)}"
+    try:
+        _fill(temporary, pieces)
+        if overwrite:
+            temporary.replace(target)
+        else:
+            _give_name(temporary, target)
+    except OSError as error:
+        if error.errno not in _OF_THE_NAME:
+            raise
+        why = error.strerror or str(error)
+        raise UsageError(f"{target} cannot be written: {why}. Give another file.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    _flush_directory(target.parent)
+
+
+def _fill(path: Path, pieces: Iterable[str]) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"):  # which there are differs by system
+        flags |= getattr(os, name, 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb", _AT_ONCE) as file:
+        for piece in pieces:
+            file.write(piece.encode("utf-8", "backslashreplace"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _give_name(temporary: Path, target: Path) -> None:
+    """Give a file its name if that is still free."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise UsageError(f"{target} is already there. To overwrite it, add --force") from None
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise UsageError(f"{target} is already there. To overwrite it, add --force") from None
+        temporary.replace(target)
+
+
+def _flush_directory(directory: Path) -> None:
+    """Let the name survive a crash of the machine, where the system can be asked for it."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

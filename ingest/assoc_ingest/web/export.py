@@ -1,0 +1,287 @@
+"""One conversation as one HTML file that needs nothing else: no server, no network, no script.
+
+Its style is inline, images are in it, and its policy lets nothing load and nothing run but the few
+lines of script that open and close what is folded. It is yielded piece by piece, so that a
+conversation of any length is written; what is inside of a subagent is, too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files as resources
+
+from markupsafe import Markup
+
+from .. import humanize
+from ..ask import export_facts, message_text
+from ..ask.conversation import Message, Subagent
+from ..ask.export import ExportedConversation
+from ..ask.show import facts_of
+from ..terminal import one_line, safe
+from .entries import Entry
+from .export_entries import ExportedEntries
+from .html import joined
+
+_LONG_TITLE = 80  # letters, from which it is set smaller
+_PROMPT = 90  # letters of a prompt in the table of contents
+
+
+def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
+    """Yield the HTML of a conversation."""
+    for piece in _Page(connection, conversation).pieces():
+        yield safe(piece)  # titles and names may hold letters that reverse a line
+
+
+def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield a page that links to files: the name of each, its title, and facts about it."""
+    yield _head(title)
+    yield Markup('<main id="content"><h1>{}</h1><ul class="ai-index">').format(title)
+    for name, text, about in rows:
+        yield safe(_INDEXED.format(name, one_line(text), one_line(about)))
+    yield Markup("</ul></main></body></html>\n")
+
+
+class _Page:
+    """Writes the pieces of one conversation."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
+        self._connection = connection
+        self._conversation = conversation
+        self._entries = ExportedEntries(conversation)
+        self._anchors: dict[int, str] = {}
+        self._calls: dict[int, int] = {}
+        self._level = 0
+
+    def pieces(self) -> Iterator[Markup]:
+        """Yield the page."""
+        title = export_facts.title_of(self._conversation)
+        yield _head(title)
+        yield Markup('<div class="ai-sheet">')
+        yield from self._header(title)
+        yield from self._contents()
+        yield Markup('<main id="content">')
+        yield from self._messages()
+        yield from self._unspawned()
+        yield Markup('<footer class="ai-facts">')
+        for sentence in export_facts.closing(self._conversation):
+            yield Markup("<p>{}</p>").format(sentence)
+        yield Markup("</footer></main></div><script>{}</script></body></html>\n").format(
+            _static("export.js")
+        )
+
+    def _header(self, title: str) -> Iterator[Markup]:
+        conversation = self._conversation
+        name = Markup(' class="ai-long"') if len(title) > _LONG_TITLE else ""
+        yield Markup('<header class="ai-head"><h1{}>{}</h1><dl class="ai-grid">').format(
+            name, title
+        )
+        for name, value in export_facts.facts(self._connection, conversation):
+            yield Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value)
+        yield Markup("</dl>")
+        if conversation.resume is not None:
+            yield _RESUME.format(conversation.resume)
+        listed = [_link(*link) for link in export_facts.links(self._connection, conversation)]
+        if listed:
+            yield Markup('<ul class="ai-links">{}</ul>').format(joined(listed))
+        files = joined(
+            Markup("<li>{}</li>").format(one) for one in export_facts.places(conversation)
+        )
+        yield _FILES.format(files)
+        yield Markup('<button id="fold" type="button" hidden>Expand all</button></header>')
+
+    def _contents(self) -> Iterator[Markup]:
+        """Yield the table of contents: what was typed, in order."""
+        yield Markup('<nav class="ai-toc" aria-label="Prompts" tabindex="0"><h2>Prompts</h2><ol>')
+        for message in self._conversation.prompts():
+            text = one_line(message_text.typed(message.kind, message.content))
+            shown = text if len(text) <= _PROMPT else text[: _PROMPT - 1] + "…"
+            anchor = self._conversation.anchor(message)
+            yield _PROMPTED.format(anchor, shown, humanize.clock(message.timestamp))
+        yield Markup("</ol></nav>")
+
+    def _messages(self) -> Iterator[Markup]:
+        written = 0
+        for file in self._conversation.files_with_messages():
+            if written:
+                path = self._conversation.clean(file.path)
+                yield Markup('<h2 class="ai-rule">{}</h2>').format(one_line(path))
+            for piece in self._shown(self._conversation.messages(file), None):
+                written += 1
+                yield piece
+        if not written:
+            yield Markup('<p class="ai-empty">No messages of this session are indexed.</p>')
+
+    def _unspawned(self) -> Iterator[Markup]:
+        """Yield the subagents that stand in no call, and how many are not shown."""
+        rest = self._entries.new(self._conversation.subagents)
+        stubs = [one for one in rest if one.kind == "warmup"]
+        hidden = []
+        if not self._conversation.choice.tools:
+            hidden, rest = [one for one in rest if one.kind != "warmup"], stubs
+        if len(rest) > len(stubs):
+            yield Markup('<h2 class="ai-rule">Subagents without a call here</h2>')
+        for subagent in rest:
+            if subagent.kind != "warmup":
+                yield from self._subagent(subagent)
+        for count, word in ((len(hidden), "subagent"), (len(stubs), "warm-up agent")):
+            if count:
+                text = f"{humanize.many(count, word)} not shown."
+                yield Markup('<p class="ai-empty">{}</p>').format(text)
+
+    def _shown(self, messages: Iterable[Message], agent: str | None) -> Iterator[Markup]:
+        """Yield what messages look like, each entry when it is complete."""
+        for entry in self._entries.of(self._named(messages, agent)):
+            yield from self._entry(entry, agent)
+
+    def _named(self, messages: Iterable[Message], agent: str | None) -> Iterator[Message]:
+        """Yield messages, and remember the anchor of each until it is written."""
+        for message in messages:
+            self._anchors[message.id] = self._conversation.anchor(message, agent)
+            if message.tool_call_id is not None:
+                self._calls[message.id] = message.tool_call_id
+            yield message
+
+    def _entry(self, entry: Entry, agent: str | None) -> Iterator[Markup]:
+        anchor = self._anchors.pop(entry.id, "")
+        if entry.shape == "rule":
+            yield _RULE.format(
+                _id(anchor), entry.who, " ai-compacted" if entry.kind == "system" else ""
+            )
+        elif entry.shape == "noise":
+            inner = joined(_ANCHOR.format(self._anchors.pop(one)) for one in entry.ids)
+            yield _NOISE.format(anchor, entry.summary, inner + entry.body)
+        elif entry.shape == "call":
+            yield from self._call(entry, anchor, agent)
+        elif entry.summary:
+            yield _FOLDED.format(
+                anchor, entry.shape, _kind(entry), entry.who, entry.summary, _badges(entry),
+                entry.body, _clock(entry, anchor),
+            )  # fmt: skip
+        else:
+            yield _ARTICLE.format(
+                anchor, entry.shape, _kind(entry), entry.who, _clock(entry, anchor),
+                _badges(entry), entry.body,
+            )  # fmt: skip
+
+    def _call(self, entry: Entry, anchor: str, agent: str | None) -> Iterator[Markup]:
+        subagents = self._entries.new_in(self._level, self._calls.pop(entry.id, 0))
+        about = [entry.facts, humanize.many(len(subagents), "subagent") if subagents else ""]
+        yield _CALL.format(
+            anchor, " ai-failed" if entry.is_error else "", entry.who, entry.summary,
+            " · ".join(filter(None, about)), _badges(entry), entry.body,
+        )  # fmt: skip
+        for subagent in subagents:
+            yield from self._subagent(subagent)
+        result = entry.ids[0] if entry.ids else None
+        name = self._conversation.result_anchor(result, agent) if result is not None else None
+        if entry.result:
+            yield _RESULT.format(_id(name or ""), _clock(entry, name or anchor), entry.result)
+        else:
+            text = "No result" if result is None else "Empty result"
+            yield _NO_RESULT.format(_id(name or ""), text, _clock(entry, name or anchor))
+        yield Markup("</details>\n")
+
+    def _subagent(self, subagent: Subagent) -> Iterator[Markup]:
+        yield _AGENT.format(one_line(facts_of(subagent)))
+        self._level += 1
+        with self._entries.nested():
+            messages = self._conversation.subagent_messages(subagent)
+            yield from self._shown(messages, subagent.agent_key)
+        self._level -= 1
+        yield Markup("</details>\n")
+
+
+def _head(title: str) -> Markup:
+    style, script = _static("assoc.css", "export.css"), _static("export.js")
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return _HEAD.format(policy, title, style)
+
+
+@cache
+def _static(*names: str) -> Markup:
+    """Return files of our own, one behind the other."""
+    place = resources(__package__).joinpath("static")
+    text = "".join(place.joinpath(name).read_text("utf-8") for name in names)
+    return Markup(text)  # noqa: S704 - no stored text
+
+
+def _hash(text: str) -> str:
+    """Return how a policy names an inline text that is allowed."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _link(kind: str, url: str, title: str) -> Markup:
+    if url.startswith(("https://", "http://")):
+        return _LINK.format(kind, url, title)
+    return Markup("<li>{} {}</li>").format(kind, title)
+
+
+def _id(anchor: str) -> Markup:
+    return Markup(' id="{}"').format(anchor) if anchor else Markup("")
+
+
+def _kind(entry: Entry) -> str:
+    return "error" if entry.is_error else entry.shape
+
+
+def _clock(entry: Entry, anchor: str) -> Markup:
+    return _CLOCK.format(anchor, entry.moment, entry.clock or "#")
+
+
+def _badges(entry: Entry) -> Markup:
+    found = [_BADGE.format(text, about) for text, about in _COPY if entry.is_copy]
+    found += [_BAD] if entry.is_error else []
+    return joined(found)
+
+
+_COPY = [("copy", "Also part of the conversation that this one continues or repeats")]
+_BADGE = Markup(' <span class="ai-badge" title="{1}">{0}</span>')
+_BAD = Markup(' <span class="ai-badge ai-bad">error</span>')
+_HEAD = Markup("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="assoc-ingest">
+<title>{}</title>
+<style>{}</style>
+</head>
+<body>
+""")
+_RESUME = Markup(
+    '<p class="ai-resume">Resume: <code class="ai-copy" title="Click to select">{}</code></p>'
+)
+_LINK = Markup('<li>{} <a href="{}" rel="noopener noreferrer nofollow">{}</a></li>')
+_FILES = Markup('<details class="ai-origin"><summary>Source files</summary><ul>{}</ul></details>')
+_PROMPTED = Markup('<li><a href="#{}">{}</a> <span class="ai-facts">{}</span></li>\n')
+_INDEXED = Markup('<li><a href="{}">{}</a> <span class="ai-facts">{}</span></li>\n')
+_RULE = Markup('<h2 class="ai-rule{2}"{0}>{1}</h2>\n')
+_ANCHOR = Markup('<a class="ai-anchor" id="{}"></a>')
+_NOISE = Markup('<details class="ai-noise" id="{}"><summary>{}</summary>{}</details>\n')
+_FOLDED = Markup(
+    '<article class="ai-{1} ai-kind-{2}" id="{0}"><details><summary><b>{3}</b> '
+    '<span class="ai-what">{4}</span>{5}</summary><div class="ai-prose">{6}</div>{7}</details>'
+    "</article>\n"
+)
+_ARTICLE = Markup(
+    '<article class="ai-{1} ai-kind-{2}" id="{0}"><div class="ai-label"><b>{3}</b> {4}{5}</div>'
+    '<div class="ai-prose">{6}</div></article>\n'
+)
+_CALL = Markup(
+    '<details class="ai-call{1}" id="{0}"><summary><b>{2}</b> <span class="ai-what">{3}</span> '
+    '<span class="ai-facts">{4}</span>{5}</summary>{6}\n'
+)
+_RESULT = Markup('<div class="ai-result"{}><div class="ai-label">Result {}</div>{}</div>')
+_NO_RESULT = Markup('<p class="ai-label"{}>{} {}</p>')
+_AGENT = Markup('<details class="ai-agent"><summary><b>Subagent</b> {}</summary>\n')
+_CLOCK = Markup('<a class="ai-clock" href="#{}" title="{}">{}</a>')
