@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from tests.support.reading import index, reader
 
-from assoc_ingest.ask.conversation import Conversation, as_json
+from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.show import Look, lines
+from assoc_ingest.ask.show_json import as_json
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.terminal import Paint, columns
 
@@ -74,9 +76,10 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def _body(text: list[str]) -> list[str]:
-    """Return what follows the header, without blank lines and rules."""
+    """Return what stands between the header and what else there is, without blanks and rules."""
     start = next(n for n, line in enumerate(text) if line.startswith("in /home"))
-    return [line for line in text[start + 1 :] if line and not line.startswith("───")]
+    end = max((n for n, line in enumerate(text) if line.startswith("· show ")), default=None)
+    return [line for line in text[start + 1 : end] if line and not line.startswith("───")]
 
 
 def test_the_header_says_what_the_conversation_is(stage: Stage) -> None:
@@ -131,7 +134,8 @@ def test_a_prompt_stands_behind_a_bar_with_its_time_and_an_answer_is_plain(stage
     stage.rows.message(stage.file, "prompt", "rename\nthe button")
     stage.rows.message(stage.file, "text", "Done:\n\n```\n    code\n```")
     text = stage.shown()
-    assert text[text.index("") :] == [
+    end = text.index("```", text.index("```") + 1) + 1
+    assert text[text.index("") : end] == [
         "",
         "─── Tuesday, 20 January 2026 ".ljust(100, "─"),
         "",
@@ -408,7 +412,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     agent, file = stage.subagent("a1", call)
     rows.message(file, "text", "inside \x1b", subagent_id=agent)
     connection = stage.open()
-    text = "".join(as_json(Conversation(connection, KEY), tools=True))
+    text = "".join(as_json(Conversation(connection, KEY)))
     assert "\x1b" not in text
     shown = json.loads(text)
     assert shown["session"]["session_key"] == KEY
@@ -423,7 +427,8 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     (subagent,) = shown["subagents"]
     assert (subagent["agent_key"], subagent["call_id"]) == ("a1", block)
     assert subagent["messages"][0]["text"] == "inside \x1b"
-    bare = json.loads("".join(as_json(Conversation(connection, KEY), tools=False)))
+    without = as_json(Conversation(connection, KEY), options=Options(tools=False))
+    bare = json.loads("".join(without))
     assert [message["kind"] for message in bare["messages"]] == ["prompt"]
     connection.close()
 

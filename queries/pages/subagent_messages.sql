@@ -29,6 +29,7 @@ select
     m.byte_offset,
     m.byte_length,
     m.block,
+    m.file_id,
     m.id
 from messages m
 join files f on f.id = m.file_id

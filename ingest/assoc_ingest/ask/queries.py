@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from .. import humanize
+from .. import humanize, sql
 from ..errors import UsageError
 from ..sql import Query
 from .output import Format, Row, say, write_rows
 from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
-from .resume import has_transcript, resume_line
+from .resume import resume_line
 
 _NUMBERS = {"limit", "days"}
 """Parameters that take a number; SQLite would read any other text as 0."""
@@ -53,7 +54,8 @@ def write_list(
     names = _names(cursor)
     rows: list[Row] = [tuple(row) for row in islice(cursor, limit or None)]
     if what == "sessions" and form.name in ("json", "nl"):
-        names, rows = [*names, "resume"], _with_resume(connection, names, rows)
+        rows = _with_cost(connection, names, rows)
+        names = [*names, "cost_usd", "unpriced", "resume"]
     write_rows(connection, names, rows, form)
     if not rows:
         say("Nothing to list.")
@@ -66,16 +68,21 @@ def write_list(
             say(f"{hidden:,} more with --all.")
 
 
-def _with_resume(
+def _with_cost(
     connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row]
 ) -> list[Row]:
-    """Add to each session the command that goes on with it, None where nobody can."""
+    """Add to each session what it cost, and the command that goes on with it.
+
+    The cost is a lower bound where responses are unpriced; both are None where they are not known.
+    """
+    sessions = [dict(zip(names, row, strict=True)) for row in rows]
+    ids = json.dumps([session["id"] for session in sessions])
+    usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
     added: list[Row] = []
-    for row in rows:
-        session = dict(zip(names, row, strict=True))
-        key, source = str(session["session_key"]), str(session["source"])
-        is_there = has_transcript(connection, key, source)
-        added.append((*row, resume_line(session, is_there=is_there)))
+    for session in sessions:
+        known = usage[session["id"]]
+        resume = resume_line(session, is_there=bool(known["is_there"]))
+        added.append((*session.values(), known["cost_usd"], known["unpriced"], resume))
     return added
 
 
