@@ -1,9 +1,11 @@
 -- The messages of a line
--- All blocks of the line at a place in a file; of a result also the call that it answers, of a copy
--- also where the original is.
+-- All blocks from the place of a line in a file up to that of the next, :end_offset: a broken file
+-- may have several records in a line. Of a result also the call that it answers, of a copy also
+-- where the original is.
 select
     m.kind,
     m.timestamp,
+    m.byte_offset,
     m.block,
     t.name as tool,
     a.call_id as answers,
@@ -23,5 +25,6 @@ left join tool_calls t on t.call_id = m.id or t.id = a.id
 left join messages c on c.id = a.call_id
 left join messages o on o.id = m.copy_of
 where m.file_id = :file
-  and m.byte_offset = :byte_offset
-order by m.block
+  and m.byte_offset >= :byte_offset
+  and m.byte_offset < coalesce(nullif(:end_offset, ''), 9223372036854775807)
+order by m.byte_offset, m.block

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .. import sql
 from .lookup import find_session, short_key
-from .refs import Names
+from .refs import Line, Names, messages_of
 from .resume import resume_line
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
@@ -272,9 +272,9 @@ class Conversation:
             rows = self._ask("subagent_turns", subagent=part.subagent, file=part.file)
         return [row["byte_offset"] for row in rows]
 
-    def line(self, file: int, offset: int) -> list[sqlite3.Row]:
+    def line(self, line: Line) -> list[sqlite3.Row]:
         """Return what is known of the messages of a line."""
-        return self._ask("line_messages", file=file, byte_offset=offset).fetchall()
+        return messages_of(self._connection, line)
 
     def around(self, part: Part, place: Place, count: int) -> tuple[list[Place], list[Place]]:
         """Return the places of so many messages of a file before a place, and behind it."""

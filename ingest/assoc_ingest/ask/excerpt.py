@@ -194,7 +194,7 @@ def _last(conversation: Conversation, whole: Excerpt, count: int) -> Excerpt:
 
 
 def _around(conversation: Conversation, line: Line, context: int | None) -> Excerpt:
-    rows = conversation.line(line.file.id, line.byte_offset)
+    rows = conversation.line(line)
     inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
     subagent = next((one for one in conversation.subagents if one.id == inside), None)
     part = Part(line.file.path, line.file.id, inside)
@@ -241,7 +241,7 @@ def _bounded(conversation: Conversation, excerpt: Excerpt, anchor: Place) -> Exc
 def _place(row: sqlite3.Row, line: Line) -> Place:
     """Return where a block is shown: a result stands under its call."""
     if row["answers"] is None or _is_alone(row, line):
-        return Place(line.byte_offset, row["block"])
+        return Place(row["byte_offset"], row["block"])
     return Place(row["call_offset"], row["call_block"])
 
 

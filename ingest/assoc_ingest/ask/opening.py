@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, UsageError
 from . import show, show_json, stores
 from .conversation import Conversation
 from .excerpt import Options
@@ -28,7 +28,7 @@ def opened(connection: sqlite3.Connection, reference: str, options: Options) -> 
         except NotFoundError as error:
             try:  # a session may be called like a store
                 what = resolve(connection, reference)
-            except NotFoundError:
+            except (NotFoundError, UsageError):
                 raise error from None
     else:
         what = resolve(connection, reference)

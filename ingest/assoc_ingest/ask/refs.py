@@ -79,6 +79,8 @@ class Line:
     file: File
     number: int
     byte_offset: int
+    end: int | None
+    """Where the next line begins; None: nowhere."""
     notes: tuple[str, ...] = ()
     """What to tell a reader who asked for another line."""
 
@@ -210,12 +212,24 @@ def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
             f"Line {wanted:,} is beyond the end ({humanize.many(lines, 'line')}) of {head}. "
             f"Its last line: {head}:{lines}"
         )
-    found = sql.ask(connection, "pages/line_messages", file=file.id, byte_offset=start).fetchall()
+    line = Line(key, file, wanted, start, index.start(wanted + 1))
+    found = messages_of(connection, line)
     if not found:
-        return _nearest(connection, index, Line(key, file, wanted, start), head)
+        return _nearest(connection, index, line, head)
     if all(row["is_elsewhere"] for row in found):
-        return _original(connection, Line(key, file, wanted, start), found[0])
-    return Line(key, file, wanted, start)
+        return _original(connection, line, found[0])
+    return line
+
+
+def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]:
+    """Return what is known of the messages of a line."""
+    return sql.ask(
+        connection,
+        "pages/line_messages",
+        file=line.file.id,
+        byte_offset=line.byte_offset,
+        end_offset=line.end,
+    ).fetchall()
 
 
 def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
@@ -248,7 +262,8 @@ def _nearest(connection: sqlite3.Connection, index: LineIndex, asked: Line, head
         f"Line {asked.number:,} of {head} holds no message; the nearest that does is "
         f"line {lines[offset]:,}."
     )
-    return Line(asked.key, file, lines[offset], offset, (note,))
+    number = lines[offset]
+    return Line(asked.key, file, number, offset, index.start(number + 1), (note,))
 
 
 def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> Line:
@@ -258,7 +273,8 @@ def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> 
     other = next((known for known in files if known.id == file), None)
     if other is None:
         return asked
-    names = Names(connection)
-    number, reference = names.line(file, offset) or 0, names.of(file, offset)
+    index = LineIndex(connection, file)
+    number = index.number(offset) or 0
+    reference = Names(connection).at(file, number)
     note = f"Line {asked.number:,} repeats {reference}, which is shown."
-    return Line(asked.key, other, number, offset, (note,))
+    return Line(asked.key, other, number, offset, index.start(number + 1), (note,))
