@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .. import tags
 from ..tags import inside
-from .query_parser import TOKEN
+from . import query_parser
 
 PEOPLE = frozenset({"prompt", "command", "bash_input", "memory_input", "queued_prompt"})
 """Kinds of what a person typed."""
@@ -84,7 +84,7 @@ def whole(text: str, shown: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return TOKEN.findall(text)
+    return query_parser.TOKEN.findall(text)
 
 
 def untagged(text: str) -> str:
