@@ -110,6 +110,8 @@ class Excerpt:
 def choose(conversation: Conversation, what: Key | Line, options: Options) -> Excerpt:
     """Return the part of the conversation that is asked for."""
     if isinstance(what, Line):
+        if not options.tools and all(row["kind"] in TOOL_KINDS for row in conversation.line(what)):
+            raise UsageError(f"Line {what.number:,} is what --no-tools leaves out: leave that out.")
         return _around(conversation, what, options.context)
     if options.tool is not None:
         _check_tool(conversation, options.tool)

@@ -283,7 +283,9 @@ class Page:
         bar = self._paint("│", "cyan") if self._look.width > _MIN_WIDTH else ""
         narrow = replace(self._look, width=max(self._look.width - 2, _MIN_WIDTH))
         page = Page(self._conversation, narrow, self._progress)
-        headline = cut(one_line(facts_of(subagent)), narrow.width)
+        facts, dot, key = one_line(facts_of(subagent)).rpartition(" · ")
+        end = f"{dot}{key}"  # the key is there to be typed
+        headline = cut(facts, max(narrow.width - columns(end), 0)) + end
         yield f"{bar} {self._paint(headline, 'cyan')}".lstrip()
         if not self._look.nested:
             return
