@@ -380,7 +380,15 @@ def test_stored_text_cannot_act_on_the_terminal(stage: Stage) -> None:
         rows.message(stage.file, kind, evil)
     rows.call(stage.file, "Ba" + evil, {"command": evil}, evil, status="error")
     rows.connection.execute("update sessions set title = ?, git_branch = ?, cwd = ?", (evil,) * 3)
-    text = "\n".join(stage.shown())
+    stage.subagent(f"a{evil}")
+    rows.connection.execute("update sessions set session_key = session_key || ?", (evil,))
+    with closing(stage.open()) as connection:
+        conversation = Conversation(connection, KEY)
+        look = Look(100, Paint(False))
+        kinds = (Options(), Options(full=True), Options(prompts=True), Options(tool=f"Ba{evil}"))
+        text = "\n".join(
+            line for chosen in kinds for line in lines(conversation, look, options=chosen)
+        )
     assert not set(text) & set("\x1b\x07\x9b\u202e\r")
     assert "\\x1b]0;owned\\x07" in text
 

@@ -130,7 +130,7 @@ class Page:
         facts = [self.ref(message), humanize.moment(message.timestamp)]
         self._progress.day = humanize.day(message.timestamp or "")
         yield ""
-        yield self._paint(" · ".join(fact for fact in facts if fact), "yellow")
+        yield self._paint(" · ".join(one_line(fact) for fact in facts if fact), "yellow")
         for number, line in enumerate(self._message(message)):
             if line or number:
                 yield line

@@ -53,7 +53,7 @@ def lines(
     else:
         yield from _part(conversation, excerpt, options, page, look)
     yield ""
-    for line in wrap(f"· {_more(conversation, excerpt, options)}", look.width):
+    for line in wrap(one_line(f"· {_more(conversation, excerpt, options)}"), look.width):
         yield look.paint(line, dim=True)
 
 
@@ -156,6 +156,6 @@ def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str
         known.insert(0, f"show {key}:LINE opens a line")
         known.append("--prompts, --errors, --tool NAME and --last N show less")
         if conversation.subagents and excerpt.subagent is None:
-            agent = one_line(conversation.subagents[0].agent_key)
+            agent = conversation.subagents[0].agent_key
             known.append(f"show {agent} shows a subagent alone")
     return " · ".join(known)

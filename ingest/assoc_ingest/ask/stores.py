@@ -24,6 +24,9 @@ _NEAREST = 3
 _LONGEST = 200  # letters of a name that are compared
 _DEEP = frozenset({"task", "inbox", "output", "document"})
 """Stores in which a name may end with the name of one of several entries."""
+_NUMBERED = frozenset({"inbox", "document"})
+"""Those in which that is a number."""
+_DIGITS = 18  # of a number that SQLite can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,10 @@ def _rows(connection: sqlite3.Connection, store: str, name: str) -> list[sqlite3
     head, slash, tail = name.rpartition("/")
     if store == "output":  # a file of it may lie in a directory
         head, slash, tail = name.partition("/")
-    parts: list[tuple[str, str | None]] = [(name, None)]
+    parts: list[tuple[str, str | int | None]] = [(name, None)]
     if slash and store in _DEEP:
-        parts.append((head, tail))
+        is_number = store in _NUMBERED and tail.isdecimal()
+        parts.append((head, int(tail[:_DIGITS]) if is_number else tail))
     for is_prefix in (None, 1):
         for first, second in parts:
             if not first:
@@ -124,9 +128,7 @@ def _rows(connection: sqlite3.Connection, store: str, name: str) -> list[sqlite3
                 connection,
                 f"pages/open_{store}",
                 head=first,
-                tail=int(second[:18])
-                if second and second.isdecimal() and store in ("inbox", "document")
-                else second,
+                tail=second,
                 is_prefix=is_prefix,
                 limit=_MOST,
             ).fetchall()
@@ -142,13 +144,13 @@ def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
     if not all(part.isascii() and part.isdigit() for part in (number, line)):
         raise UsageError(f"A prompt is named by its line in the history: {STORES['prompt']}")
     files = prompt_files(connection)
-    if not 1 <= int(number[:9]) <= len(files):
+    if not 1 <= int(number[:_DIGITS]) <= len(files):
         raise NotFoundError(
             f"There is no history {number}: {humanize.many(len(files), 'history', 'histories')} "
             "of prompts are indexed."
         )
-    file = files[int(number[:9]) - 1]["id"]
-    index, wanted = LineIndex(connection, file), int(line[:15])
+    file = files[int(number[:_DIGITS]) - 1]["id"]
+    index, wanted = LineIndex(connection, file), int(line[:_DIGITS])
     start = index.start(wanted) if wanted else None
     if start is None:
         raise NotFoundError(
