@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ..errors import NotFoundError, UsageError
-from ..terminal import one_line
+from ..terminal import cut, one_line
 from .conversation import TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
 from .lookup import Key
 from .message_text import PEOPLE
@@ -24,6 +24,7 @@ CONTEXT = 3
 
 _MOST = 100  # messages before and after a line, where no number of turns is asked for
 _NEAREST = 3
+_TOOLS = 20  # that a message names
 _TYPED = tuple(sorted(PEOPLE))
 
 
@@ -168,11 +169,15 @@ def _check_tool(conversation: Conversation, name: str) -> None:
         return
     lower = {tool.lower(): tool for tool in tools}
     near = [lower[word] for word in get_close_matches(name.lower()[:100], lower, _NEAREST)]
-    listed = ", ".join(one_line(f"{tool} ({count:,})") for tool, count in calls[:20])
+    listed = ", ".join(f"{_short(tool)} ({count:,})" for tool, count in calls[:_TOOLS])
     if not tools:
         raise NotFoundError("No tool was called in this conversation.")
-    hint = f" Did you mean {one_line(' or '.join(near))}?" if near else ""
+    hint = f" Did you mean {' or '.join(map(_short, near))}?" if near else ""
     raise NotFoundError(f"No call of {name!r} in this conversation.{hint} Its tools: {listed}")
+
+
+def _short(name: str) -> str:
+    return cut(one_line(name), 60)
 
 
 def _last(conversation: Conversation, whole: Excerpt, count: int) -> Excerpt:
