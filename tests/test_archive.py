@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,13 @@ from tests.support.writing import SESSION, user, write
 from assoc_ingest.errors import ArchiveError, DatabaseError
 from assoc_ingest.files import archive
 from assoc_ingest.files.archive import Compressor, append, clear, merge, read
+from assoc_ingest.files.line_index import LineIndex
 from assoc_ingest.sync.run import sync
 
 KIB = 1024
+TABLE = (
+    'create table archive (id integer primary key, file_id, start, "end", codec, data, line_count)'
+)
 
 
 @pytest.fixture
@@ -86,9 +91,7 @@ def test_parts_are_those_of_the_bytes(template: Path, data: st.DataObject) -> No
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.none() | st.integers(start, len(content)))
     connection = sqlite3.connect(":memory:")
-    connection.execute(
-        'create table archive (id integer primary key, file_id, start, "end", codec, data)'
-    )
+    connection.execute(TABLE)
     append(connection, 1, Compressor().frames(0, content))
     assert b"".join(read(connection, 1, start, end)) == content[start:end]
     connection.close()
@@ -206,3 +209,62 @@ def test_of_a_frame_that_is_cut_the_whole_lines_are_kept(
     assert there.endswith(b"\n") or not there
     assert len(there) > (share - 0.35) * len(data)
     assert archive.beginning(700, frame.end, b"no frame") == []
+
+
+@given(
+    st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b""))),
+    st.binary(max_size=5).map(lambda end: end.replace(b"\n", b"")),
+    st.sampled_from(["none", "some", "all"]),
+    st.randoms(use_true_random=False),
+)
+def test_every_line_is_found_by_its_number_and_by_its_place(
+    text: list[bytes], end: bytes, uncounted: str, order: random.Random
+) -> None:
+    data = b"".join(line + b"\n" for line in text) + end
+    connection = sqlite3.connect(":memory:")
+    connection.execute(TABLE)
+    cuts = sorted({0, len(data), *(order.randrange(len(data) + 1) for _ in range(5))})
+    for start, border in pairwise(cuts):
+        append(connection, 1, Compressor().frames(start, data[start:border]))
+    if uncounted != "none":  # as frames of older versions are
+        which = "" if uncounted == "all" else " where id % 2"
+        connection.execute(f"update archive set line_count = null{which}")
+    starts = [0, *(place + 1 for place, byte in enumerate(data) if byte == 10)]
+    starts = [start for start in starts if start < len(data)]
+    known = LineIndex(connection, 1)
+    for number in order.sample(range(1, len(starts) + 3), len(starts) + 2):
+        expected = starts[number - 1] if number <= len(starts) else None
+        assert known.start(number) == expected
+        if expected is not None:
+            assert known.number(expected) == number
+    assert known.count() == len(starts)
+    assert known.number(len(data) + 1) is None
+    connection.close()
+
+
+def test_a_line_is_found_without_reading_what_stands_before_it(
+    rows: Rows, file: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(rows.connection, file, Compressor().frames(0, lines(80_000, 100)))
+    unpacked = archive.unpacked
+    read_frames: list[int] = []
+    monkeypatch.setattr(
+        archive,
+        "unpacked",
+        lambda frame, known: (read_frames.append(frame.start), unpacked(frame, known))[1],
+    )
+    known = LineIndex(rows.connection, file)
+    assert known.start(70_001) == 7_000_000
+    assert known.number(7_000_000) == 70_001
+    assert len(read_frames) == 1
+
+
+def test_behind_a_gap_no_line_has_a_number(rows: Rows, file: int) -> None:
+    data = lines(80_000, 100)
+    append(rows.connection, file, Compressor().frames(0, data))
+    (second,) = borders(rows.connection, file)[1:2]
+    rows.connection.execute("delete from archive where start = ?", (second[0],))
+    known = LineIndex(rows.connection, file)
+    assert known.number(100) == 2
+    assert known.number(5_000_000) is None
+    assert known.start(70_001) is None

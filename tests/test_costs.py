@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from assoc_ingest import sql
-from assoc_ingest.store.database import writing
+from assoc_ingest.ask.output import Format
+from assoc_ingest.ask.queries import write_list
+from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.prices import library_prices, refresh_prices
 from assoc_ingest.sync.run import sync
 
@@ -154,3 +157,31 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
         ("once", 1, 10, 5),
     ]
     assert [row[3:7] for row in duplicates] == [(2, 4, 5, 7)]
+
+
+def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
+    database: Path, transcript: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage: dict[str, object] = {"input_tokens": 1_000_000, "output_tokens": 0}
+    costs(database, transcript, line(1, "claude-haiku-4-5-20251001", DAY, usage))
+    priced = transcript.read_text()
+    for number in range(20):
+        key = f"{number:08d}{SESSION[8:]}"
+        text = priced.replace(SESSION, key).replace("req_1", key).replace('"u1"', f'"{key}"')
+        text = text.replace("msg_1", f"msg_{key}")
+        more = line(2, "no-such-model", DAY, usage).replace("msg_2", f"of-{key}") + "\n"
+        transcript.with_name(f"{key}.jsonl").write_text(text + more * (number % 2))
+    sync(database, [transcript.parents[2]])
+    asked: list[int] = []
+    with closing(open_reader(database)) as connection:
+        for limit in (1, 0):
+            statements: list[str] = []
+            connection.set_trace_callback(statements.append)
+            write_list(connection, "sessions", Format("json"), limit=limit)
+            connection.set_trace_callback(None)
+            asked.append(sum(statement.startswith("--") for statement in statements))
+            listed = json.loads(capsys.readouterr().out)
+    found = {(row["cost_usd"], row["unpriced"], row["resume"] is None) for row in listed}
+    assert len(listed) == 21
+    assert found == {(1.0, 0, False), (1.0, 1, False)}
+    assert 0 < asked[0] == asked[1], "no query for each row"

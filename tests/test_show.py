@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 from tests.support.reading import index, reader
 
-from assoc_ingest.ask.conversation import Conversation, as_json
+from assoc_ingest.ask import output
+from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.show import Look, lines
+from assoc_ingest.ask.show_json import as_json
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.terminal import Paint, columns
 
@@ -59,11 +64,12 @@ class Stage:
         self._index.__exit__(None, None, None)
         return reader(self._path)
 
-    def shown(self, width: int = 100, *, tools: bool = True, session: str = KEY) -> list[str]:
+    def shown(self, width: int = 100, *, session: str = KEY, **options: object) -> list[str]:
         """Return the lines of the conversation."""
         connection = self.open()
-        look = Look(width, Paint(False), tools)
-        text = list(lines(Conversation(connection, session), look))
+        look = Look(width, Paint(False))
+        chosen = Options(**options)  # type: ignore[arg-type]
+        text = list(lines(Conversation(connection, session), look, options=chosen))
         connection.close()
         return text
 
@@ -74,9 +80,10 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def _body(text: list[str]) -> list[str]:
-    """Return what follows the header, without blank lines and rules."""
+    """Return what stands between the header and what else there is, without blanks and rules."""
     start = next(n for n, line in enumerate(text) if line.startswith("in /home"))
-    return [line for line in text[start + 1 :] if line and not line.startswith("───")]
+    end = max((n for n, line in enumerate(text) if line.startswith("· show ")), default=None)
+    return [line for line in text[start + 1 : end] if line and not line.startswith("───")]
 
 
 def test_the_header_says_what_the_conversation_is(stage: Stage) -> None:
@@ -131,7 +138,8 @@ def test_a_prompt_stands_behind_a_bar_with_its_time_and_an_answer_is_plain(stage
     stage.rows.message(stage.file, "prompt", "rename\nthe button")
     stage.rows.message(stage.file, "text", "Done:\n\n```\n    code\n```")
     text = stage.shown()
-    assert text[text.index("") :] == [
+    end = text.index("```", text.index("```") + 1) + 1
+    assert text[text.index("") : end] == [
         "",
         "─── Tuesday, 20 January 2026 ".ljust(100, "─"),
         "",
@@ -372,7 +380,15 @@ def test_stored_text_cannot_act_on_the_terminal(stage: Stage) -> None:
         rows.message(stage.file, kind, evil)
     rows.call(stage.file, "Ba" + evil, {"command": evil}, evil, status="error")
     rows.connection.execute("update sessions set title = ?, git_branch = ?, cwd = ?", (evil,) * 3)
-    text = "\n".join(stage.shown())
+    stage.subagent(f"a{evil}")
+    rows.connection.execute("update sessions set session_key = session_key || ?", (evil,))
+    with closing(stage.open()) as connection:
+        conversation = Conversation(connection, KEY)
+        look = Look(100, Paint(False))
+        kinds = (Options(), Options(full=True), Options(prompts=True), Options(tool=f"Ba{evil}"))
+        text = "\n".join(
+            line for chosen in kinds for line in lines(conversation, look, options=chosen)
+        )
     assert not set(text) & set("\x1b\x07\x9b\u202e\r")
     assert "\\x1b]0;owned\\x07" in text
 
@@ -398,7 +414,7 @@ def test_a_conversation_in_two_homes_is_read_where_there_is_more(stage: Stage) -
     rows.add("sessions", session_key=KEY, source_id=backup, message_count=5)
     text = stage.shown()
     assert "in /backup" in text
-    assert "in /home/ada/.claude" in text
+    assert "in /home/ada/.claude, called Fix the pool" in text
 
 
 def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
@@ -408,7 +424,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     agent, file = stage.subagent("a1", call)
     rows.message(file, "text", "inside \x1b", subagent_id=agent)
     connection = stage.open()
-    text = "".join(as_json(Conversation(connection, KEY), tools=True))
+    text = "".join(as_json(Conversation(connection, KEY)))
     assert "\x1b" not in text
     shown = json.loads(text)
     assert shown["session"]["session_key"] == KEY
@@ -423,7 +439,8 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     (subagent,) = shown["subagents"]
     assert (subagent["agent_key"], subagent["call_id"]) == ("a1", block)
     assert subagent["messages"][0]["text"] == "inside \x1b"
-    bare = json.loads("".join(as_json(Conversation(connection, KEY), tools=False)))
+    without = as_json(Conversation(connection, KEY), options=Options(tools=False))
+    bare = json.loads("".join(without))
     assert [message["kind"] for message in bare["messages"]] == ["prompt"]
     connection.close()
 
@@ -446,3 +463,138 @@ def test_subagents_that_spawn_each_other_very_often_are_all_shown_once(stage: St
     text = stage.shown()
     for level in range(300):
         assert sum(line.endswith(f" · deep{level}") for line in text) == 1
+
+
+def _talk(stage: Stage) -> None:
+    """Add three turns: a call that works, one that fails, and an error of the API."""
+    rows = stage.rows
+    rows.message(stage.file, "prompt", "first prompt")
+    rows.call(stage.file, "Read", {"file_path": "/srv/shop/a.ts"}, "content of a")
+    rows.message(stage.file, "prompt", "second prompt")
+    rows.call(stage.file, "Bash", {"command": "npm test"}, "it failed", status="error")
+    rows.message(stage.file, "text", "an answer")
+    rows.message(stage.file, "prompt", "third prompt")
+    rows.message(stage.file, "error", "API Error: overloaded")
+    rows.call(stage.file, "Bash", {"command": "npm start"}, "it works")
+
+
+def _found(text: list[str]) -> list[str]:
+    known = (
+        *("first prompt", "second prompt", "third prompt", "content of a", "it failed"),
+        *("an answer", "overloaded", "it works", "inside"),
+    )
+    return [word for line in text[1:] for word in known if word in line]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"last": 1}, ["third prompt", "overloaded", "it works"]),
+        ({"last": 9}, ["first prompt", "content of a", "second prompt", "it failed", "an answer",
+                       "third prompt", "overloaded", "it works", "inside"]),
+        ({"prompts": True}, ["first prompt", "second prompt", "third prompt"]),
+        ({"prompts": True, "last": 2}, ["second prompt", "third prompt"]),
+        ({"errors": True}, ["second prompt", "it failed", "third prompt", "overloaded"]),
+        ({"errors": True, "last": 1}, ["third prompt", "overloaded"]),
+        ({"tool": "Bash"}, ["it failed", "it works"]),
+        ({"tool": "Bash", "errors": True}, ["second prompt", "it failed"]),
+        ({"tool": "Read"}, ["content of a", "inside"]),
+        ({"tool": "Bash", "last": 1}, ["it works"]),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_conversation_can_be_asked_for(
+    stage: Stage, options: dict[str, object], found: list[str]
+) -> None:
+    _talk(stage)
+    agent, file = stage.subagent("a1")
+    stage.rows.call(file, "Read", {"file_path": "x"}, "inside", subagent_id=agent)
+    assert _found(stage.shown(**options)) == found
+
+
+def test_what_is_asked_for_and_not_there_is_said(stage: Stage) -> None:
+    stage.rows.message(stage.file, "prompt", "hello")
+    assert "There are none here." in stage.shown(errors=True)
+
+
+def test_an_unknown_tool_names_those_that_were_called(stage: Stage) -> None:
+    _talk(stage)
+    with pytest.raises(NotFoundError) as error:
+        stage.shown(tool="Bsh")
+    assert "Did you mean Bash?" in str(error.value)
+    assert "Bash (2), Read (1)" in str(error.value)
+
+
+def test_full_leaves_out_nothing(stage: Stage) -> None:
+    rows = stage.rows
+    long = "\n".join(f"row {n}" for n in range(30))
+    for kind in ("thinking", "hook", "meta", "attachment", "system", "compact_summary"):
+        rows.message(stage.file, kind, f"{long} of {kind}")
+    rows.message(stage.file, "task_notification", "<summary>done</summary><result>all</result>")
+    call, _ = rows.call(stage.file, "Task", {"prompt": f"{long} in", "depth": {"a": [1]}}, long)
+    agent, file = stage.subagent("a1", call)
+    rows.message(file, "text", "deep down", subagent_id=agent)
+    text = stage.shown(full=True)
+    whole = "\n".join(text)
+    assert "more line" not in whole
+    for kind in ("thinking", "hook", "meta", "attachment", "system", "compact_summary"):
+        assert any(line.endswith(f"row 29 of {kind}") for line in text), kind
+    assert "<result>all</result>" in whole
+    assert "    row 29 in" in text
+    assert "    depth:" in text
+    assert text.count("    row 29") == 1
+    assert any("deep down" in line for line in text)
+
+
+def _response(stage: Stage, model: str, key: str) -> None:
+    counts = {
+        name: 1_000_000 if name == "output_tokens" else 0
+        for name in (
+            *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_5m_tokens"),
+            *("cache_write_1h_tokens", "web_searches", "partial"),
+        )
+    }
+    stage.rows.add(
+        "responses", response_key=key, model=model, timestamp="2026-01-20T10:00:00.000Z",
+        session_id=stage.session, file_id=stage.file, byte_offset=0, byte_length=1, **counts,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (["mine"], "cost $2.50"),
+        (["mine", "unheard-of"], "cost at least $2.50 (1 response unpriced)"),
+        (["unheard-of"], None),
+    ],
+)
+def test_a_cost_that_leaves_out_responses_is_a_lower_bound(
+    stage: Stage, models: list[str], words: str | None
+) -> None:
+    stage.rows.add("prices", model="mine", input=0, output=2_500_000)
+    for number, model in enumerate(models):
+        _response(stage, model, f"r{number}")
+    text = " ".join(stage.shown())
+    assert (words in text) if words else ("cost" not in text)
+
+
+def test_the_last_line_says_what_else_can_be_shown(stage: Stage) -> None:
+    stage.subagent("a1b2c3")
+    text = stage.shown(width=80)
+    last = " ".join(text[text.index("", len(text) - 5) :])
+    for words in ("show 0b7c2f4e:LINE", "--full", "--prompts", "--last N", "show a1b2c3"):
+        assert words in last
+    assert max(map(columns, text[-4:])) <= 80
+
+
+def test_a_pager_opens_at_the_marked_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(output, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(click, "echo_via_pager", lambda lines: shown.extend(lines))
+    monkeypatch.setenv("LESS", "-R")
+    text = ["a", "b", "", output.Marked("c"), "d"]
+    output.write_lines(iter(text), has_mark=True)
+    assert shown == [f"{line}\n" for line in text]
+    assert os.environ["LESS"] == "-R +3"
+    monkeypatch.delenv("LESS")
+    output.write_lines(iter(text))
+    assert os.environ["LESS"] == "-FRX"

@@ -20,7 +20,8 @@ select
     s.agent_version,
     s.models,
     s.cwd,
-    s.gone_at
+    s.gone_at,
+    s.id
 from sessions s
 join sources r on r.id = s.source_id
 left join projects p on p.id = s.project_id

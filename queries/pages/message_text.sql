@@ -3,6 +3,7 @@
 select
     coalesce(m.text, m.tool_text) as text,
     f.path,
+    m.is_cut,
     m.byte_offset,
     m.byte_length,
     m.block,

@@ -1,7 +1,8 @@
 -- Messages of the main conversation in one file
--- In the order of the file; a call with what is known of it, a result with the call it answers.
--- What another file of the session shows is left out; is_repeat marks a line that stands in the
--- same file before. :after_offset and :after_block begin behind a block, :limit ends after so many.
+-- In the order of the file; a call with what is known of it, a result with the call it answers; or
+-- those of one :subagent in the file. What another file of the session shows is left out; is_repeat
+-- marks a line that stands in the same file before. :after_offset and :after_block begin behind a
+-- block, :limit ends after so many. :kinds, a JSON array, :tool and :errors leave out others.
 select
     m.kind,
     m.text,
@@ -38,10 +39,11 @@ left join messages c on c.id = m.copy_of
 left join tool_calls t on t.call_id = m.id
 left join tool_calls a on a.result_id = m.id
 where m.file_id = :file
-  and m.subagent_id is null
+  and m.subagent_id is nullif(:subagent, '')
   -- A session may have several transcripts that repeat each other: each line is shown once.
   and not (
-    c.file_id is not null
+    m.subagent_id is null
+    and c.file_id is not null
     and c.file_id <> m.file_id
     and c.session_id = m.session_id
     and c.subagent_id is null
@@ -49,6 +51,12 @@ where m.file_id = :file
   and (m.byte_offset, m.block) > (
     cast(coalesce(nullif(:after_offset, ''), -1) as integer),
     cast(coalesce(nullif(:after_block, ''), -1) as integer)
+  )
+  and (
+    coalesce(:kinds, '') = ''
+    or m.kind in (select value from json_each(:kinds))
+    or t.name = :tool
+    or (coalesce(:errors, '') <> '' and (m.kind = 'error' or t.status = 'error'))
   )
 order by m.byte_offset, m.block
 limit cast(coalesce(nullif(:limit, ''), -1) as integer)

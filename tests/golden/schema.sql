@@ -3,6 +3,7 @@ CREATE INDEX agent_links_agent on agent_links (agent_key);
 CREATE INDEX agent_totals_agent on agent_totals (agent_key);
 CREATE INDEX agents_file on agents (file_id) where file_id is not null;
 CREATE INDEX agents_project on agents (project_id) where project_id is not null;
+CREATE INDEX archive_lines on archive (file_id, start, "end", line_count);
 CREATE INDEX documents_project on documents (project_id) where project_id is not null;
 CREATE INDEX documents_project_key on documents (project_key) where project_key is not null;
 CREATE INDEX documents_session on documents (session_id) where session_id is not null;
@@ -179,7 +180,7 @@ CREATE TABLE archive (
     start integer not null,
     "end" integer not null,
     codec text not null,
-    data blob not null,
+    data blob not null, line_count integer /* line breaks in the stretch; null: not counted when it was written */,
     unique (file_id, start)
 ) strict;
 CREATE TABLE contexts (

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import takewhile
 from typing import NamedTuple
 
 from .. import sql
-from ..terminal import safe_json
-from .lookup import find_session
+from .lookup import find_session, short_key
+from .refs import Line, Names, messages_of
 from .resume import resume_line
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
@@ -105,6 +105,27 @@ class Message:
         return {**fields, "call": call if self.kind == "tool_use" else None}
 
 
+class Only(NamedTuple):
+    """Which messages are wanted, where not all are."""
+
+    kinds: tuple[str, ...] = ()
+    tool: str | None = None
+    """Calls of this tool, too."""
+    errors: bool = False
+    """Calls that failed and errors of the API, too."""
+
+
+class Part(NamedTuple):
+    """A stretch of one file, of the main conversation or of one subagent."""
+
+    path: str
+    file: int
+    subagent: int | None = None
+    after: Place | None = None
+    until: Place | None = None
+    """The first place that is not part of it."""
+
+
 class File(NamedTuple):
     """A file of the conversation."""
 
@@ -142,18 +163,27 @@ class Conversation:
     """A session and what belongs to it."""
 
     def __init__(
-        self, connection: sqlite3.Connection, prefix: str, *, files: int = -1, subagents: int = -1
+        self,
+        connection: sqlite3.Connection,
+        prefix: str,
+        *,
+        session_id: int | None = None,
+        files: int = -1,
+        subagents: int = -1,
     ) -> None:
         """Find the session; raise NotFoundError or UsageError if `prefix` does not name one.
 
-        A conversation that is in two homes is read from where there is more of it. `files` and
-        `subagents` are how many of them are known, a negative number is all.
+        A conversation that is in two homes is read from where there is more of it, or where it has
+        this `session_id`. `files` and `subagents` are how many of them are known, a negative number
+        is all.
         """
         self._connection = connection
         key = find_session(connection, prefix)
         rows = sql.ask(self._connection, "pages/session", session_key=key).fetchall()
+        rows.sort(key=lambda row: row["id"] != session_id)  # the order of the others stays
         self.session: dict[str, object] = dict(rows[0])
         self.other_roots = [str(row["root"]) for row in rows[1:]]
+        self.other_titles = [row["title"] for row in rows[1:]]
         self._id = int(rows[0]["id"])
         found = sql.ask(self._connection, "pages/session_files", session=self._id, limit=files)
         self.files = [File(*row) for row in found]
@@ -187,13 +217,25 @@ class Conversation:
 
         A negative `limit` means no limit.
         """
-        offset, block = after or (None, None)
+        return self._messages(Part(file.path, file.id, None, after), None, limit)
+
+    def messages_of(self, part: Part, only: Only | None = None) -> Iterator[Message]:
+        """Yield the messages of a part; those that are wanted, where not all are."""
+        messages = self._messages(part, only)
+        return takewhile(lambda m: part.until is None or m.place < part.until, messages)
+
+    def _messages(self, part: Part, only: Only | None, limit: int = -1) -> Iterator[Message]:
+        offset, block = part.after or (None, None)
         for row in sql.ask(
             self._connection,
             "pages/session_messages",
-            file=file.id,
+            file=part.file,
+            subagent=part.subagent,
             after_offset=offset,
             after_block=block,
+            kinds=json.dumps(only.kinds) if only else None,
+            tool=only.tool if only else None,
+            errors=1 if only and only.errors else None,
             limit=limit,
         ):
             yield Message(**dict(row))
@@ -214,37 +256,65 @@ class Conversation:
         ):
             yield Message(**dict(row))
 
+    def parts(self, subagent: Subagent | None = None) -> Iterator[Part]:
+        """Yield the parts of the main conversation, or of a subagent: one for each file."""
+        if subagent is None:
+            yield from (Part(file.path, file.id) for file in self.files)
+        else:
+            for row in self._ask("subagent_files", subagent=subagent.id):
+                yield Part(row["path"], row["id"], subagent.id)
+
+    def turns(self, part: Part) -> list[int]:
+        """Return the offsets in the file of a part at which turns begin, in order."""
+        if part.subagent is None:
+            rows = self._ask("turns", session=self._id, file=part.file)
+        else:
+            rows = self._ask("subagent_turns", subagent=part.subagent, file=part.file)
+        return [row["byte_offset"] for row in rows]
+
+    def line(self, line: Line) -> list[sqlite3.Row]:
+        """Return what is known of the messages of a line."""
+        return messages_of(self._connection, line)
+
+    def around(self, part: Part, place: Place, count: int) -> tuple[list[Place], list[Place]]:
+        """Return the places of so many messages of a file before a place, and behind it."""
+        where = {"file": part.file, "subagent": part.subagent, "limit": count}
+        offset, block = place
+        before = self._ask("message_before", **where, before_offset=offset, before_block=block)
+        behind = self._ask("message_after", **where, after_offset=offset, after_block=block)
+        first, second = ([Place(row[0], row[1]) for row in rows] for rows in (before, behind))
+        return first, second
+
+    def tools(self) -> list[tuple[str, int]]:
+        """Return the tools that were called, and how often, the most used first."""
+        return [(row["name"], row["calls"]) for row in self._ask("session_tools", session=self._id)]
+
+    def usage(self) -> list[sqlite3.Row]:
+        """Return tokens and cost by model."""
+        return self._ask("session_usage", session=self._id).fetchall()
+
+    def names(self) -> Names:
+        """Return what makes references to lines of it."""
+        return Names(self._connection)
+
+    def short_key(self, subagent: Subagent | None = None) -> str:
+        """Return what `show` takes for it, or for a subagent of it."""
+        key = subagent.agent_key if subagent else str(self.session["session_key"])
+        return short_key(self._connection, key)
+
+    def place_of(self, message: int) -> tuple[int, int] | None:
+        """Return the file of a message and its offset in it."""
+        row = self._ask("message_place", id=message).fetchone()
+        return (row["file_id"], row["byte_offset"]) if row else None
+
+    def _ask(self, query: str, **parameters: object) -> sqlite3.Cursor:
+        return sql.ask(self._connection, f"pages/{query}", **parameters)
+
     def text(self, message: int) -> str:
         """Return the text of a message."""
-        row = sql.ask(self._connection, "pages/message_text", id=message).fetchone()
-        return str(row["text"]) if row else ""
+        return self.whole_text(message)[0]
 
-
-def as_json(conversation: Conversation, *, tools: bool) -> Iterator[str]:
-    """Yield the pieces of one JSON object: {session: {}, messages: [], subagents: []}."""
-    files = [file._asdict() for file in conversation.files]
-    session = {**conversation.session, "models": conversation.models, "files": files}
-    main = chain.from_iterable(map(conversation.messages, conversation.files))
-    yield f'{{"session": {safe_json(session)},\n"messages": ['
-    yield from _list(_messages_json(main, tools=tools))
-    yield '],\n"subagents": ['
-    for number, subagent in enumerate(conversation.subagents):
-        facts = subagent._asdict()
-        del facts["spawned_by"]  # the id of a tool call; call_id is the message that called
-        yield ",\n" if number else "\n"
-        yield safe_json(facts)[:-1] + ', "messages": ['
-        messages = conversation.subagent_messages(subagent)
-        yield from _list(_messages_json(messages, tools=tools))
-        yield "]}"
-    yield "]}\n"
-
-
-def _messages_json(messages: Iterable[Message], *, tools: bool) -> Iterator[str]:
-    for message in messages:
-        if tools or message.kind not in TOOL_KINDS:
-            yield safe_json(message.as_json())
-
-
-def _list(items: Iterable[str]) -> Iterator[str]:
-    for number, item in enumerate(items):
-        yield (",\n" if number else "\n") + item
+    def whole_text(self, message: int) -> tuple[str, bool]:
+        """Return the text of a message, and whether its file has more of it."""
+        row = self._ask("message_text", id=message).fetchone()
+        return (str(row["text"]), bool(row["is_cut"])) if row else ("", False)

@@ -124,7 +124,7 @@ class ExportedConversation(Conversation):
             place = (row["file_id"], row["byte_offset"], row["byte_length"])
             yield from self._originals.images(*place, text)
 
-    def line(self, message: Message) -> int | None:
+    def line_number(self, message: Message) -> int | None:
         """Return the number of the line of a message, from 1; None where it is not known."""
         return self._originals.line_number(message.file_id, message.byte_offset)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from .. import humanize, sql
 from ..terminal import one_line
 from .export import ExportedConversation
-from .show import tokens_of
+from .heading import cost_of, tokens_of
 
 
 def title_of(conversation: ExportedConversation) -> str:
@@ -40,7 +40,7 @@ def facts(
         "When": _when(text.get("started_at"), text.get("ended_at")),
         "Messages": ", ".join(counts),
         "Tokens": tokens_of(number).removeprefix("tokens "),
-        "Cost": _cost(connection, conversation),
+        "Cost": cost_of(conversation).removeprefix("cost "),
         "Stated cost": _dollars(session["stated_cost_usd"]),
         "Fork of": text.get("forked_from"),
         "Linked to": text.get("linked_session"),
@@ -98,17 +98,6 @@ def _when(start: str | None, end: str | None) -> str:
         return ""
     zone = datetime.fromisoformat(start or end or "").astimezone()
     return f"{humanize.span(start, end)} (UTC{zone:%z})".replace("(UTC+0000)", "(UTC)")
-
-
-def _cost(connection: sqlite3.Connection, conversation: ExportedConversation) -> str:
-    rows = sql.ask(connection, "pages/session_usage", session=conversation.session["id"]).fetchall()
-    if not rows:
-        return ""
-    unpriced = sum(row["unpriced"] for row in rows)
-    if unpriced == sum(row["responses"] for row in rows):
-        return "unknown: no price for this model"
-    cost = f"about {_dollars(sum(row['cost_usd'] or 0 for row in rows))}"
-    return f"{cost}, without {humanize.many(unpriced, 'unpriced response')}" if unpriced else cost
 
 
 def _dollars(amount: object) -> str:

@@ -42,7 +42,7 @@ def lines(conversation: ExportedConversation) -> Iterator[str]:
 
 
 def _message(conversation: ExportedConversation, message: Message, agent: str | None) -> str:
-    place = {"agent_key": agent, "line": conversation.line(message)}
+    place = {"agent_key": agent, "line": conversation.line_number(message)}
     return _line("message", {**place, **message.as_json()})
 
 

@@ -19,7 +19,7 @@ from . import export_facts, message_text, tool_calls
 from .conversation import Message, Subagent
 from .export import ExportedConversation
 from .markdown_text import code, escaped, fenced, heading, in_html, prose, quoted
-from .show import by_call, facts_of
+from .page import by_call, facts_of
 
 _TITLE = 80  # columns of a prompt in its heading
 _SUMMARY = 100  # columns of what a folded part says of itself

@@ -1,9 +1,10 @@
-"""Finds sessions by a prefix of their key."""
+"""Finds sessions and subagents by a prefix of their key."""
 
 from __future__ import annotations
 
 import sqlite3
 from itertools import takewhile
+from typing import NamedTuple
 
 from .. import sql
 from ..errors import NotFoundError, UsageError
@@ -12,6 +13,41 @@ from .query_parser import bindable
 
 _SHORTEST = 8
 _LISTED = 100
+_NEAREST = 3
+
+
+class Key(NamedTuple):
+    """What a key means: a session, or a subagent of it."""
+
+    session_key: str
+    agent_key: str | None = None
+    session_id: int | None = None
+    """Of a subagent: its session, where several homes have it."""
+
+    @property
+    def text(self) -> str:
+        """Return the key itself."""
+        return self.agent_key or self.session_key
+
+
+def find_key(connection: sqlite3.Connection, prefix: str) -> Key:
+    """Return the session or subagent whose key is `prefix`, else the one that begins with it.
+
+    A session goes before a subagent. Raises NotFoundError where nothing has such a key, and
+    UsageError where several have.
+    """
+    wanted = prefix.strip()
+    sessions = sessions_beginning_with(connection, wanted)
+    agents = _agents_beginning_with(connection, wanted)
+    for row in agents:
+        if row["agent_key"] == wanted and wanted not in (row["session_key"] for row in sessions):
+            return Key(row["session_key"], wanted, row["session_id"])
+    if sessions or not agents:
+        return Key(find_session(connection, prefix))
+    keys = dict.fromkeys(str(row["agent_key"]) for row in agents)
+    if len(keys) > 1:
+        raise UsageError(_ambiguous_agent(prefix, agents))
+    return Key(agents[0]["session_key"], agents[0]["agent_key"], agents[0]["session_id"])
 
 
 def find_session(connection: sqlite3.Connection, prefix: str) -> str:
@@ -20,7 +56,8 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
     rows = sessions_beginning_with(connection, wanted)
     if not rows:
         raise NotFoundError(
-            f"No session matches {prefix!r}. To see them: assoc-ingest list sessions"
+            f"No session matches {prefix!r}{_nearest(connection, wanted)}. "
+            "To see them: assoc-ingest list sessions"
         )
     keys = dict.fromkeys(str(row["session_key"]) for row in rows)
     exact = next((key for key in keys if key in (wanted, wanted.lower())), None)
@@ -31,8 +68,7 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
 
 def short_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that means only it."""
-    (row,) = sql.ask(connection, "pages/session_key_neighbours", key=key)
-    shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
+    shared = max(_shared(key, other) for other in _neighbours(connection, key))
     return key[: max(_SHORTEST, shared + 1)]
 
 
@@ -60,6 +96,32 @@ def _ambiguous(prefix: str, rows: list[sqlite3.Row]) -> str:
     if len(rows) > _LISTED:
         lines.append(f"  and {len(rows) - _LISTED} more")
     return "\n".join(lines)
+
+
+def _ambiguous_agent(prefix: str, rows: list[sqlite3.Row]) -> str:
+    keys = {row["agent_key"]: row["description"] or row["agent_type"] or "" for row in rows}
+    lines = [f"{len(keys)} subagents begin with {prefix!r}; give a longer prefix:"]
+    for key, text in list(keys.items())[:_LISTED]:
+        lines.append(f"  {one_line(key)}  {cut(one_line(text), 60)}".rstrip())
+    return "\n".join(lines)
+
+
+def _agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    found = sql.ask(connection, "pages/agents_by_prefix", prefix=bindable(prefix))
+    return found.fetchall() if prefix else []
+
+
+def _nearest(connection: sqlite3.Connection, key: str) -> str:
+    """Return the keys that share most letters with one that is not there, as words."""
+    near = {other: _shared(key, other) for other in _neighbours(connection, bindable(key)) if other}
+    found = [other for other in sorted(near, key=lambda other: -near[other]) if near[other]]
+    listed = ", ".join(one_line(short_key(connection, other)) for other in found[:_NEAREST])
+    return f"; the nearest keys are {listed}" if listed else ""
+
+
+def _neighbours(connection: sqlite3.Connection, key: str) -> tuple[str | None, ...]:
+    (row,) = sql.ask(connection, "pages/key_neighbours", key=key)
+    return tuple(row)
 
 
 def _shared(key: str, other: str | None) -> int:

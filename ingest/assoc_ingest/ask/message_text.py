@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .. import tags
 from ..tags import inside
+from . import terms
 
 PEOPLE = frozenset({"prompt", "command", "bash_input", "memory_input", "queued_prompt"})
 """Kinds of what a person typed."""
@@ -72,6 +73,19 @@ def heard(kind: str, text: str) -> str:
     if kind in ("command_output", "bash_output"):
         return untagged(text)
     return text
+
+
+def whole(text: str, shown: str) -> str:
+    """Return what is shown of a stored text if that leaves out no word but tags, else the text."""
+    words = set(_words(tags.without(text)))
+    for tag in tags.openings(text):
+        words.update(*map(_words, (tag.attributes or {}).values()))
+    return shown if words <= set(_words(shown)) else text
+
+
+def _words(text: str) -> list[str]:
+    found: list[str] = terms.TOKEN.findall(text)
+    return found
 
 
 def untagged(text: str) -> str:

@@ -80,15 +80,32 @@ def say(text: str) -> None:
     click.echo(safe(text), err=True)
 
 
-def write_lines(lines: Iterable[str]) -> None:
-    """Print lines; on a terminal through the user's pager."""
-    if is_terminal(sys.stdout):
-        import os
+class Marked(str):
+    """A line at which a pager opens."""
 
-        os.environ.setdefault("LESS", "-FRX")  # no pager for what fits the screen
-        click.echo_via_pager(line + "\n" for line in lines)
-    else:
+
+def write_lines(lines: Iterable[str], *, has_mark: bool = False) -> None:
+    """Print lines; on a terminal through the user's pager.
+
+    Where one of them is marked, as `has_mark` says, `less` opens there: the lines before it are
+    held in memory.
+    """
+    if not is_terminal(sys.stdout):
         write(line + "\n" for line in lines)
+        return
+    import os
+
+    found = iter(lines)
+    before = []
+    for line in found if has_mark else ():
+        before.append(line)
+        if isinstance(line, Marked):
+            break
+    options = os.environ.get("LESS", "-FRX")  # no pager for what fits the screen
+    # Only less reads this. The blank line above the mark is the first on the screen.
+    at = f" +{len(before) - 1}" if len(before) > 2 else ""
+    os.environ["LESS"] = options + at
+    click.echo_via_pager(line + "\n" for line in chain(before, found))
 
 
 def write_table(

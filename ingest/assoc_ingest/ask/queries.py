@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from .. import humanize, sql
 from ..errors import UsageError
 from ..sql import Query
-from .answer import Answer
+from .answer import Answer, Item
 from .filters import known_source
-from .output import Format, Row, say, write, write_objects, write_rows
+from .output import Format, say, write, write_objects, write_rows
 from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
-from .resume import has_transcript, resume_line
+from .resume import resume_line
 from .since import since as time_of
 from .since import until as time_until
 
@@ -77,20 +77,20 @@ def write_list(
     parameters = wanted.parameters(connection, what, query)
     if form.wanted is not None:
         answer = Answer(connection, ["list", what, parameters], form.wanted)
-        names, rows = _rows(connection, query, parameters, limit and answer.start + limit + 1)
+        items, _ = _items(connection, query, parameters, limit and answer.start + limit + 1)
         total = _count(connection, query, parameters)
-        items = _objects(connection, what, names, islice(rows, answer.start, None))
-        write(answer.pieces(items, total=total, limit=limit or None))
+        rest = islice(items, answer.start, None)
+        write(answer.pieces(rest, total=total, limit=limit or None))
         return
-    names, rows = _rows(connection, query, parameters, limit and limit + 1)
-    shown: list[Row] = [*islice(rows, limit or None)]
+    items, names = _items(connection, query, parameters, limit and limit + 1)
+    shown = [*islice(items, limit or None)]
     if form.name == "nl":
-        write_objects(_objects(connection, what, names, shown))
+        write_objects(shown)
     else:
-        write_rows(connection, names, shown, form)
+        write_rows(connection, names, [tuple(item.values()) for item in shown], form)
     if not shown:
         say("Nothing to list.")
-    elif next(rows, None) is not None:
+    elif next(items, None) is not None:
         say(f"Only the first {limit} are shown; --limit 0 shows all.")
     for option, hidden in _hidden(connection, query, parameters).items():
         if hidden and option == "gone":
@@ -99,26 +99,39 @@ def write_list(
             say(f"{hidden:,} more with --all.")
 
 
-def _rows(
+def _items(
     connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object], limit: int
-) -> tuple[list[str], Iterator[Row]]:
-    """Return the columns of a list and its rows, at most `limit`, or all for 0."""
+) -> tuple[Iterator[Item], list[str]]:
+    """Return the rows of a list, at most `limit` or all for 0, and the names of their columns."""
     cursor = connection.execute(query.sql, {**parameters, "limit": limit or -1})
-    return _names(cursor), map(tuple, cursor)
+    names = _names(cursor)
+    items = (dict(zip(names, row, strict=True)) for row in cursor)
+    if query.name != "list_sessions":
+        return items, names
+    sessions = _with_cost(connection, list(items))
+    return iter(sessions), list(sessions[0]) if sessions else names
 
 
-def _objects(
-    connection: sqlite3.Connection, what: str, names: Sequence[str], rows: Iterable[Row]
-) -> Iterator[dict[str, object]]:
-    """Yield rows for programs: of a session its models as a list, and how to resume it."""
-    for row in rows:
-        item = dict(zip(names, row, strict=True))
-        if what == "sessions":
-            key, source = str(item["session_key"]), str(item["source"])
-            is_there = has_transcript(connection, key, source)
-            item["models"] = json.loads(str(item["models"] or "[]"))
-            item["resume"] = resume_line(item, is_there=is_there)
-        yield item
+def _with_cost(connection: sqlite3.Connection, sessions: list[dict[str, object]]) -> list[Item]:
+    """Add to each session what it cost, and the command that goes on with it.
+
+    The cost is a lower bound where responses are unpriced; both are None where they are not known.
+    """
+    ids = json.dumps([session["id"] for session in sessions])
+    usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
+    added: list[Item] = []
+    for session in sessions:
+        known = usage[session["id"]]
+        item: dict[str, object] = {}
+        for name, value in session.items():
+            item[name] = value
+            if name == "ended_at":
+                item["cost_usd"] = known["cost_usd"]
+        item["models"] = json.loads(str(session["models"] or "[]"))
+        item["unpriced"] = known["unpriced"]
+        item["resume"] = resume_line(session, is_there=bool(known["is_there"]))
+        added.append(item)
+    return added
 
 
 def _hidden(

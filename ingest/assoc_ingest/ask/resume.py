@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sqlite3
 from collections.abc import Mapping
 
 from ..sources import SOURCES
@@ -27,14 +26,3 @@ def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
     directory = session["cwd"]
     is_known = isinstance(directory, str) and directory.isprintable()
     return f"cd {shlex.quote(str(directory))} && {line}" if is_known else line
-
-
-def has_transcript(connection: sqlite3.Connection, session_key: str, source: str) -> bool:
-    """Is a transcript of the session on the disk, as far as the last sync saw?"""
-    row = connection.execute(
-        "select 1 from sessions s join sources r on r.id = s.source_id and r.kind = ?2"
-        " join files f on f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null"
-        " where s.session_key = ?1 limit 1",
-        (session_key, source),
-    ).fetchone()
-    return row is not None

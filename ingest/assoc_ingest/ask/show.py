@@ -1,46 +1,64 @@
-"""Prints one conversation, at most 100 columns wide.
-
-What a person typed stands behind a bar; what the agent answered is plain text; everything else is
-cut to what one wants to see at a glance: thinking to a few lines, a tool call to one line with a
-few lines of its result, what the program injected to one line for all that follows each other.
-A subagent stands, indented, under the call that spawned it.
+"""Prints a conversation or a part of it: a header, the messages, and what else can be shown.
 
 Everything is yielded line by line: a conversation may be longer than memory.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, islice
 
 from .. import humanize
-from ..terminal import Paint, columns, cut, one_line, readable, safe, wrap
-from . import message_text, tool_calls
-from .conversation import TOOL_KINDS, Conversation, File, Message, Subagent
+from ..terminal import cut, one_line, wrap
+from . import excerpt as excerpts
+from .conversation import Conversation, Message
+from .excerpt import Excerpt, Options
+from .heading import heading, note_of
+from .lookup import Key
+from .message_text import PEOPLE, typed
+from .page import Look as Look
+from .page import Page, Progress, facts_of
+from .refs import Line
 
 MAX_WIDTH = 100
-_MIN_WIDTH = 60  # deeper subagents are not indented further: there must be room for text
-_TASK_LINES = 10
-_LEVELS = 20  # of subagents inside each other; a deeper one stands at the end
-# What follows each other of these, or of NOISE, is one line.
-_REPEATED = "repeated block"
+_MOST_OF_PROMPT = 1_000  # letters, of which one line is shown above a call that failed
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How wide, in colour or not, with tools or without."""
+def lines(
+    conversation: Conversation,
+    look: Look,
+    what: Key | Line | None = None,
+    options: Options | None = None,
+) -> Iterator[str]:
+    """Yield the lines of a conversation, or of what is asked for of it."""
+    options = options or Options(tools=look.tools)
+    what = what or Key(str(conversation.session["session_key"]))
+    excerpt = excerpts.choose(conversation, what, options)
+    look = replace(
+        look,
+        tools=options.tools,
+        full=options.full,
+        nested=excerpt.line is None,
+        marks=excerpt.marks,
+        alone=excerpt.alone,
+        opened=_name(conversation, excerpt),
+    )
+    yield from heading(conversation, excerpt, look)
+    page = Page(conversation, look, Progress.of(conversation.subagents, excerpt.subagent))
+    if options.only is not None:
+        yield from _selected(conversation, excerpt, options, page, look)
+    elif excerpt.subagent is None and excerpt.is_whole and excerpt.line is None:
+        yield from _whole(conversation, page, look)
+    else:
+        yield from _part(conversation, excerpt, options, page, look)
+    yield ""
+    for line in wrap(one_line(f"· {_more(conversation, excerpt, options)}"), look.width):
+        yield look.paint(line, dim=True)
 
-    width: int
-    paint: Paint
-    tools: bool = True
 
-
-def lines(conversation: Conversation, look: Look) -> Iterator[str]:
-    """Yield the lines of a conversation: header, messages, subagents without a call here."""
-    yield from _header(conversation, look)
-    page = _Page(conversation, look, _Progress.of(conversation.subagents))
+def _whole(conversation: Conversation, page: Page, look: Look) -> Iterator[str]:
+    """Yield all messages, and the subagents without a call here."""
     written = 0
     for file in conversation.files:
         messages = conversation.messages(file)
@@ -48,257 +66,96 @@ def lines(conversation: Conversation, look: Look) -> Iterator[str]:
         if not first:
             continue
         if written:
-            yield from page.rule(_note_of(file))
+            yield from page.rule(note_of(file))
         written += 1
         yield from page.messages(chain(first, messages))
     if not written and not conversation.subagents:
-        yield ""
-        yield look.paint("No messages of this session are indexed.", dim=True)
+        yield from _nothing(look)
     yield from page.unspawned()
 
 
-def by_call(subagents: Iterable[Subagent]) -> dict[int, list[Subagent]]:
-    """Return the subagents that a call spawned, under the number of that call."""
-    found: dict[int, list[Subagent]] = {}
-    for subagent in subagents:
-        if subagent.spawned_by is not None:
-            found.setdefault(subagent.spawned_by, []).append(subagent)
-    return found
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What of a conversation is on the page already."""
-
-    subagents: list[Subagent]
-    spawned: dict[int, list[Subagent]]
-    shown: set[int] = field(default_factory=set)
-    level: int = 0
-    day: str = ""
-
-    @classmethod
-    def of(cls, subagents: list[Subagent]) -> _Progress:
-        return cls(subagents, by_call(subagents))
-
-    def spawned_by(self, call: int | None) -> list[Subagent]:
-        """Return the subagents of a call; one that was shown is not shown again, so no cycle."""
-        if call is None or self.level >= _LEVELS:
-            return []
-        return [one for one in self.spawned.get(call, ()) if one.id not in self.shown]
-
-    def rest(self) -> list[Subagent]:
-        return [s for s in self.subagents if s.id not in self.shown]
-
-
-class _Page:
-    """Writes messages in one width; a subagent gets a narrower page."""
-
-    def __init__(self, conversation: Conversation, look: Look, progress: _Progress) -> None:
-        self._conversation = conversation
-        self._look = look
-        self._paint = look.paint
-        self._progress = progress
-        cwd = conversation.session["cwd"]
-        self._view = tool_calls.View(look.width, look.paint, f"{cwd}/" if cwd else None)
-
-    def rule(self, text: str) -> Iterator[str]:
-        """Yield a line across the page with a text in it."""
-        text = cut(one_line(text), self._look.width - 8)
+def _part(
+    conversation: Conversation, excerpt: Excerpt, options: Options, page: Page, look: Look
+) -> Iterator[str]:
+    for note in excerpt.line.notes if excerpt.line else ():
         yield ""
-        line = f"─── {text} ".ljust(self._look.width - (columns(text) - len(text)), "─")
-        yield self._paint(line, dim=True)
+        yield from (look.paint(line, "yellow") for line in wrap(one_line(note), look.width))
+    if excerpt.subagent is not None:
+        yield ""
+    yield from _left_out(excerpt.earlier, excerpt.is_cut_before, "earlier", look)
+    for part in excerpt.parts:
+        yield from page.messages(excerpts.selected(conversation, part, options))
+    yield from _left_out(excerpt.later, excerpt.is_cut_behind, "later", look)
 
-    def messages(self, messages: Iterable[Message]) -> Iterator[str]:
-        """Yield the lines of messages."""
-        noise: Counter[str] = Counter()
-        sample = ""
-        for message in messages:
-            if self._is_left_out(message):
-                continue
-            if message.is_repeat or message.kind in message_text.NOISE:
-                noise[_REPEATED if message.is_repeat else message_text.NOISE[message.kind]] += 1
-                sample = message.content
-                continue
-            if message.kind != "tool_use":  # hooks run at every call: a row of calls stays a row
-                yield from self._noise(noise, sample)
-            yield from self._message(message)
-        yield from self._noise(noise, sample)
 
-    def unspawned(self) -> Iterator[str]:
-        """Yield the subagents that stand under no call of this conversation."""
-        rest = [s for s in self._progress.rest() if s.kind != "warmup"]
-        stubs = [s for s in self._progress.rest() if s.kind == "warmup"]
-        if rest and self._look.tools:
-            yield from self.rule("subagents without a call here")
-        hidden = 0
-        for subagent in rest:
-            if not self._look.tools:
-                hidden += 1
-            elif subagent.id not in self._progress.shown:  # it may be inside the one before
-                yield ""
-                yield from self._subagent(subagent)
-        for count, word in ((hidden, "subagent"), (len(stubs), "warm-up agent")):
-            if count:
-                yield self._paint(f"· {humanize.many(count, word)} not shown", dim=True)
+def _name(conversation: Conversation, excerpt: Excerpt) -> str:
+    """Return the reference of the line that was asked for, '' where none was."""
+    line = excerpt.line
+    return (conversation.names().at(line.file.id, line.number) or "") if line else ""
 
-    def _is_left_out(self, message: Message) -> bool:
-        if not self._look.tools and message.kind in TOOL_KINDS:
-            return True
-        return message.stands_elsewhere
 
-    def _noise(self, noise: Counter[str], sample: str) -> Iterator[str]:
-        if not noise:
-            return
-        text = ", ".join(humanize.many(count, word) for word, count in noise.items())
-        if noise.total() == 1 and _REPEATED not in noise:
-            text = f"{next(iter(noise))}: {one_line(message_text.untagged(sample[:400]))}"
-        noise.clear()
-        yield self._paint(cut(f"· {text}", self._look.width), dim=True)
+def _left_out(turns: int, is_cut: bool, where: str, look: Look) -> Iterator[str]:
+    known = [f"{where} messages of this turn"] if is_cut else []
+    if turns:
+        known.append(f"{humanize.many(turns, f'{where} turn')}")
+    if known:
+        yield ""
+        yield look.paint(f"· {' and '.join(known)} not shown", dim=True)
 
-    def _message(self, message: Message) -> Iterator[str]:
-        kind, text = message.kind, message.content
-        if kind in message_text.PEOPLE:
-            yield from self._typed(message)
-        elif kind == "text":
+
+def _selected(
+    conversation: Conversation, excerpt: Excerpt, options: Options, page: Page, look: Look
+) -> Iterator[str]:
+    """Yield the messages that are asked for, each below its reference."""
+    is_empty = True
+    for subagent, found in excerpts.selections(conversation, excerpt, options, context=True):
+        items = _items(found, options, page, look)
+        first = next(items, None)
+        if first is None:
+            continue
+        is_empty = False
+        if subagent is not None and excerpt.subagent is None:
+            yield from page.rule(facts_of(subagent))
+        yield from chain([first], items)
+    if is_empty:
+        yield ""
+        yield look.paint("There are none here.", dim=True)
+
+
+def _items(messages: Iterable[Message], options: Options, page: Page, look: Look) -> Iterator[str]:
+    """Yield the lines of messages; above those that failed, what a person had asked for."""
+    prompt: Message | None = None
+    for message in messages:
+        if options.errors and message.kind in PEOPLE:
+            prompt = message
+            continue
+        if prompt is not None:
+            text = one_line(typed(prompt.kind, prompt.content[:_MOST_OF_PROMPT]))
             yield ""
-            yield from wrap(readable(text.strip("\n")), self._look.width)
-        elif kind == "tool_use":
-            yield from self._call(message)
-        elif kind == "agent_prompt":
-            yield from self._behind_bar(self._some(text, _TASK_LINES, 2), "cyan")
-        elif kind == "system" and text.startswith(message_text.COMPACTED):
-            yield from self.rule("conversation compacted")
-        else:
-            yield from self._aside(kind, text)
-
-    def _typed(self, message: Message) -> Iterator[str]:
-        day = humanize.day(message.timestamp or "")
-        if day and day != self._progress.day:
-            self._progress.day = day
-            yield from self.rule(day)
-        yield ""
-        note = humanize.clock(message.timestamp)
-        if message.kind == "queued_prompt":
-            note = f"queued {note}".rstrip()
-        text = readable(message_text.typed(message.kind, message.content).strip())
-        yield from self._behind_bar(wrap(text, self._look.width - 4 - len(note)), "green", note)
-
-    def _behind_bar(self, body: Iterable[str], colour: str, note: str = "") -> Iterator[str]:
-        """Yield lines behind a bar, the first with a note at its end."""
-        bar = self._paint("▌", colour)
-        for line in body:
-            room = self._look.width - 2 - columns(line) - len(note)
-            end = " " * room + self._paint(note, dim=True) if note else ""
-            note = ""
-            yield f"{bar} {line}{end}".rstrip()
-
-    def _aside(self, kind: str, text: str) -> Iterator[str]:
-        aside = message_text.aside(kind)
-        indent = " " * columns(aside.head)
-        head = safe(aside.head)
-        for line in self._some(message_text.heard(kind, text), aside.lines, 2 + len(indent)):
-            shown = f"  {head}{line}".rstrip()
-            head = indent
-            yield self._paint(shown, aside.colour, dim=aside.colour is None)
-
-    def _some(self, text: str, limit: int, indent: int) -> Iterator[str]:
-        """Yield the first `limit` lines of a text, and how many more there are."""
-        wrapped = wrap(readable(text.strip()), self._look.width - indent)
-        yield from islice(wrapped, limit)
-        more = sum(1 for _ in wrapped)
-        if more:
-            yield f"… {humanize.many(more, 'more line')}"
-
-    def _call(self, message: Message) -> Iterator[str]:
-        yield tool_calls.headline(message, self._view)
-        has_said = False
-        for subagent in self._progress.spawned_by(message.tool_call_id):
-            yield from self._subagent(subagent)
-            has_said = has_said or subagent.message_count > 0
-        if has_said and message.status != "error":
-            return  # the result is the last thing that the subagent said
-        result = message.result_id
-        text = self._conversation.text(result) if result is not None else ""
-        yield from tool_calls.details(message, text, self._view)
-
-    def _subagent(self, subagent: Subagent) -> Iterator[str]:
-        self._progress.shown.add(subagent.id)
-        bar = self._paint("│", "cyan") if self._look.width > _MIN_WIDTH else ""
-        narrow = replace(self._look, width=max(self._look.width - 2, _MIN_WIDTH))
-        page = _Page(self._conversation, narrow, self._progress)
-        headline = cut(one_line(facts_of(subagent)), narrow.width)
-        yield f"{bar} {self._paint(headline, 'cyan')}".lstrip()
-        self._progress.level += 1
-        for line in page.messages(self._conversation.subagent_messages(subagent)):
-            yield f"{bar} {line}".rstrip() if bar else line
-        self._progress.level -= 1
+            yield look.paint(cut(f"▌ {text}", look.width), "green", dim=True)
+            prompt = None
+        yield from page.item(message)
 
 
-def facts_of(subagent: Subagent) -> str:
-    """Return one line about a subagent: what it is, what for, how long, its key."""
-    facts = [
-        subagent.agent_type or subagent.name or subagent.kind,
-        subagent.description,
-        humanize.many(subagent.message_count, "message") if subagent.message_count else None,
-        f"{humanize.tokens(subagent.tokens)} tokens" if subagent.tokens else None,
-        subagent.agent_key,
-    ]
-    return " · ".join(fact for fact in facts if fact)
+def _nothing(look: Look) -> Iterator[str]:
+    yield ""
+    yield look.paint("No messages of this session are indexed.", dim=True)
 
 
-def _note_of(file: File) -> str:
-    return f"{file.path} (deleted)" if file.gone_at else file.path
-
-
-def _header(conversation: Conversation, look: Look) -> Iterator[str]:
-    session = conversation.session
-    text = {key: value for key, value in session.items() if isinstance(value, str)}
-    number = {key: value for key, value in session.items() if isinstance(value, int)}
-    title = cut(one_line(text.get("title") or "(untitled)"), look.width)
-    yield look.paint(title, bold=True)
-    for facts in (
-        [
-            text.get("project"),
-            text.get("git_branch"),
-            f"with {text['agent']}" if "agent" in text else "",
-            ", ".join(conversation.models),
-            humanize.span(text.get("started_at"), text.get("ended_at")),
-        ],
-        [
-            humanize.many(number["prompt_count"], "prompt"),
-            humanize.many(number["message_count"], "message"),
-            humanize.many(number["tool_call_count"], "tool call"),
-            humanize.many(len(conversation.subagents), "subagent")
-            if conversation.subagents
-            else "",
-            tokens_of(number),
-        ],
-        [f"session {text['session_key']}", _origin(text)],
-    ):
-        line = " · ".join(fact for fact in facts if fact)
-        yield from (look.paint(part, dim=True) for part in wrap(one_line(line), look.width))
-    if conversation.resume is not None:  # not cut: it is there to be copied
-        yield look.paint(f"Resume: {conversation.resume}", dim=True)
-    yield from (look.paint(one_line(_note_of(file)), dim=True) for file in conversation.files)
-    for root in (text["root"], *conversation.other_roots):
-        yield look.paint(f"in {one_line(root)}", dim=True)
-
-
-def tokens_of(number: dict[str, int]) -> str:
-    """Return the tokens of a session in words, '' where none are known."""
-    if "input_tokens" not in number:
-        return ""
-    cached = number.get("cache_read_tokens", 0)
-    fresh = number["input_tokens"] + number.get("cache_write_tokens", 0)
-    return (
-        f"tokens {humanize.tokens(fresh)} in, {humanize.tokens(cached)} from cache, "
-        f"{humanize.tokens(number.get('output_tokens', 0))} out"
-    )
-
-
-def _origin(text: dict[str, str]) -> str:
-    if "forked_from" in text:
-        return f"fork of {text['forked_from']}"
-    if "linked_session" in text:
-        return f"linked to {text['linked_session']}"
-    return ""
+def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str:
+    """Return a sentence that tells what else can be shown."""
+    key = conversation.short_key(excerpt.subagent)
+    known = [] if options.full else ["--full shows everything whole"]
+    if excerpt.line is not None:
+        known.insert(0, f"--context {4 * excerpts.CONTEXT} shows more around this line")
+        known.append(f"show {key} shows all of it")
+    elif options.only is not None or excerpt.earlier:
+        known.insert(0, f"show {key}:LINE opens a line")
+        known.append(f"show {key} shows all of it")
+    else:
+        known.insert(0, f"show {key}:LINE opens a line")
+        known.append("--prompts, --errors, --tool NAME and --last N show less")
+        if conversation.subagents and excerpt.subagent is None:
+            agent = conversation.subagents[0].agent_key
+            known.append(f"show {agent} shows a subagent alone")
+    return " · ".join(known)

@@ -1,4 +1,4 @@
-"""Prints a tool call on a few lines: its input, its status, and the start of its output."""
+"""Prints a tool call: its input, its status, and the start of its output, or all of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 
 from .. import humanize
 from ..records import EDIT, PLAN
-from ..terminal import Paint, columns, cut, one_line, readable
+from ..terminal import Paint, columns, cut, one_line, readable, wrap
 from .conversation import Message
 
 _INDENT = "    "
@@ -33,6 +33,8 @@ class View:
     width: int
     paint: Paint
     directory: str | None
+    full: bool = False
+    """Whole input and output?"""
 
 
 def changes_files(message: Message) -> bool:
@@ -61,9 +63,12 @@ def headline(message: Message, view: View) -> str:
 
 
 def details(message: Message, result: str, view: View) -> Iterator[str]:
-    """Yield a few lines of what the call changed or gave."""
+    """Yield a few lines of what the call changed or gave; all of its input and output if whole."""
     is_error = message.status == "error"
-    if not is_error and changes_files(message):
+    if view.full:
+        yield from _whole_input(message, view)
+        yield from _whole(result, view, "→ ", "red" if is_error else None)
+    elif not is_error and changes_files(message):
         yield from _changes(message, view)
     elif not is_error and (items := things_to_do(message)) is not None:
         yield from _items(items, view)
@@ -127,6 +132,25 @@ def _start_of(
     more = len(rows) - limit + text.count("\n", _MANY)
     if more > 0:
         yield view.paint(f"{_INDENT}… {humanize.many(more, 'more line')}", dim=True)
+
+
+def _whole_input(message: Message, view: View) -> Iterator[str]:
+    arguments = arguments_of(message)
+    if not arguments and message.content.strip() != "{}":
+        yield from _whole(message.content, view)
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        yield from _whole(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}", view)
+
+
+def _whole(text: str, view: View, head: str = "", colour: str | None = None) -> Iterator[str]:
+    """Yield all lines of a text, the first behind a head that stands before the indent."""
+    indent = " " * (len(_INDENT) - len(head)) + head
+    if not text.strip():
+        return
+    for line in wrap(readable(text.strip("\r\n").rstrip()), view.width - len(_INDENT)):
+        yield view.paint(f"{indent}{line}".rstrip(), colour, dim=colour is None)
+        indent = _INDENT
 
 
 def _first_text(value: object) -> str | None:

@@ -45,6 +45,8 @@ class Frame(NamedTuple):
     start: int
     end: int
     data: bytes
+    line_count: int | None = None
+    """Line breaks in it; None: not counted."""
 
 
 class Compressor:
@@ -56,7 +58,12 @@ class Compressor:
     def frames(self, start: int, data: bytes) -> list[Frame]:
         """Return the frames of the bytes that begin at the offset `start` of a file."""
         return [
-            Frame(start + low, start + high, self._compressed(data[low:high]))
+            Frame(
+                start + low,
+                start + high,
+                self._compressed(data[low:high]),
+                data.count(b"\n", low, high),
+            )
             for low, high in _borders(data)
         ]
 
@@ -67,7 +74,8 @@ class Compressor:
 def append(connection: sqlite3.Connection, file_id: int, frames: Iterable[Frame]) -> None:
     """Append frames to the archive of a file; the first begins where the archive ends."""
     connection.executemany(
-        'insert into archive (file_id, codec, start, "end", data) values (?, ?, ?, ?, ?)',
+        'insert into archive (file_id, codec, start, "end", data, line_count)'
+        " values (?, ?, ?, ?, ?, ?)",
         ((file_id, CODEC, *frame) for frame in frames),
     )
 

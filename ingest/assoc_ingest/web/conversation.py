@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .. import humanize, sql
 from ..ask import lookup
 from ..ask.conversation import Conversation, File, Message, Place, Subagent
-from ..ask.show import facts_of
+from ..ask.page import facts_of
 from ..errors import UsageError
 from . import pages
 from .entries import Entries, Entry, Nested

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from .. import humanize
 from ..ask import message_text, tool_calls
 from ..ask.conversation import Conversation, Message, Subagent
-from ..ask.show import by_call, facts_of
+from ..ask.page import by_call, facts_of
 from ..terminal import one_line, readable
 from .budget import Budget
 from .html import joined, markdown, plain, shortened

@@ -20,7 +20,7 @@ from .. import humanize
 from ..ask import export_facts, message_text
 from ..ask.conversation import Message, Subagent
 from ..ask.export import ExportedConversation
-from ..ask.show import facts_of
+from ..ask.page import facts_of
 from ..terminal import one_line, safe
 from .entries import Entry
 from .export_entries import ExportedEntries

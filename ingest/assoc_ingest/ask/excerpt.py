@@ -1,0 +1,256 @@
+"""Which part of a conversation is shown: all of it, its last turns, or what is around a line.
+
+A turn is what a person typed, and what follows up to the next time. Around a line, only as many
+messages are read as are shown: a conversation may have a hundred thousand.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from ..errors import NotFoundError, UsageError
+from ..terminal import cut, one_line
+from .conversation import TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
+from .lookup import Key
+from .message_text import PEOPLE
+from .refs import Line
+
+CONTEXT = 3
+"""Turns before and after a line that are shown, where nothing else is asked for."""
+
+_MOST = 100  # messages before and after a line, where no number of turns is asked for
+_NEAREST = 3
+_TOOLS = 20  # that a message names
+_TYPED = tuple(sorted(PEOPLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of a conversation a user asked for."""
+
+    tools: bool = True
+    full: bool = False
+    context: int | None = None
+    last: int | None = None
+    prompts: bool = False
+    errors: bool = False
+    tool: str | None = None
+
+    @property
+    def only(self) -> Only | None:
+        """Return which messages are wanted, None for all."""
+        if self.prompts:
+            return Only(_TYPED)
+        if self.tool is not None:
+            return Only(tool=self.tool)
+        if self.errors:
+            return Only(errors=True)
+        return None
+
+    def check(self, what: Key | Line | None) -> None:
+        """Raise UsageError if two options, or an option and what is shown, contradict each other.
+
+        `what` is None for an entry that is no conversation.
+        """
+        chosen = {
+            "--no-tools": not self.tools,
+            "--full": self.full,
+            "--context": self.context is not None,
+            "--last": self.last is not None,
+            "--prompts": self.prompts,
+            "--errors": self.errors,
+            "--tool": self.tool is not None,
+        }
+        given = [name for name, is_given in chosen.items() if is_given]
+        if what is None and (others := [name for name in given if name != "--full"]):
+            raise UsageError(f"{others[0]} applies to a conversation. Leave it out.")
+        if isinstance(what, Line):
+            for name in ("--last", "--prompts", "--errors", "--tool"):
+                if name in given:
+                    raise UsageError(
+                        f"{name} applies to a whole conversation. Leave out the line, or {name}."
+                    )
+        elif "--context" in given:
+            raise UsageError("--context says how much to show around a line: show KEY:LINE")
+        for one, other in _CONTRADICTIONS:
+            if one in given and other in given:
+                raise UsageError(f"{one} and {other} contradict each other. Leave out one of them.")
+
+
+_CONTRADICTIONS = (
+    ("--prompts", "--errors"),
+    ("--prompts", "--tool"),
+    ("--no-tools", "--errors"),
+    ("--no-tools", "--tool"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What is shown of a conversation, or of one subagent of it."""
+
+    parts: tuple[Part, ...]
+    subagent: Subagent | None = None
+    marks: frozenset[int] = frozenset()
+    alone: frozenset[int] = frozenset()
+    """Results that do not stand under a call, because it is in another file."""
+    earlier: int = 0
+    """Turns before it that are not shown."""
+    later: int = 0
+    is_cut_before: bool = False
+    """Are messages of the first turn left out?"""
+    is_cut_behind: bool = False
+    is_whole: bool = True
+    line: Line | None = None
+
+
+def choose(conversation: Conversation, what: Key | Line, options: Options) -> Excerpt:
+    """Return the part of the conversation that is asked for."""
+    if isinstance(what, Line):
+        if not options.tools and all(row["kind"] in TOOL_KINDS for row in conversation.line(what)):
+            raise UsageError(f"Line {what.number:,} is what --no-tools leaves out: leave that out.")
+        return _around(conversation, what, options.context)
+    if options.tool is not None:
+        _check_tool(conversation, options.tool)
+    subagent = _subagent(conversation, what.agent_key)
+    whole = Excerpt(tuple(conversation.parts(subagent)), subagent)
+    return whole if options.last is None else _last(conversation, whole, options.last)
+
+
+def selections(
+    conversation: Conversation, excerpt: Excerpt, options: Options, *, context: bool = False
+) -> Iterator[tuple[Subagent | None, Iterator[Message]]]:
+    """Yield what is asked for of the conversation, then of each of its subagents.
+
+    What a person typed goes before the errors of its turn where `context` is given.
+    """
+    for part in excerpt.parts:
+        yield excerpt.subagent, selected(conversation, part, options, context=context)
+    for subagent in subagents(conversation, excerpt) if not options.prompts else ():
+        for part in conversation.parts(subagent):
+            yield subagent, selected(conversation, part, options, context=context)
+
+
+def subagents(conversation: Conversation, excerpt: Excerpt) -> list[Subagent]:
+    """Return the subagents that are part of an excerpt: only a whole conversation has them."""
+    is_whole = excerpt.is_whole and excerpt.line is None and excerpt.subagent is None
+    return conversation.subagents if is_whole else []
+
+
+def selected(
+    conversation: Conversation, part: Part, options: Options, *, context: bool = False
+) -> Iterator[Message]:
+    """Yield the messages of a part that are asked for."""
+    only = options.only
+    if only is not None and options.errors and context:
+        only = only._replace(kinds=_TYPED)
+    for message in conversation.messages_of(part, only):
+        is_error = message.status == "error" or message.kind not in ("tool_use", "tool_result")
+        if (options.prompts and message.stands_elsewhere) or (options.errors and not is_error):
+            continue
+        if options.tools or message.kind not in TOOL_KINDS:
+            yield message
+
+
+def _subagent(conversation: Conversation, agent_key: str | None) -> Subagent | None:
+    found = [one for one in conversation.subagents if one.agent_key == agent_key]
+    return max(found, key=lambda one: one.message_count, default=None)
+
+
+def _check_tool(conversation: Conversation, name: str) -> None:
+    """Raise NotFoundError, with the tools that were called, if this one was not."""
+    calls = conversation.tools()
+    tools = [tool for tool, _ in calls]
+    if name in tools:
+        return
+    lower = {tool.lower(): tool for tool in tools}
+    near = [lower[word] for word in get_close_matches(name.lower()[:100], lower, _NEAREST)]
+    listed = ", ".join(f"{_short(tool)} ({count:,})" for tool, count in calls[:_TOOLS])
+    if not tools:
+        raise NotFoundError("No tool was called in this conversation.")
+    hint = f" Did you mean {' or '.join(map(_short, near))}?" if near else ""
+    raise NotFoundError(f"No call of {name!r} in this conversation.{hint} Its tools: {listed}")
+
+
+def _short(name: str) -> str:
+    return cut(one_line(name), 60)
+
+
+def _last(conversation: Conversation, whole: Excerpt, count: int) -> Excerpt:
+    """Return the last turns; where there are fewer, everything."""
+    if count < 1:
+        raise UsageError("--last takes a number of turns, from 1.")
+    parts: list[Part] = []
+    missing = count
+    for number in range(len(whole.parts) - 1, -1, -1):
+        part = whole.parts[number]
+        turns = conversation.turns(part)
+        if len(turns) >= missing:
+            begin = Place(turns[-missing], -1)
+            earlier = len(turns) - missing
+            earlier += sum(len(conversation.turns(other)) for other in whole.parts[:number])
+            parts.insert(0, part._replace(after=begin))
+            return replace(whole, parts=tuple(parts), earlier=earlier, is_whole=False)
+        missing -= len(turns)
+        parts.insert(0, part)
+    return whole
+
+
+def _around(conversation: Conversation, line: Line, context: int | None) -> Excerpt:
+    rows = conversation.line(line)
+    inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
+    subagent = next((one for one in conversation.subagents if one.id == inside), None)
+    part = Part(line.file.path, line.file.id, inside)
+    anchor = min(_place(row, line) for row in rows)
+    turns = conversation.turns(part)
+    here = bisect_right(turns, anchor.byte_offset) - 1
+    wanted = CONTEXT if context is None else context
+    first, behind = max(here - wanted, -1), here + 1 + wanted
+    after = Place(turns[first], -1) if first > 0 else None
+    until = Place(turns[behind], -1) if behind < len(turns) else None
+    excerpt = Excerpt(
+        parts=(part._replace(after=after, until=until),),
+        subagent=subagent,
+        marks=frozenset(row["id"] for row in rows),
+        alone=frozenset(row["id"] for row in rows if _is_alone(row, line)),
+        earlier=max(first, 0),
+        later=max(len(turns) - behind, 0),
+        is_whole=after is None and until is None,
+        line=line,
+    )
+    return excerpt if context is not None else _bounded(conversation, excerpt, anchor)
+
+
+def _bounded(conversation: Conversation, excerpt: Excerpt, anchor: Place) -> Excerpt:
+    """Return an excerpt that ends after so many messages on each side, if the turns are longer."""
+    (part,) = excerpt.parts
+    before, behind = conversation.around(part, anchor, _MOST + 1)
+    is_cut_before = len(before) > _MOST and (part.after is None or before[-1] > part.after)
+    is_cut_behind = len(behind) > _MOST and (part.until is None or behind[-1] < part.until)
+    if is_cut_before:
+        part = part._replace(after=before[-1])
+    if is_cut_behind:
+        part = part._replace(until=behind[-1])
+    is_whole = excerpt.is_whole and not is_cut_before and not is_cut_behind
+    return replace(
+        excerpt,
+        parts=(part,),
+        is_cut_before=is_cut_before,
+        is_cut_behind=is_cut_behind,
+        is_whole=is_whole,
+    )
+
+
+def _place(row: sqlite3.Row, line: Line) -> Place:
+    """Return where a block is shown: a result stands under its call."""
+    if row["answers"] is None or _is_alone(row, line):
+        return Place(row["byte_offset"], row["block"])
+    return Place(row["call_offset"], row["call_block"])
+
+
+def _is_alone(row: sqlite3.Row, line: Line) -> bool:
+    return row["answers"] is not None and row["call_file_id"] != line.file.id

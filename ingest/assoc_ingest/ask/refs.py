@@ -1,0 +1,280 @@
+"""References: the short names by which `show` opens again what `search` found.
+
+    KEY:LINE        a line of a conversation: KEY is the beginning of the key of a session or of a
+                    subagent, LINE the number of the line, from 1, in the file that holds it
+    KEY/2:LINE      the same in the second file of KEY
+    task:LIST/TASK  an entry of another kind, see `STORES`
+
+A session may have several files with messages: two projects, two homes, a path that came back with
+other content. KEY:LINE means the one that `show KEY` shows first: of the home with more of the
+conversation, a transcript before other files, the oldest first. A subagent's file has the
+subagent's key. Where a subagent has no file of its own, its lines are those of the session.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from .. import humanize, sql
+from ..errors import ArchiveError, NotFoundError, UsageError
+from ..files.line_index import LineIndex
+from .lookup import Key as Key
+from .lookup import find_key, short_key
+from .query_parser import bindable
+
+STORES = {
+    "task": "task:LIST/TASK",
+    "todo": "todo:SESSION",
+    "plan": "plan:NAME",
+    "inbox": "inbox:TEAM/NAME/NUMBER",
+    "document": "document:PATH",
+    "prompt": "prompt:LINE",
+    "output": "output:SESSION/FILE",
+}
+"""What has no line of a conversation, and how it is named. LINE is one of the prompt history."""
+
+_WORDS = {"tool_result_file": "output"}
+"""Kinds of hits that are called something else in a reference."""
+
+_MANY_LINES = 10**15  # more than any file has
+
+
+class Found(Protocol):
+    """A hit of a search, as far as its reference depends on it."""
+
+    @property
+    def what(self) -> str:
+        """Return what was found: message, session, task ..."""
+
+    @property
+    def id(self) -> int:
+        """Return the id of its row."""
+
+    @property
+    def session_key(self) -> str | None:
+        """Return the key of its session."""
+
+
+class File(NamedTuple):
+    """A file with messages that a key can mean."""
+
+    path: str
+    root: str
+    gone_at: str | None
+    session_id: int
+    subagent_id: int | None
+    session_key: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a conversation that has messages."""
+
+    key: Key
+    file: File
+    number: int
+    byte_offset: int
+    end: int | None
+    """Where the next line begins; None: nowhere."""
+    notes: tuple[str, ...] = ()
+    """What to tell a reader who asked for another line."""
+
+
+def resolve(connection: sqlite3.Connection, text: str) -> Key | Line:
+    """Return the conversation, the subagent or the line that a reference means.
+
+    Raises NotFoundError or UsageError, with what is nearest, where it means nothing.
+    """
+    head, colon, tail = text.strip().rpartition(":")
+    if not colon or not head or _is_key(connection, text.strip()):
+        return find_key(connection, text)
+    if not (tail.isascii() and tail.isdigit()):
+        find_key(connection, head)
+        raise UsageError(f"{tail!r} is not the number of a line. An example: {head}:14")
+    return _line(connection, head, min(int(tail[:16]), _MANY_LINES))
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """Return the store and the name of `plan:NAME` and the like, None if it is none of them."""
+    store, _, name = text.strip().partition(":")
+    return (store, name) if store in STORES and name else None
+
+
+def of_hits(connection: sqlite3.Connection, hits: Iterable[Found]) -> list[str | None]:
+    """Return what opens each hit; None where nothing does.
+
+    Each file is opened once for all hits in it. A line that the archive has lost leaves the key of
+    the conversation.
+    """
+    names = Names(connection)
+    found = [_named(connection, hit) for hit in hits]
+    places = sorted({named for named in found if isinstance(named, tuple)})
+    lines = {place: names.of(*place) for place in places}
+    return [lines[named] if isinstance(named, tuple) else named for named in found]
+
+
+class Names:
+    """Makes references to lines; knows the lines of the file that was last asked for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._keys: dict[int, tuple[str | None, str]] = {}
+        self._lines: tuple[int, LineIndex] | None = None
+
+    def of(self, file: int, offset: int) -> str | None:
+        """Return the reference to the line at an offset of a file, None if there is none."""
+        return self.at(file, self.line(file, offset))
+
+    def line(self, file: int, offset: int) -> int | None:
+        """Return the number of the line at an offset, None if it cannot be told."""
+        if self._lines is None or self._lines[0] != file:
+            self._lines = file, LineIndex(self._connection, file)
+        with suppress(ArchiveError):
+            return self._lines[1].number(offset)
+        return None
+
+    def at(self, file: int, line: int | None) -> str | None:
+        """Return the reference to a line of a file; its key alone where the line is not known."""
+        if file not in self._keys:
+            self._keys[file] = self._key(file)
+        key, separator = self._keys[file]
+        return f"{key}{separator}{line}" if key and line is not None else key
+
+    def _key(self, file: int) -> tuple[str | None, str]:
+        """Return the key of a file, and what stands between it and the number of a line."""
+        row = sql.ask(self._connection, "pages/file_owner", file=file).fetchone()
+        if row is None or row["session_key"] is None:
+            prompts = [known["id"] for known in prompt_files(self._connection)]
+            number = prompts.index(file) + 1 if file in prompts else 0
+            return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
+        key = Key(row["session_key"], row["agent_key"])
+        files = [known.id for known in files_of(self._connection, key)]
+        number = files.index(file) + 1 if file in files else 1
+        return short_key(self._connection, key.text), f"/{number}:" if number > 1 else ":"
+
+
+def files_of(connection: sqlite3.Connection, key: Key) -> list[File]:
+    """Return the files with messages that a key means, as references number them."""
+    if key.agent_key is not None:
+        rows = sql.ask(connection, "pages/agent_key_files", agent_key=key.agent_key)
+    else:
+        rows = sql.ask(connection, "pages/session_key_files", session_key=key.session_key)
+    return [File(*row) for row in rows]
+
+
+def prompt_files(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    """Return the files of the prompt history, as references number them."""
+    return sql.ask(connection, "pages/prompt_files").fetchall()
+
+
+def name_of(connection: sqlite3.Connection, what: str, row: int) -> str | tuple[int, int] | None:
+    """Return what opens an entry that is no message; the place of its line where it has no name."""
+    found = sql.ask(connection, "pages/reference_name", what=what, id=row).fetchone()
+    if found is None:
+        return None
+    head, tail, is_session, file, offset = found
+    if head is None:
+        return file, offset
+    head = short_key(connection, head) if is_session else head
+    name = head if tail is None else f"{head}/{tail}"
+    return f"{_WORDS.get(what, what)}:{name}"
+
+
+def _named(connection: sqlite3.Connection, hit: Found) -> str | tuple[int, int] | None:
+    if hit.what == "session":
+        return short_key(connection, hit.session_key) if hit.session_key else None
+    if hit.what != "message":
+        return name_of(connection, hit.what, hit.id)
+    row = sql.ask(connection, "pages/message_place", id=hit.id).fetchone()
+    return (row["file_id"], row["byte_offset"]) if row else None
+
+
+def _is_key(connection: sqlite3.Connection, text: str) -> bool:
+    """Is this the key of a session, whatever it looks like?"""
+    found = sql.ask(connection, "pages/session", session_key=bindable(text))
+    return found.fetchone() is not None
+
+
+def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
+    if wanted < 1:
+        raise UsageError(f"Lines are counted from 1: {head}:1")
+    key, file = _file(connection, head)
+    index = LineIndex(connection, file.id)
+    start = index.start(wanted)
+    if start is None:
+        lines = index.count()
+        raise NotFoundError(
+            f"Line {wanted:,} is beyond the end ({humanize.many(lines, 'line')}) of {head}. "
+            f"Its last line: {head}:{lines}"
+        )
+    line = Line(key, file, wanted, start, index.start(wanted + 1))
+    found = messages_of(connection, line)
+    if not found:
+        return _nearest(connection, index, line, head)
+    if all(row["is_elsewhere"] for row in found):
+        return _original(connection, line, found[0])
+    return line
+
+
+def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]:
+    """Return what is known of the messages of a line."""
+    return sql.ask(
+        connection,
+        "pages/line_messages",
+        file=line.file.id,
+        byte_offset=line.byte_offset,
+        end_offset=line.end,
+    ).fetchall()
+
+
+def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
+    """Return what `KEY` or `KEY/N` means."""
+    number = 1
+    name, slash, end = head.rpartition("/")
+    if slash and end.isascii() and end.isdigit() and not _is_key(connection, head):
+        head, number = name, int(end[:9])
+    key = find_key(connection, head)
+    files = files_of(connection, key)
+    if not files:
+        raise NotFoundError(f"No messages of {head} are indexed. To see it: show {head}")
+    if not 1 <= number <= len(files):
+        raise NotFoundError(
+            f"{head} has {humanize.many(len(files), 'file')} with messages, not {number}. "
+            f"The first: {head}:1"
+        )
+    return key, files[number - 1]
+
+
+def _nearest(connection: sqlite3.Connection, index: LineIndex, asked: Line, head: str) -> Line:
+    """Return the nearest line that has messages."""
+    file = asked.file
+    (row,) = sql.ask(
+        connection, "pages/nearest_lines", file=file.id, byte_offset=asked.byte_offset
+    ).fetchall()
+    lines = {offset: index.number(offset) or 0 for offset in row if offset is not None}
+    offset = min(lines, key=lambda at: abs(lines[at] - asked.number))
+    note = (
+        f"Line {asked.number:,} of {head} holds no message; the nearest that does is "
+        f"line {lines[offset]:,}."
+    )
+    number = lines[offset]
+    return Line(asked.key, file, number, offset, index.start(number + 1), (note,))
+
+
+def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> Line:
+    """Return the line that another line of the same session repeats."""
+    file, offset = row["original_file_id"], row["original_offset"]
+    files = files_of(connection, asked.key)
+    other = next((known for known in files if known.id == file), None)
+    if other is None:
+        return asked
+    index = LineIndex(connection, file)
+    number = index.number(offset) or 0
+    reference = Names(connection).at(file, number)
+    note = f"Line {asked.number:,} repeats {reference}, which is shown."
+    return Line(asked.key, other, number, offset, index.start(number + 1), (note,))

@@ -1,0 +1,23 @@
+-- Cost of sessions, and whether they can be resumed
+-- Of the sessions in the JSON array :sessions of their ids. unpriced counts the responses whose
+-- cost is unknown, and which the cost leaves out.
+select
+    s.id,
+    exists (
+        select 1
+        from files f
+        where f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null
+    ) as is_there,
+    u.cost_usd,
+    u.unpriced
+from sessions s
+left join (
+    select
+        c.session_id,
+        round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+        sum(c.cost_microusd is null) as unpriced
+    from response_costs c
+    where c.session_id in (select value from json_each(nullif(:sessions, '')))
+    group by c.session_id
+) u on u.session_id = s.id
+where s.id in (select value from json_each(nullif(:sessions, '')))
