@@ -14,7 +14,9 @@ from tests.support.reading import index
 from tests.support.shell import Shell
 
 from assoc_ingest.ask.answer import LEAST_CHARS, Answer, Wanted
-from assoc_ingest.errors import UsageError
+from assoc_ingest.errors import ERROR_CODES, AssocIngestError, UsageError
+
+GOLDEN = Path(__file__).parent / "golden"
 
 COUNT = 7
 
@@ -194,3 +196,44 @@ def test_a_list_without_such_a_column_says_which_have_one(filled: Shell) -> None
     assert "--branch does not apply to todos, but to: sessions." in filled.err
     assert filled("list", "sessions", "--source", "cloude") == 2
     assert "Unknown source 'cloude'" in filled.err
+
+
+# -- the contract ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["search", "show", "list_sessions", "list_open", "query_tool_use"])
+def test_the_contract_names_the_fields_that_are_given(shell: Shell, name: str) -> None:
+    contract = shell.json("schema", "--json")
+    assert isinstance(contract, dict)
+    command, _, what = name.partition("_")
+    if name == "list_open":
+        with index(shell.database) as rows:
+            rows.session("1", None, message_count=1)
+            _, file = rows.session("2", None, message_count=1)
+            rows.message(file, "interrupt", "stop")
+        items, frame = shell.items("list", "open"), answer(shell, "list", "open")
+    else:
+        frame = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+        items = frame["items"]
+    fields = contract[command]
+    if command == "list":
+        fields = fields[what]
+    elif command == "query":
+        fields = fields[what]["columns"]
+    assert items
+    for item in items:
+        assert item.keys() == set(fields) - ({"is_marked"} if command == "show" else set())
+    assert frame.keys() == contract["answer"].keys() | contract["beside"].get(command, {}).keys()
+
+
+def test_the_contract_is_readable(shell: Shell) -> None:
+    assert shell("schema") == 0
+    assert "Fields of search:" in shell.out
+    assert max(map(len, shell.out.split("\n"))) <= 100
+
+
+def test_every_error_has_a_code_that_the_contract_explains() -> None:
+    def codes(kind: type[AssocIngestError]) -> set[str]:
+        return {kind.code}.union(*map(codes, kind.__subclasses__()))
+
+    assert codes(AssocIngestError) | {"internal"} == ERROR_CODES.keys()

@@ -28,6 +28,7 @@ from tests.support.writing import (
 
 from assoc_ingest import tags
 from assoc_ingest.ask import opening, refs
+from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.page import Look
 from assoc_ingest.ask.search import Hit, search
@@ -54,15 +55,14 @@ def shown(connection: sqlite3.Connection, reference: str, **options: object) -> 
 
 def as_json(connection: sqlite3.Connection, reference: str, **options: object) -> dict[str, object]:
     chosen = Options(**options)  # type: ignore[arg-type]
-    found = opening.opened(connection, reference, chosen)
-    value = json.loads("".join(opening.as_json(found, chosen)))
+    value = json.loads("".join(opening.as_json(connection, reference, chosen, Wanted())))
     assert isinstance(value, dict)
     return value
 
 
 def ref_of(connection: sqlite3.Connection, word: str) -> str | None:
     """Return the reference to the only hit of a word."""
-    (hit,) = search(connection, word)
+    (hit,) = search(connection, word, closest=False).hits
     return refs.of_hits(connection, [hit])[0]
 
 
@@ -161,7 +161,7 @@ def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connecti
                 continue
             hits = [
                 hit
-                for hit in search(everything, word, limit=1000)
+                for hit in search(everything, word, limit=1000, closest=False).hits
                 if (hit.what, hit.id) not in opened
             ]
             for hit, reference in zip(hits, refs.of_hits(everything, hits), strict=True):
@@ -387,11 +387,11 @@ def test_json_says_which_message_was_asked_for_and_names_every_line(index: Index
     with closing(index.open()) as connection:
         found = as_json(connection, f"{SHORT}:20", context=1)
         entry = as_json(connection, SHORT, prompts=True, last=2)
-    messages = found["messages"]
+    messages = found["items"]
     assert isinstance(messages, list)
     assert [message["ref"] for message in messages] == [f"{SHORT}:{n}" for n in range(17, 23)]
     assert [message["line"] for message in messages if message["is_marked"]] == [20]
-    prompts = entry["messages"]
+    prompts = entry["items"]
     assert isinstance(prompts, list)
     assert [message["text"] for message in prompts] == ["prompt 19", "prompt 20"]
 

@@ -428,20 +428,21 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     assert "\x1b" not in text
     shown = json.loads(text)
     assert shown["session"]["session_key"] == KEY
-    assert [message["kind"] for message in shown["messages"]] == [
+    prompt, call, result, inside = shown["items"]
+    assert [item["kind"] for item in (prompt, call, result)] == [
         "prompt",
         "tool_use",
         "tool_result",
     ]
-    assert shown["messages"][1]["call"]["tool"] == "Task"
-    assert shown["messages"][2]["answers"] == block
-    assert len(shown["messages"][2]["tool_text"]) == 5000
-    (subagent,) = shown["subagents"]
-    assert (subagent["agent_key"], subagent["call_id"]) == ("a1", block)
-    assert subagent["messages"][0]["text"] == "inside \x1b"
+    assert call["call"]["tool"] == "Task"
+    assert result["answers"] == block
+    assert len(result["tool_text"]) == 5000
+    assert (inside["agent_key"], inside["text"]) == ("a1", "inside \x1b")
+    assert shown["session"]["subagent_count"] == 1
+    assert (shown["total"], shown["next"]) == (4, None)
     without = as_json(Conversation(connection, KEY), options=Options(tools=False))
     bare = json.loads("".join(without))
-    assert [message["kind"] for message in bare["messages"]] == ["prompt"]
+    assert [item["kind"] for item in bare["items"]] == ["prompt", "text"]
     connection.close()
 
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "query": "query:query",
     "stats": "stats:stats",
     "status": "status:status",
+    "schema": "schema:schema",
     "service": "service:service",
     "verify": "verify:verify",
     "rebuild": "rebuild:rebuild",

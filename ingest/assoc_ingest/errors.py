@@ -11,6 +11,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+ERROR_CODES = {
+    "not_found": "what was asked for is not there (exit code 1)",
+    "usage": "an argument cannot be used (2)",
+    "busy": "another process is writing to the database (3)",
+    "database": "the database is missing, of another program, newer, or damaged (4)",
+    "io": "the database could not be read or written (5)",
+    "error": "anything else that the user can act on (1)",
+    "internal": "an error of the program itself (70)",
+}
+"""What programs are told of an error: `code` of the classes below."""
+
 
 class AssocIngestError(Exception):
     """Base of all errors that end a command with one clear sentence and no traceback."""

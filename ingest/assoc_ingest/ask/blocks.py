@@ -15,7 +15,7 @@ from . import snippets
 from .hits import Hit
 from .output import write_lines
 from .ranking import RELAXED
-from .search import Group, SearchResult
+from .search_result import Group, SearchResult
 from .snippets import CLOSE, ELLIPSIS, OPEN
 
 _MAX_WIDTH = 120

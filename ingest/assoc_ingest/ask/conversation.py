@@ -177,18 +177,18 @@ class Conversation:
         this `session_id`. `files` and `subagents` are how many of them are known, a negative number
         is all.
         """
-        self._connection = connection
+        self.connection = connection
         key = find_session(connection, prefix)
-        rows = sql.ask(self._connection, "pages/session", session_key=key).fetchall()
+        rows = sql.ask(self.connection, "pages/session", session_key=key).fetchall()
         rows.sort(key=lambda row: row["id"] != session_id)  # the order of the others stays
         self.session: dict[str, object] = dict(rows[0])
         self.other_roots = [str(row["root"]) for row in rows[1:]]
         self.other_titles = [row["title"] for row in rows[1:]]
         self._id = int(rows[0]["id"])
-        found = sql.ask(self._connection, "pages/session_files", session=self._id, limit=files)
+        found = sql.ask(self.connection, "pages/session_files", session=self._id, limit=files)
         self.files = [File(*row) for row in found]
         found = sql.ask(
-            self._connection, "pages/session_subagents", session=self._id, limit=subagents
+            self.connection, "pages/session_subagents", session=self._id, limit=subagents
         )
         self.subagents = [Subagent(*row) for row in found]
 
@@ -206,7 +206,7 @@ class Conversation:
     def files_with_messages(self) -> Iterator[File]:
         """Yield the files that hold the main conversation, not those of large outputs."""
         for row in sql.ask(
-            self._connection, "pages/session_files", session=self._id, with_messages=1
+            self.connection, "pages/session_files", session=self._id, with_messages=1
         ):
             yield File(*row)
 
@@ -227,7 +227,7 @@ class Conversation:
     def _messages(self, part: Part, only: Only | None, limit: int = -1) -> Iterator[Message]:
         offset, block = part.after or (None, None)
         for row in sql.ask(
-            self._connection,
+            self.connection,
             "pages/session_messages",
             file=part.file,
             subagent=part.subagent,
@@ -246,7 +246,7 @@ class Conversation:
         """Yield the messages of a subagent, at most `limit` behind a place in a file of it."""
         file, (offset, block) = after or (None, (None, None))
         for row in sql.ask(
-            self._connection,
+            self.connection,
             "pages/subagent_messages",
             subagent=subagent.id,
             after_file=file,
@@ -274,7 +274,7 @@ class Conversation:
 
     def line(self, line: Line) -> list[sqlite3.Row]:
         """Return what is known of the messages of a line."""
-        return messages_of(self._connection, line)
+        return messages_of(self.connection, line)
 
     def around(self, part: Part, place: Place, count: int) -> tuple[list[Place], list[Place]]:
         """Return the places of so many messages of a file before a place, and behind it."""
@@ -295,12 +295,12 @@ class Conversation:
 
     def names(self) -> Names:
         """Return what makes references to lines of it."""
-        return Names(self._connection)
+        return Names(self.connection)
 
     def short_key(self, subagent: Subagent | None = None) -> str:
         """Return what `show` takes for it, or for a subagent of it."""
         key = subagent.agent_key if subagent else str(self.session["session_key"])
-        return short_key(self._connection, key)
+        return short_key(self.connection, key)
 
     def place_of(self, message: int) -> tuple[int, int] | None:
         """Return the file of a message and its offset in it."""
@@ -308,7 +308,7 @@ class Conversation:
         return (row["file_id"], row["byte_offset"]) if row else None
 
     def _ask(self, query: str, **parameters: object) -> sqlite3.Cursor:
-        return sql.ask(self._connection, f"pages/{query}", **parameters)
+        return sql.ask(self.connection, f"pages/{query}", **parameters)
 
     def text(self, message: int) -> str:
         """Return the text of a message."""

@@ -99,7 +99,7 @@ class ExportedConversation(Conversation):
 
     def text(self, message: int) -> str:
         """Return the text of a message, which is a result."""
-        row = sql.ask(self._connection, "pages/message_text", id=message).fetchone()
+        row = sql.ask(self.connection, "pages/message_text", id=message).fetchone()
         if row is None:
             return ""
         text = str(row["text"] or "")
@@ -113,14 +113,14 @@ class ExportedConversation(Conversation):
         row = None
         if message.output_file is not None:
             row = sql.ask(
-                self._connection, "pages/result_file", session=self._id, name=message.output_file
+                self.connection, "pages/result_file", session=self._id, name=message.output_file
             ).fetchone()
         return self.clean(str(row["text"] or "")) if row is not None else ""
 
     def images(self, message: int, text: str) -> Iterator[Image]:
         """Yield the images of the line of a message for which this text has placeholders."""
         if "[image " in text:
-            row = sql.ask(self._connection, "pages/message_text", id=message).fetchone()
+            row = sql.ask(self.connection, "pages/message_text", id=message).fetchone()
             place = (row["file_id"], row["byte_offset"], row["byte_length"])
             yield from self._originals.images(*place, text)
 
@@ -134,7 +134,7 @@ class ExportedConversation(Conversation):
 
     def result_anchor(self, message: int, agent: str | None = None) -> str | None:
         """Return the anchor of a result, None where it is in a file that is not exported."""
-        row = sql.ask(self._connection, "pages/message_text", id=message).fetchone()
+        row = sql.ask(self.connection, "pages/message_text", id=message).fetchone()
         if row is None or (agent, row["file_id"]) not in self._prefixes:
             return None
         return self._anchor(agent, row["file_id"], row["byte_offset"], row["block"])

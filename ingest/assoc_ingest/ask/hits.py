@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 from .. import sql
 from ..files.archive import line_numbers
-from . import matches, snippets
+from . import matches, refs, snippets
 from .candidates import TITLE
 from .lookup import short_agent_key, short_key
 from .matches import Places, Span
@@ -31,7 +31,7 @@ class Hit:
     title: str | None
     """Of its conversation."""
     ref: str | None
-    """KEY:LINE, as soon as `with_lines` has counted the lines, or KEY alone."""
+    """What `show` takes to open it, as soon as `with_lines` has counted the lines."""
     project: str | None
     branch: str | None
     cwd: str | None
@@ -68,11 +68,6 @@ class Hit:
             if name == "snippet":
                 fields["snippet"], fields["marks"] = snippets.plain(self.snippet)
         return fields
-
-
-def ref_of(hit: Hit) -> str | None:
-    """Return what names the place of a hit: KEY:LINE, or KEY where no line is known."""
-    return f"{hit.key}:{hit.line}" if hit.key and hit.line else hit.key
 
 
 class Marker:
@@ -155,7 +150,8 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
         else hit
         for hit in known
     ]
-    return [replace(hit, ref=ref_of(hit)) for hit in counted]
+    found = refs.of_hits(connection, counted)
+    return [replace(hit, ref=ref) for hit, ref in zip(counted, found, strict=True)]
 
 
 def _hit(

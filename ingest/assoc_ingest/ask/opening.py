@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..errors import NotFoundError, UsageError
 from . import show, show_json, stores
+from .answer import Wanted
 from .conversation import Conversation
 from .excerpt import Options
 from .page import Look
@@ -50,8 +51,15 @@ def lines(found: Opened, look: Look, options: Options) -> Iterator[str]:
     return show.lines(found[0], look, found[1], options)
 
 
-def as_json(found: Opened, options: Options) -> Iterator[str]:
-    """Yield the pieces of what was opened as one JSON object."""
+def as_json(
+    connection: sqlite3.Connection,
+    reference: str,
+    options: Options,
+    wanted: Wanted,
+    limit: int | None = None,
+) -> Iterator[str]:
+    """Yield the pieces of what a reference opens as one JSON object, see `answer`."""
+    found = opened(connection, reference, options)
     if isinstance(found, list):
-        return stores.as_json(found)
-    return show_json.as_json(found[0], found[1], options)
+        return stores.as_json(connection, reference, found, wanted)
+    return show_json.as_json(found[0], found[1], options, wanted, limit)

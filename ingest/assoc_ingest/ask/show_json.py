@@ -1,64 +1,89 @@
-"""A conversation or a part of it as one JSON object."""
+"""A conversation, or a part of it, as the JSON answer of `answer`: one item for each message.
+
+Beside the frame it has `session`, with what is known of the conversation, and `subagent`, the key
+of the one that was asked for. The messages of subagents come behind those of the conversation that
+called them, each with its `agent_key`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 
-from ..terminal import safe_json
 from . import excerpt as excerpts
-from .conversation import Conversation, Message
+from .answer import Answer, Item, Wanted
+from .conversation import Conversation
 from .excerpt import Excerpt, Options
 from .lookup import Key
-from .refs import Line, Names
+from .refs import Line
+
+PLACE = {
+    "ref": "string or null",
+    "line": "integer or null",
+    "is_marked": "integer, where a line was asked for",
+    "agent_key": "string or null",
+}
+"""The fields of an item that say where its message stands, before those of the message."""
+
+_MOST_FILES = 20
+_MOST_COUNTED = 5_000
+"""Messages of a session that are counted for `total`: they are read to know which are shown."""
 
 
 def as_json(
-    conversation: Conversation, what: Key | Line | None = None, options: Options | None = None
+    conversation: Conversation,
+    what: Key | Line | None = None,
+    options: Options | None = None,
+    wanted: Wanted | None = None,
+    limit: int | None = None,
 ) -> Iterator[str]:
-    """Yield the pieces of {session: {}, subagent: key, messages: [], subagents: []}.
+    """Yield the pieces of the answer, with at most `limit` messages.
 
-    Of a part of a conversation, messages holds that part, and a message of the line that was asked
-    for has is_marked 1. Where one subagent was asked for, subagent is its key.
+    Of a part of a conversation, the items are that part, and a message of the line that was asked
+    for has is_marked 1.
     """
     options = options or Options()
     what = what or Key(str(conversation.session["session_key"]))
     excerpt = excerpts.choose(conversation, what, options)
+    place = what.number if isinstance(what, Line) else None
+    asked = ["show", conversation.session["session_key"], whose(excerpt), place, repr(options)]
+    answer = Answer(conversation.connection, asked, wanted or Wanted())
+    items = islice(_items(conversation, excerpt, options), answer.start, None)
+    total = None
+    (rows,) = conversation.connection.execute(
+        "select count(*) from messages where session_id = ?", (conversation.session["id"],)
+    ).fetchone()
+    if rows <= _MOST_COUNTED:
+        found = excerpts.selections(conversation, excerpt, options)
+        total = sum(1 for _, messages in found for _ in messages)
+    before = {"session": _session(conversation), "subagent": whose(excerpt)}
+    yield from answer.pieces(items, total=total, limit=limit, before=before)
+
+
+def whose(excerpt: Excerpt) -> str | None:
+    """Return the key of the subagent that was asked for, None for a conversation."""
+    return excerpt.subagent.agent_key if excerpt.subagent else None
+
+
+def _session(conversation: Conversation) -> dict[str, object]:
+    """Return what is known of a session; of very many files only the first."""
+    files = [file._asdict() for file in conversation.files[:_MOST_FILES]]
+    return {
+        **conversation.session,
+        "models": conversation.models,
+        "file_count": len(conversation.files),
+        "files": files,
+        "subagent_count": len(conversation.subagents),
+        "resume": conversation.resume,
+    }
+
+
+def _items(conversation: Conversation, excerpt: Excerpt, options: Options) -> Iterator[Item]:
     names = conversation.names()
-    files = [file._asdict() for file in conversation.files]
-    session = {**conversation.session, "models": conversation.models, "files": files}
-    session["resume"] = conversation.resume
-    whose = excerpt.subagent.agent_key if excerpt.subagent else None
-    yield f'{{"session": {safe_json(session)},\n"subagent": {safe_json(whose)},\n"messages": ['
-    main = (
-        message
-        for part in excerpt.parts
-        for message in excerpts.selected(conversation, part, options)
-    )
-    yield from _list(_items(main, names, excerpt))
-    yield '],\n"subagents": ['
-    for number, subagent in enumerate(excerpts.subagents(conversation, excerpt)):
-        facts = subagent._asdict()
-        del facts["spawned_by"]  # the id of a tool call; call_id is the message that called
-        yield ",\n" if number else "\n"
-        yield safe_json(facts)[:-1] + ', "messages": ['
-        inside = (
-            message
-            for part in conversation.parts(subagent)
-            for message in excerpts.selected(conversation, part, options)
-        )
-        yield from _list(_items(inside, names, excerpt))
-        yield "]}"
-    yield "]}\n"
-
-
-def _items(messages: Iterable[Message], names: Names, excerpt: Excerpt) -> Iterator[str]:
-    for message in messages:
-        line = names.line(message.file_id, message.byte_offset)
-        place = {"ref": names.at(message.file_id, line), "line": line}
-        marked = {"is_marked": int(message.id in excerpt.marks)} if excerpt.marks else {}
-        yield safe_json({**place, **marked, **message.as_json()})
-
-
-def _list(items: Iterable[str]) -> Iterator[str]:
-    for number, item in enumerate(items):
-        yield (",\n" if number else "\n") + item
+    for subagent, messages in excerpts.selections(conversation, excerpt, options):
+        agent_key = subagent.agent_key if subagent else None
+        for message in messages:
+            line = names.line(message.file_id, message.byte_offset)
+            place: Item = {"ref": names.at(message.file_id, line), "line": line}
+            marked = {"is_marked": int(message.id in excerpt.marks)} if excerpt.marks else {}
+            yield {**place, **marked, "agent_key": agent_key, **message.as_json()}

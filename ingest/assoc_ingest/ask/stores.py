@@ -14,7 +14,8 @@ from difflib import get_close_matches
 from .. import humanize, sql
 from ..errors import NotFoundError, UsageError
 from ..files.line_index import LineIndex
-from ..terminal import one_line, readable, safe_json, wrap
+from ..terminal import one_line, readable, wrap
+from .answer import Answer, Wanted
 from .page import Look
 from .query_parser import bindable
 from .refs import STORES, Names, name_of, prompt_files
@@ -102,12 +103,13 @@ def _where(entry: Entry, look: Look) -> Iterator[str]:
         yield look.paint(one_line(entry.file), dim=True)  # not cut: it is there to be copied
 
 
-def as_json(entries: list[Entry]) -> Iterator[str]:
-    """Yield the pieces of one JSON object: {entries: []}."""
-    yield '{"entries": ['
-    for number, entry in enumerate(entries):
-        yield (",\n" if number else "\n") + safe_json(asdict(entry))
-    yield "]}\n"
+def as_json(
+    connection: sqlite3.Connection, reference: str, entries: list[Entry], wanted: Wanted
+) -> Iterator[str]:
+    """Yield the pieces of the answer: one item for each entry."""
+    answer = Answer(connection, ["show", reference], wanted)
+    items = (asdict(entry) for entry in entries[answer.start :])
+    return answer.pieces(items, total=len(entries))
 
 
 def _rows(connection: sqlite3.Connection, store: str, name: str) -> list[sqlite3.Row]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import database_option, reading
+from .completion import sessions
+from .options import database_option, json_options, reading
+
+if TYPE_CHECKING:
+    from ..ask.answer import Wanted
+
+_AFFORDABLE = 50  # messages of a JSON answer
 
 
 @click.command()
-@click.argument("reference", metavar="KEY[:LINE]")
+@click.argument("reference", metavar="KEY[:LINE]", shell_complete=sessions)
 @click.option(
     "--context",
     type=click.IntRange(min=0),
@@ -24,9 +30,23 @@ from .options import database_option, reading
 @click.option("--errors", is_flag=True, help="Show only failed tool calls and errors of the API.")
 @click.option("--tool", metavar="NAME", help="Show only calls of this tool.")
 @click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the full texts.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"With --json, at most this many messages; 0 for all.  [default: {_AFFORDABLE}]",
+)
+@json_options
 @database_option
-def show(reference: str, database: Path, no_tools: bool, as_json: bool, **others: Any) -> None:
+def show(
+    reference: str,
+    database: Path,
+    no_tools: bool,
+    limit: int | None,
+    wanted: Wanted | None,
+    **others: Any,
+) -> None:
     """Print a conversation, or open what `search` found.
 
     KEY is the beginning of the key of a session or of a subagent, as printed by `search` and
@@ -50,12 +70,17 @@ def show(reference: str, database: Path, no_tools: bool, as_json: bool, **others
     from ..ask.output import write, write_lines
     from ..ask.page import Look
     from ..ask.show import MAX_WIDTH
+    from ..errors import UsageError
     from ..terminal import Paint, terminal_width
 
     options = Options(tools=not no_tools, **others)
-    found = opening.opened(reading(database), reference, options)
-    if as_json:
-        write(opening.as_json(found, options))
+    connection = reading(database)
+    if wanted is not None:
+        most = (_AFFORDABLE if limit is None else limit) or None
+        write(opening.as_json(connection, reference, options, wanted, most))
+    elif limit is not None:
+        raise UsageError("--limit belongs to --json. To see the end: --last N")
     else:
+        found = opening.opened(connection, reference, options)
         look = Look(terminal_width(MAX_WIDTH), Paint.for_stream(sys.stdout))
         write_lines(opening.lines(found, look, options), has_mark=opening.has_mark(found))
