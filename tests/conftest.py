@@ -10,11 +10,12 @@ import ast
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.support.shell import Shell
 from tests.support.writing import in_memory
 
+from assoc_ingest.store import database
 from assoc_ingest.store.database import writing
 
 _ROOT = Path(__file__).parents[1]
@@ -40,17 +42,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _SLOW = {
-    "test_bench", "test_bounds", "test_conformance", "test_docs", "test_every_command",
-    "test_forget", "test_forget_copies", "test_generator", "test_incremental_equals_full",
-    "test_migrations", "test_real_corpus", "test_serve", "test_verify", "test_watch",
-    "test_web_bounds", "test_web_browser", "test_wheel",
+    "test_bench", "test_bounds", "test_docs", "test_generator", "test_incremental_equals_full",
+    "test_migrations", "test_real_corpus", "test_serve", "test_watch", "test_web_bounds",
+    "test_web_browser", "test_wheel",
 }  # fmt: skip
-"""Files that take longer than all others together; with them tests/faults."""
+"""Files that `make quick` leaves out; with them tests/faults."""
+
+_COSTLY = {"tmp_path", "place", "shell", "situation"}
+"""What tests ask for that sync or run commands."""
+
+_MIGRATING = {"test_building", "test_migrations", "test_schema", "test_store"}
+"""Files that ask how a database is made; with them tests/faults."""
+
+_WHOLE = {"test_golden"}
+"""Files that `make quick` runs with all parameters nevertheless."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out: slow tests, and costly ones but for one parameter."""
+    seen = set()
     for item in items:
-        if item.path.stem in _SLOW or item.path.parent.name == "faults":
+        name = item.nodeid.partition("[")[0]
+        is_costly = item.path.stem not in _WHOLE and not _COSTLY.isdisjoint(item.fixturenames)
+        is_another = is_costly and name in seen
+        seen.add(name)
+        if item.path.stem in _SLOW or item.path.parent.name == "faults" or is_another:
             item.add_marker("slow")
 
 
@@ -108,6 +124,34 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def _blank(
+    template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sqlite3.Connection]:
+    """The template, in the one journal mode from which any database can be filled."""
+    path = shutil.copy(template, tmp_path_factory.mktemp("blank") / "blank.db")
+    with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+        connection.execute("pragma journal_mode = delete")
+        yield connection
+
+
+@pytest.fixture(autouse=True)
+def _migrated_once(
+    request: pytest.FixtureRequest, _blank: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fill new databases from one that is migrated: migrating takes longer than most syncs."""
+    migrate = database._migrate
+
+    def fill(connection: sqlite3.Connection) -> None:
+        if connection.execute("select 1 from sqlite_master").fetchone():
+            migrate(connection)
+        else:
+            _blank.backup(connection)
+
+    if request.path.stem not in _MIGRATING and request.path.parent.name != "faults":
+        monkeypatch.setattr(database, "_migrate", fill)
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     """An empty directory in memory, where there is room: a thousand syncs wait for no disk."""
@@ -133,8 +177,8 @@ def shell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Shell:
     """The program on a database that is not there yet."""
-    database = tmp_path / "assoc.db"
-    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
+    path = tmp_path / "assoc.db"
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(path))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    return Shell(database, capsys)
+    return Shell(path, capsys)

@@ -305,6 +305,7 @@ def test_a_reader_that_keeps_old_pages_is_told_about(database: Path, shell: Shel
     assert "assoc-ingest compact" not in shell.out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 def test_a_kill_leaves_it_as_it_was_or_forgotten(
     database: Path, home: Path, place: Path, fresh: Callable[[], Path]
@@ -336,6 +337,7 @@ def test_a_kill_leaves_it_as_it_was_or_forgotten(
     assert outcomes == {"survived", "begun", "nothing"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
     before, killed, outcomes = dump(database), 0, set()

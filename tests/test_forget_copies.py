@@ -128,6 +128,7 @@ def test_what_both_homes_had_is_forgotten_in_both(home: Path, fresh: Fresh) -> N
     assert_nothing_returned(database)
 
 
+@pytest.mark.slow
 def test_a_sync_of_a_moved_home_may_be_killed_at_any_step(
     database: Path, home: Path, place: Path
 ) -> None:

@@ -381,6 +381,7 @@ def test_what_is_gone_only_now_is_not_pruned_with_what_is_gone_for_long(place: P
     assert listed.gone() == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["index", "todos", "chats"])
 def test_a_kill_leaves_a_list_as_it_was_or_as_it_is(
     kind: str, place: Place, fresh: Callable[[], Path]
@@ -830,6 +831,7 @@ def _comparable(database: Path) -> Dump:
     return shown
 
 
+@pytest.mark.slow
 def test_any_history_of_lists_ends_as_if_all_had_been_said_at_once(template: Path) -> None:
     Lists.template = template
     run_state_machine_as_test(

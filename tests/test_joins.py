@@ -207,6 +207,7 @@ def test_a_ticket_is_of_its_chat_and_its_project(read: Callable[..., sqlite3.Con
     assert one(read("ccinsights"), sql) == ("Frost", "chat-1", "Garden")
 
 
+@pytest.mark.slow
 def test_the_order_of_reading_changes_nothing(fresh: Callable[[], Path], tmp_path: Path) -> None:
     homes = {name: make(tmp_path / name) for name, make in MAKERS.items()}
     at_once = fresh()

@@ -214,6 +214,7 @@ def test_a_rewritten_day_leaves_no_old_rows(
     conformance.test_a_rewritten_history_leaves_no_old_rows(CASE, change, fresh, place)
 
 
+@pytest.mark.slow
 def test_it_may_be_cut_anywhere(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conformance, "CASES", [CASE])
     conformance.test_a_log_may_be_cut_anywhere(template=template)

@@ -49,6 +49,7 @@ class PrunedHomes(Homes):
         assert_same(comparable(self.database), comparable(self._oracle()))
 
 
+@pytest.mark.slow
 def test_pruned_equals_scratch(template: Path) -> None:
     PrunedHomes.template = template
     run_state_machine_as_test(PrunedHomes)

@@ -161,6 +161,7 @@ def test_readers_see_old_rows_or_new_ones(demo: Path) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 def test_a_rebuild_may_be_killed_at_any_step(demo: Path, place: Path) -> None:
     expected = dump(demo)
     step, survived = 0, False
@@ -181,6 +182,7 @@ def test_a_rebuild_may_be_killed_at_any_step(demo: Path, place: Path) -> None:
     assert step > 300
 
 
+@pytest.mark.slow
 def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
     expected, chance, kills = dump(demo), random.Random(1), 0
 
@@ -243,6 +245,7 @@ def test_a_new_database_has_nothing_to_derive(tmp_path: Path) -> None:
 # -- damage --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_damaged_pages_cost_what_lay_in_them_until_the_next_sync(demo: Path, place: Path) -> None:
     expected = dump(demo)
     damaged = lost = beyond = 0

@@ -183,6 +183,7 @@ def fill_stores(rows: Rows, text: str, column: int = -1) -> None:
         rows.add(table, **{**others[table], columns[column]: text})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
 @pytest.mark.parametrize("name", ["words", "words of invisible letters", "numbered words"])
 def test_a_long_text_of_very_many_matches_costs_what_it_is_long(tmp_path: Path, name: str) -> None:

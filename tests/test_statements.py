@@ -203,6 +203,7 @@ def test_a_plan_whose_file_is_gone_gives_way_to_one_that_was_proposed_since(plac
     ]
 
 
+@pytest.mark.slow
 def test_a_result_counts_whenever_it_comes(place: Place) -> None:
     for count in range(1, len(LINES) + 1):
         write(place.home, TRANSCRIPT, *LINES[:count])

@@ -203,6 +203,7 @@ def _steps(home: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_no_order_of_syncing_changes_what_counts(
     home: Path, fresh: Callable[[], Path], place: Path
 ) -> None:

@@ -568,6 +568,7 @@ def test_a_document_that_is_broken_keeps_its_last_version(fresh: Fresh, place: P
 # -- garbled pages ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> None:
     """Findings, or an error that names a remedy; and most of them are noticed.
 

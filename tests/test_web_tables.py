@@ -296,6 +296,7 @@ def test_who_may_not_see_the_database_is_not_led_to_it(demo: Path, site: Any) ->
 # -- hostile text --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
     site = served(hostile)
     pages = [f"/assoc/{name}?_size=max" for name in tables()]

@@ -121,6 +121,18 @@ def test_agents_that_would_spawn_themselves_are_not_linked(rows: Rows, session: 
     assert below
 
 
+def test_evidence_that_an_agent_spawned_itself_gives_way_to_other_evidence(
+    rows: Rows, session: Session
+) -> None:
+    agent = session.agent("x")
+    (file,) = rows.all("select id from files where subagent_id = ?", agent)
+    own, _ = rows.call(file, "Task", {}, subagent_id=agent)
+    other = session.call()
+    session.says("x", own, META)
+    session.says("x", other, NOTIFICATION)
+    assert session.links()["x"] == (other, None, "notification")
+
+
 def test_an_agent_is_found_by_its_prompt_where_one_call_has_it(session: Session) -> None:
     session.agent("x", "Look at the beds\n")
     session.agent("y", "Something else")

@@ -190,6 +190,12 @@ def test_a_plan_is_as_the_last_call_that_proposed_it_was_answered(
     assert plans(rows) == [("fern", "Dig", status)]
 
 
+def test_the_text_of_a_call_that_failed_is_no_plan(rows: Rows, file: int) -> None:
+    states(rows, file, "plan", 0, "declined", by="call", name="fern", text="Dig")
+    states(rows, file, "plan", 1, "error", by="call", name="fern", text="Sow")
+    assert plans(rows) == [("fern", "Dig", "rejected")]
+
+
 def test_a_plan_that_awaits_its_leader_is_proposed(rows: Rows, file: int) -> None:
     answered = {"is_awaiting": True}
     states(rows, file, "plan", by="call", name="fern", text="Dig", answered=answered)
