@@ -1,7 +1,7 @@
 -- Tool calls, failures and durations
--- Calls of each tool, how many failed, how many a person declined, and how long the one in the
--- middle took. Copies of a call in forked sessions count once; :project leaves out the others,
--- :since what was before a time.
+-- Calls of each tool, how many failed, how many a person declined, and their median duration.
+-- Copies of a call in forked sessions count once. :project and :since limit the calls to a project
+-- and to those after a time.
 -- Group: activity
 with calls as materialized (
     select

@@ -362,7 +362,7 @@ class TranscriptReader:
             self._response_key if name in tools.CHARGED else None,
         )  # fmt: skip
         identity = string(block.get("id"))
-        self._state_of_work(statements.called(name, mapping(arguments), identity, self._at(number)))
+        self._add_statement(statements.called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
@@ -387,7 +387,7 @@ class TranscriptReader:
         else:
             blocks = content
         if "planContent" in line:
-            self._state_of_work(statements.begun_with(self._at(0)))
+            self._add_statement(statements.begun_with(self._at(0)))
         kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
@@ -447,7 +447,7 @@ class TranscriptReader:
         if (totals := tools.agent_totals(extra, self._start)) is not None:
             self._records.append(totals)
         self._effects(identity, extra)
-        self._state_of_work(statements.answered(text, extra, identity, self._at(number)))
+        self._add_statement(statements.answered(text, extra, identity, self._at(number)))
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
@@ -474,7 +474,7 @@ class TranscriptReader:
             self._claim, self._line, self._timestamp, self._start, self._length, block
         )
 
-    def _state_of_work(self, statement: Statement | None) -> None:
+    def _add_statement(self, statement: Statement | None) -> None:
         if statement is not None:
             self._records.append(statement)
 
@@ -515,7 +515,7 @@ class TranscriptReader:
             else:
                 self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
-        self._state_of_work(statements.attached(attachment, self._at(0)))
+        self._add_statement(statements.attached(attachment, self._at(0)))
         text = obvious_text(attachment)
         if text:
             self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
