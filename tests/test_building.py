@@ -130,7 +130,7 @@ TOLD = "Keeping what was read; press Ctrl-C again to discard it."
 AT = {
     "reading": ("assoc_ingest.store.batch.Batch.prepare", 3),
     "giving up": ("assoc_ingest.store.batch.Batch.rollback", 1),
-    "checking": ("assoc_ingest.store.staging._look_at_signals", 1),
+    "checking": ("assoc_ingest.store.staging._check_signals", 1),
     "placing": ("assoc_ingest.store.staging._put_in_place", 1),
     "placed": ("assoc_ingest.store.staging._link", 1),
 }

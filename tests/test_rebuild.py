@@ -1,4 +1,4 @@
-"""`rebuild` derives what a sync derived, from the archive alone, and mends what can be mended."""
+"""`rebuild` derives what a sync derived, from the archive alone, and repairs what it can."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def watched(database: Path, *paths: Path) -> list[str]:
             told.append(news)
             return
         told.extend(f"Could not read {path}: {why}" for path, why in news.unreadable)
-        told.extend(f"Not there: {path}" for path in news.missing_roots)
+        told.extend(f"Root is missing: {path}" for path in news.missing_roots)
         passes.append(news.files_read)
         if len(passes) == 3:
             stop.set()

@@ -1,4 +1,4 @@
-"""`verify` finds each kind of damage, says what mends it, and is silent where nothing is wrong."""
+"""`verify` finds each kind of damage, names what repairs it, and is silent if nothing is wrong."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def nothing(verdict: Verdict) -> None:
 
 
 def told(verdict: Verdict) -> list[tuple[str, str | None, int | None, str]]:
-    """Return what was found: which check, in which file, at which byte, what mends it."""
+    """Return what was found: which check, in which file, at which byte, and what repairs it."""
     return [(f.check, f.path, f.byte_offset, f.remedy) for f in verdict.findings]
 
 

@@ -72,7 +72,7 @@ def here() -> Path | None:
         return None
 
 
-def hindrance(path: str | Path) -> str | None:
+def why_unknown(path: str | Path) -> str | None:
     """Return why it cannot be found out what is at a path; None if it can, even if that is nothing.
 
     A directory may exist and still be impossible to list, see `unlisted`.
@@ -92,7 +92,7 @@ def obstacle(path: Path) -> tuple[Path, str] | None:
     """
     found = None
     for place in (path, *path.parents):
-        why = hindrance(place)
+        why = why_unknown(place)
         if why is None:
             break
         found = place, why

@@ -86,13 +86,13 @@ def inside(text: str, name: str) -> str | None:
 
 def is_only(text: str, names: Collection[str]) -> bool:
     """Does the text consist only of elements with these names, without attributes, and spaces?"""
-    position = start = _behind_blanks(text, 0)
+    position = start = _skip_blanks(text, 0)
     while position < len(text):
         name = next((name for name in names if text.startswith(f"<{name}>", position)), None)
         end = text.find(f"</{name}>", position) if name else -1
         if name is None or end < 0:
             return False
-        position = _behind_blanks(text, end + len(name) + 3)
+        position = _skip_blanks(text, end + len(name) + 3)
     return position > start
 
 
@@ -110,6 +110,6 @@ def _opening(text: str, position: int) -> Tag | None:
     return None
 
 
-def _behind_blanks(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     found = _blank.match(text, position)
     return found.end() if found else position

@@ -1,6 +1,6 @@
 -- Agents
--- The named agents of applications, with their conversations.
--- Without :all those are left out that their configuration no longer lists.
+-- The named agents of applications, with their conversations. Agents that their configuration no
+-- longer lists are shown only with :all.
 select
     a.name,
     p.name as project,

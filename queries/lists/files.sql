@@ -1,5 +1,5 @@
 -- Files
--- Every file that was ever indexed, those first that were read last.
+-- All files that were ever indexed, the most recently read first.
 select
     f.path,
     f.kind,

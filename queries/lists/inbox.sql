@@ -1,6 +1,6 @@
 -- Messages between agents
--- Newest first. Without :all those are left out that repeat one of an inbox, and without :gone those
--- that a sync found missing from theirs.
+-- Newest first. Messages that repeat one of an inbox are shown only with :all, messages that are
+-- missing from their inbox only with :gone.
 select
     i.timestamp,
     i.sender,

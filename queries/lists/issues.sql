@@ -1,5 +1,5 @@
 -- Issues
--- What could not be read, or only with loss, with its place in the file. What is quarantined
+-- What could not be parsed, or only with loss, and where it is in the file. Quarantined pieces
 -- became no record.
 select
     i.reason,

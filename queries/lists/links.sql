@@ -1,6 +1,6 @@
 -- Links
--- Pull requests, frames and worktrees of sessions, newest first. Without :gone those are left out
--- that only a list stated, and no longer states.
+-- Pull requests, frames and worktrees of sessions, newest first. Links that only a list stated, and
+-- no longer states, are shown only with :gone.
 select
     i.kind,
     i.url,

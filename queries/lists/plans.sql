@@ -1,6 +1,6 @@
 -- Plans
--- Newest first, each with the session that wrote it, where that is known, and whether it was
--- accepted. Of the channel transcript are those that have no file.
+-- Newest first, with the session that wrote the plan, if it is known, and whether the plan was
+-- accepted. Plans without a file have the channel transcript.
 select
     i.title,
     i.status,

@@ -1,7 +1,7 @@
 -- Projects
--- Directories in which agents worked, the newest activity first. One that is not on this machine has
--- on_disk 0. Of a repository with worktrees, sessions_with_worktrees has the sessions of all. Without
--- :gone those are left out that only a list named, and no longer names; :all leaves out none.
+-- Directories in which agents worked, the newest activity first. on_disk is 0 if a directory is not
+-- on this machine. sessions_with_worktrees counts the sessions of a repository and its worktrees.
+-- Projects that only a list named, and no longer names, are shown only with :gone or :all.
 select
     p.name,
     p.path,

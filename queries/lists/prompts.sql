@@ -1,5 +1,5 @@
 -- Prompts
--- What people typed, as the global history has it, newest first; repeats once.
+-- What people typed, according to the global history, newest first, without repetitions.
 select
     i.timestamp,
     i.text,

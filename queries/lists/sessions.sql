@@ -1,7 +1,7 @@
 -- Sessions
--- Conversations, newest first. Without :all those are left out that hold no message, only
--- sidechains, or only side files, and without :gone those that only a list named, and no longer
--- names.
+-- Conversations, newest first. Sessions that have no messages, only sidechains, or only side files
+-- are shown only with :all, and sessions that only a list named, and no longer names, only with
+-- :gone.
 select
     s.session_key,
     s.title,

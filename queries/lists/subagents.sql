@@ -1,5 +1,5 @@
 -- Subagents
--- Newest first. Without :all those are left out that only warmed up.
+-- Newest first. Subagents that only warmed up are shown only with :all.
 select
     a.agent_type,
     a.description,

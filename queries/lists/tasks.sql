@@ -1,7 +1,6 @@
 -- Tasks
--- Tasks of agents by list, with what each waits for: of the channel transcript are those that have
--- no file. Without :all those are left out that the agent calls deleted, and without :gone those
--- that a sync found missing.
+-- Tasks of agents by list, with the tasks that block them. Tasks without a file have the channel
+-- transcript. Deleted tasks are shown only with :all, missing ones only with :gone.
 select
     t.task_key as task,
     t.subject,

@@ -1,7 +1,7 @@
 -- Teams
--- Newest first. Without :gone those are left out whose directory is gone; members are counted that
--- their team still names. With :cwd those that have a member working in this directory; all, if
--- there is none.
+-- Newest first, with the number of current members. Teams whose directory is gone are shown only
+-- with :gone. With :cwd, only teams with a member who works in this directory, or all if there are
+-- none.
 select
     t.name,
     t.description,

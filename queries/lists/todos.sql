@@ -1,7 +1,7 @@
 -- Todo items
--- Items of todo lists, in the order of their list: of the channel transcript are the last of agents
--- whose list has no file that names any. Without :all those are left out that are done, and
--- without :gone those that their list no longer has.
+-- Items of todo lists, in the order of their list. If the file of an agent's list is missing or
+-- empty, its last list is shown, with the channel transcript. Items that are done are shown only
+-- with :all, items that their list no longer has only with :gone.
 select
     i.status,
     i.content,

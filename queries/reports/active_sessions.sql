@@ -1,5 +1,6 @@
 -- Active sessions
--- What hook events say of sessions: which are active, and how many subagents each is running.
+-- Sessions according to their hook events: which are active, and how many subagents each is
+-- running.
 -- Group: open
 select
     a.status,

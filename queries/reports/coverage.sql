@@ -1,6 +1,5 @@
 -- Types of lines in the files
--- Every type of line that was ever seen in files of each system, also those that this program does
--- not know.
+-- All types of lines that were ever seen in the files of each system, including unknown ones.
 -- Group: database
 select
     type,

@@ -1,6 +1,6 @@
 -- Failed tool calls and the call that then succeeded
--- Tool calls that failed, each with the next call of the same tool in the same conversation that
--- succeeded: what was done differently. The newest come first; :tool leaves out the other tools.
+-- Failed tool calls, newest first, each with the next successful call of the same tool in the same
+-- conversation, which shows what was done differently. :tool limits the list to one tool.
 -- Group: activity
 select
     e.name as tool,

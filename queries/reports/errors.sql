@@ -1,6 +1,6 @@
 -- Failed tool calls
--- The newest :limit calls (default 50) that failed, with the start of what they said; of :tool or
--- of any.
+-- The newest :limit calls (default 50) that failed, with the start of their output. :tool limits
+-- the list to one tool.
 -- Group: activity
 select
     t.started_at,

@@ -1,6 +1,6 @@
 -- Uncommitted changes by project
 -- Changed files of the projects on this disk, as git listed them at the last sync --git: staged,
--- unstaged and untracked, at most 1,000 of a project. seen_at says when that was.
+-- unstaged and untracked, at most 1,000 per project. seen_at is the time of that sync.
 -- Group: open
 select
     p.name as project,

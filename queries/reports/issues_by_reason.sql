@@ -1,5 +1,5 @@
 -- Issues by reason
--- Pieces by reason. Those that are quarantined became no record; the others lost something.
+-- Number of issues by reason. Quarantined pieces became no record; the others became one with loss.
 -- Group: database
 select
     i.reason,

@@ -1,5 +1,5 @@
 -- Longest sessions
--- The :limit sessions (default 20) with the most prompts; hours counts the pauses too.
+-- The :limit sessions (default 20) with the most prompts; hours includes pauses.
 -- Group: sessions
 select
     s.title,

@@ -1,5 +1,6 @@
 -- Open tasks
--- Tasks that are neither done nor deleted nor gone, by list; blocked_by names what they wait for.
+-- Tasks that are neither done nor deleted nor gone, by list; blocked_by names the tasks that block
+-- them.
 -- Group: open
 select
     t.subject,

@@ -1,5 +1,5 @@
 -- Projects whose directory is not on this machine
--- What the view orphaned_projects shows, the newest activity first.
+-- The rows of the view orphaned_projects, the newest activity first.
 -- Group: sessions
 select
     name,

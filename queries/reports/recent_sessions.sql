@@ -1,5 +1,5 @@
 -- Recent sessions
--- What was worked on in the last :days days (default 7), newest first.
+-- Sessions of the last :days days (default 7), newest first.
 -- Group: sessions
 select
     s.title,

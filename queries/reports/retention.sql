@@ -1,6 +1,6 @@
 -- Files that the agent will delete or has deleted
--- Files that an agent is due to delete within :days (default 7), the most urgent first,
--- then those that only this database still holds.
+-- Files that an agent is due to delete within :days (default 7), the most urgent first, then files
+-- that only this database still has.
 -- Group: database
 select
     path,

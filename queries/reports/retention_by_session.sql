@@ -1,6 +1,6 @@
 -- Sessions that the agent will delete
--- Sessions of which an agent is due to delete files within :days (default 7), and those of
--- which only this database still holds files; the most urgent first.
+-- Sessions with files that an agent is due to delete within :days (default 7), or that only this
+-- database still has; the most urgent first.
 -- Group: database
 select
     r.session,

@@ -1,6 +1,6 @@
 -- How much the agent will delete
--- Files that an agent is due to delete within :days (default 7), and those that only this database
--- still holds, with their bytes; and which agents do delete.
+-- Number and size of the files that an agent is due to delete within :days (default 7), and of
+-- those that only this database still has; and which agents delete files at all.
 -- Group: database
 select
     sum(r.is_gone = 0) as due_files,

@@ -1,5 +1,5 @@
 -- Sync runs
--- The newest :limit runs (default 20); one without an end is running, or was cut off.
+-- The newest :limit runs (default 20). A run without an end is still running, or was cut off.
 -- Group: database
 select
     started_at,

@@ -1,5 +1,5 @@
 -- Indexed sources
--- Every root that was indexed: how much lies in it, and when it was read last.
+-- All roots that were indexed: how much they contain, and when they were last read.
 -- Group: database
 with read as (
     select

@@ -1,5 +1,5 @@
 -- Subagents of a session as a tree
--- The subagents of a session, each below the one that spawned it, with how the link was found.
+-- The subagents of a session, each below the agent that spawned it, with how the link was found.
 -- :session is the beginning of a session's key.
 -- Group: activity
 with recursive tree (id, depth, path) as (

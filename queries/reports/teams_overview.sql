@@ -1,6 +1,6 @@
 -- Teams at a glance
--- The newest :limit teams, those whose directory is gone too, with their numbers of members, of those
--- that they no longer name, and of messages.
+-- The newest :limit teams, including those whose directory is gone, with their numbers of members,
+-- of former members, and of messages.
 -- Group: sessions
 select
     t.name,

@@ -1,7 +1,7 @@
 -- Models without a price
--- Their responses have no cost, and every sum of costs leaves them out. To price one:
+-- Their responses have no cost, and sums of costs do not include them. To add a price:
 -- insert into prices (model, input, output) values ('its-name', 3000000, 15000000), in millionths
--- of a dollar for a million tokens.
+-- of a dollar per million tokens.
 -- Group: cost
 select
     c.model,

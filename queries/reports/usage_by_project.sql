@@ -1,7 +1,7 @@
 -- Usage by project
 -- Tokens and cost of each project, the most expensive first; each response counts once, in the
--- project of its original conversation. A worktree is a project of its own. The columns with_worktrees
--- repeat what the worktrees of a repository used together with it, so they are no part of a sum.
+-- project of its original conversation. A worktree is a project of its own. The columns
+-- with_worktrees have the sums of a repository and its worktrees, so do not add these up.
 -- Group: cost
 with own as materialized (
     select

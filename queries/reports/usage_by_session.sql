@@ -1,6 +1,6 @@
 -- Usage by session
--- Tokens and cost of each session, subagents included, the most expensive first. The cost that an
--- application stated itself stands beside ours.
+-- Tokens and cost of each session, including subagents, the most expensive first. If an application
+-- states the cost itself, that is shown, too.
 -- Group: cost
 select
     s.session_key,

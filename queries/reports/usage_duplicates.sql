@@ -1,6 +1,6 @@
 -- Responses recorded more than once
--- The lines and files that repeat a response, with what adding them up would count beyond it: the
--- difference between the ways of counting in usage_reconciliation. The largest come first.
+-- Responses that several lines or files repeat, with the tokens that adding these up would count in
+-- excess: the difference between the ways of counting in usage_reconciliation. The largest first.
 -- Group: cost
 select
     r.model,

@@ -1,7 +1,7 @@
 -- Why tools disagree on token counts
--- The same transcripts counted in five ways: every line, once in each file, once without subagents,
--- once without the subagents that left no file, and once, which is what all other numbers here are.
--- usage_duplicates lists what is in between.
+-- The same transcripts counted in five ways: every line; each response once per file; each response
+-- once, without subagents; once, without subagents that have no file; and once, as in all other
+-- reports. usage_duplicates lists the differences.
 -- Group: cost
 select
     counting,

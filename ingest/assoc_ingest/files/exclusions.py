@@ -130,7 +130,7 @@ def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
     return row is not None
 
 
-def issues_of_other_bytes(
+def issues_outside_archive(
     connection: sqlite3.Connection, file_id: int, *, is_log: bool
 ) -> list[Record]:
     """Return the issues of a file that do not follow from its archive.

@@ -40,7 +40,7 @@ class Listing:
     def content(self, path: str) -> bytes:
         """Return the bytes of a file, nothing if it cannot be read or must not be opened."""
         location = str(self._path.joinpath(*original_parts(path)))
-        if self._is_private(path) or self._is_private_too(location):
+        if self._is_private(path) or self._is_link_to_private(location):
             return b""
         try:
             descriptor = open_regular(location)
@@ -53,7 +53,7 @@ class Listing:
         parts = parts_of(path)
         return any(source.withholds(parts) for source in self._sources)
 
-    def _is_private_too(self, location: str) -> bool:
+    def _is_link_to_private(self, location: str) -> bool:
         """Is it another name of a file that must not be opened?"""
         try:
             if os.lstat(location).st_nlink <= 1:

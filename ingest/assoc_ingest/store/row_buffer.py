@@ -158,7 +158,7 @@ class RowBuffer:
     def _take_transcript(self, file: OpenFile, transcript: Transcript) -> None:
         if file.session_key is None and transcript.stated_session_key is not None:
             file.session_key = transcript.stated_session_key
-            self._learn_session(file)
+            self._link_session(file)
         if transcript.sidechain_count and file.claim.kind == "transcript":
             self._touched.sidechains.add(file.id)
         if transcript.session_kind is not None:
@@ -238,7 +238,7 @@ class RowBuffer:
             kept.append(issue._replace(sample=None) if is_bare else issue)
         return kept
 
-    def _learn_session(self, file: OpenFile) -> None:
+    def _link_session(self, file: OpenFile) -> None:
         """Link an agent's file to the session that its lines name, where its path names none."""
         self.flush()
         self._file_rows.refer(file)

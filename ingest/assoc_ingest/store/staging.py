@@ -55,7 +55,7 @@ def _is_usable(connection: sqlite3.Connection) -> bool:
     """Roll back what was not committed. Is the rest intact, and does it have any file?"""
     try:
         roll_back(connection)
-        connection.set_progress_handler(_look_at_signals, _STEPS)
+        connection.set_progress_handler(_check_signals, _STEPS)
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         (files,) = connection.execute("select count(*) from files").fetchone()
     except sqlite3.Error:
@@ -63,7 +63,7 @@ def _is_usable(connection: sqlite3.Connection) -> bool:
     return bool(verdict == "ok" and files > 0)
 
 
-def _look_at_signals() -> None:
+def _check_signals() -> None:
     """Let Python handle signals during a check that takes seconds: it does so whenever it runs a
     Python function."""
 

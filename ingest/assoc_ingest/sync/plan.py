@@ -27,7 +27,7 @@ from ..source import LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
 from ..store.report import Report
 from ..store.upserts import OF_THEIR_PLACE
-from ..upkeep.moved_copies import Home, Returned, sort_out
+from ..upkeep.moved_copies import Home, Returned, without_forgotten
 
 Places = Mapping[Root, Collection[Place]]
 """The places below each root to which a plan is limited."""
@@ -79,7 +79,7 @@ def make_plan(
                 files = known_files(connection, source_id, place)
                 known.update((file.path, file) for file in files)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
-    plan.work, plan.returned = sort_out(connection, plan.forgotten, plan.work, plan.homes)
+    plan.work, plan.returned = without_forgotten(connection, plan.forgotten, plan.work, plan.homes)
     plan.work = _knowing_agents(connection, plan.work)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import NotFoundError, UnreadableError, UsageError
 from ..files.stored_names import original_root, stored_root
 from ..files.walk import Root, default_roots, directories_in_homes, recognised, root_at
-from ..paths import hindrance, is_directory, obstacle, real_path
+from ..paths import is_directory, obstacle, real_path, why_unknown
 from ..sources import SOURCES
 from ..store.report import Report
 
@@ -115,7 +115,7 @@ def _is_here(path: Path, report: Report) -> bool:
     """Does the directory of a root exist? If not, or if that is unknown, the report says so."""
     if is_directory(path):
         return True
-    why = hindrance(path)
+    why = why_unknown(path)
     if why is None:
         report.missing_roots.append(stored_root(path))
     else:

@@ -116,7 +116,7 @@ def _build(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """Switch off Python's cycle collector: a million records have no cycles, and it takes long."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -161,7 +161,7 @@ def sync_into(
     if report.id is None or report.is_continued:  # else it continues a run
         report.started_at = clock.now()
     try:
-        with _uncollected():
+        with _without_gc():
             if is_due(connection):
                 report.files_rebuilt = rebuild_into(connection).files
             plan = _plan(connection, given, options, report, places)

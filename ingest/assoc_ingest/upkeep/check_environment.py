@@ -46,7 +46,7 @@ def check_environment(database: Path) -> Iterator[Finding]:
             "still running or was killed.",
             "If it was killed, the next sync removes the copy: assoc-ingest sync",
         )
-    yield from _in_places_that_spread(path)
+    yield from _in_copied_places(path)
     kind = file_system(path)
     if kind is not None and (kind in _NETWORK or kind.startswith("fuse.")):
         yield Finding(
@@ -89,7 +89,7 @@ def _modes(database: Path) -> Iterator[Finding]:
             )
 
 
-def _in_places_that_spread(database: Path) -> Iterator[Finding]:
+def _in_copied_places(database: Path) -> Iterator[Finding]:
     for place in database.parents:
         if is_there(place / ".git"):
             yield Finding(

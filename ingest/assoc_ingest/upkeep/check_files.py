@@ -20,7 +20,7 @@ from ..files.steps import Work
 from ..files.stored_names import original_root
 from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
-from ..paths import hindrance, is_directory
+from ..paths import is_directory, why_unknown
 from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
 from ..sources import SOURCES
 from ..store.batch import known_files
@@ -72,7 +72,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
             known = {file.path: file for file in known_files(connection, source_id)}
             root = root_at(SOURCES[kind], path, SOURCES)
             _compare_root(root, known, is_forgotten, broken, seen, advance)
-        elif hindrance(path) is None:
+        elif why_unknown(path) is None:
             seen.missing_roots.append(place)
         else:
             seen.unreadable.append(place)

@@ -26,7 +26,7 @@ from ..files.exclusions import (
     LEFT_OUT,
     Exclusion,
     is_unique_key,
-    issues_of_other_bytes,
+    issues_outside_archive,
     log_without,
 )
 from ..files.parsing import Parser
@@ -230,7 +230,7 @@ def _blank_lines(
         return
     source, claim = SOURCES[file.source], file.claim
     frames = archive.stored_frames(connection, file.id)
-    blanked_before = issues_of_other_bytes(connection, file.id, is_log=True)
+    blanked_before = issues_outside_archive(connection, file.id, is_log=True)
     opened = batch.open_archived(file.source_id, claim, known)
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)

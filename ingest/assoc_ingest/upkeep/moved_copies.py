@@ -145,7 +145,7 @@ def key_in_root(original: Exclusion, claim: Claim) -> str | None:
 # -- in a sync -----------------------------------------------------------------------------------
 
 
-def sort_out(
+def without_forgotten(
     connection: sqlite3.Connection | None,
     forgotten: Forgotten,
     work: list[Work],

@@ -23,7 +23,7 @@ from ..source import LOG, Claim, claim_at, facts_of
 from ..sources import SOURCES
 from ..when import now
 from .lost_rows import Table
-from .unindexed import as_read, insert, make_unnamed_file, mark_as_its_rows, one
+from .unindexed import as_read, insert, make_unnamed_file, mark_gone_like_entries, one
 
 _KEYED = ("sources", "projects", "sessions", "subagents", "teams", "tasks", "forgotten")
 
@@ -122,7 +122,7 @@ def _make_file(
     if claim is not None and _is_log(connection, told["source_id"], claim):
         row["gone_at"] = moment  # or else another file at its path could replace its rows
     if insert(connection, "files", {"generation": 0, **row}):
-        mark_as_its_rows(connection, file_id)
+        mark_gone_like_entries(connection, file_id)
 
 
 def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:

@@ -32,7 +32,7 @@ from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
 from ..files.classify import as_known, lines_of
-from ..files.exclusions import issues_of_other_bytes
+from ..files.exclusions import issues_outside_archive
 from ..files.replay import replay
 from ..files.tail import Prefix
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
@@ -223,7 +223,7 @@ def _derive(
             read_again_later(connection, known.id)
         return
     claim = agents.with_files(source, source_id, claim)
-    kept = issues_of_other_bytes(connection, known.id, is_log=source.shape(claim) == LOG)
+    kept = issues_outside_archive(connection, known.id, is_log=source.shape(claim) == LOG)
     file = batch.open_archived(source_id, claim, known)
     pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
     file.context = None

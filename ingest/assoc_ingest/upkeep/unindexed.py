@@ -53,7 +53,7 @@ def as_read(
     return row
 
 
-def mark_as_its_rows(connection: sqlite3.Connection, file_id: int) -> None:
+def mark_gone_like_entries(connection: sqlite3.Connection, file_id: int) -> None:
     """Mark a document as gone if all of its entries are gone."""
     connection.execute(
         "update files set gone_at = (select iif(count(*) = count(gone_at), max(gone_at), null)"
@@ -97,7 +97,7 @@ def make_unnamed_file(
     if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
         reason = lost.PATH_LOST
         insert(connection, "files", {**row, "path": lost.placeholder(file_id)})
-    mark_as_its_rows(connection, file_id)
+    mark_gone_like_entries(connection, file_id)
     note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
 
 

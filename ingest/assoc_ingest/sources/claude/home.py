@@ -44,7 +44,7 @@ from ...source import (
 from ..jsonl import JSONObject, complete_prefix, pieces
 from ..reader import Reader
 from . import history, stores
-from .paths import encoded, homes, in_project, told_by_lines, transcript_path, uuid
+from .paths import encoded, homes, in_project, transcript_path, uuid, whereabouts_in
 from .stores import STORES
 from .tools import BY_META
 from .transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
@@ -84,7 +84,7 @@ class Claude(Source):
 
     def whereabouts(self, lines: Iterable[bytes]) -> Whereabouts:
         """Return what the lines of a transcript say about its path."""
-        return told_by_lines(lines)
+        return whereabouts_in(lines)
 
     def path_of(self, told: Whereabouts, project_key: str | None) -> str | None:
         """The path of a transcript follows from its session and the directory of its project."""

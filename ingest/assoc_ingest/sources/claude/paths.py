@@ -79,7 +79,7 @@ def folded(session: str) -> str:
     return session.lower() if _uuid.fullmatch(session) else session
 
 
-def told_by_lines(lines: Iterable[bytes]) -> Whereabouts:
+def whereabouts_in(lines: Iterable[bytes]) -> Whereabouts:
     """Return what the lines of a transcript say about its path; nothing for other lines.
 
     The session is the one that the last line names: the first may be copied from another session.

@@ -24,6 +24,7 @@ can be read in stretches: the store merges them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ...fast_json import orjson
 from ...fields import (
@@ -32,7 +33,6 @@ from ...fields import (
     TOOL_KINDS,
     has_cjk,
     has_invisible,
-    integer,
     json_text,
     mapping,
     obvious_text,
@@ -63,6 +63,7 @@ from ...source import Claim, Line
 from ...tags import inside
 from ...when import utc
 from ..jsonl import JSONObject, exact_object, pieces
+from . import side_lines as side_lines
 from . import statements as statements
 from . import teams as teams
 from . import tools as tools
@@ -161,7 +162,7 @@ class TranscriptReader:
         self._links: dict[tuple[str, str, int], AgentLink] = {}
         self._urls: dict[tuple[str, str], Link] = {}
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
-        self._facts: dict[str, str] = {}
+        self._facts: dict[str, Any] = {}
         self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
         self._exact: JSONObject | None = None
@@ -360,7 +361,7 @@ class TranscriptReader:
             self._response_key if name in tools.CHARGED else None,
         )  # fmt: skip
         identity = string(block.get("id"))
-        self._state_of_work(statements.called(name, mapping(arguments), identity, self._at(number)))
+        self._add_statement(statements.called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
@@ -385,7 +386,7 @@ class TranscriptReader:
         else:
             blocks = content
         if "planContent" in line:
-            self._state_of_work(statements.begun_with(self._at(0)))
+            self._add_statement(statements.begun_with(self._at(0)))
         kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
@@ -445,7 +446,7 @@ class TranscriptReader:
         if (totals := tools.agent_totals(extra, self._start)) is not None:
             self._records.append(totals)
         self._effects(identity, extra)
-        self._state_of_work(statements.answered(text, extra, identity, self._at(number)))
+        self._add_statement(statements.answered(text, extra, identity, self._at(number)))
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
@@ -472,7 +473,7 @@ class TranscriptReader:
             self._claim, self._line, self._timestamp, self._start, self._length, block
         )
 
-    def _state_of_work(self, statement: Statement | None) -> None:
+    def _add_statement(self, statement: Statement | None) -> None:
         if statement is not None:
             self._records.append(statement)
 
@@ -513,7 +514,7 @@ class TranscriptReader:
             else:
                 self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
-        self._state_of_work(statements.attached(attachment, self._at(0)))
+        self._add_statement(statements.attached(attachment, self._at(0)))
         text = obvious_text(attachment)
         if text:
             self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
@@ -563,10 +564,11 @@ class TranscriptReader:
             title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
             if title and leaf:
                 self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
-        elif kind in ("pr-link", "frame-link", "worktree-state"):
-            self._link_line(kind, line)
-        elif kind in ("file-history-snapshot", "file-history-delta"):
-            self._snapshots_of(line)
+        elif kind in side_lines.LINKS:
+            self._link_line(kind)
+        elif kind in side_lines.SNAPSHOTS:
+            for version in side_lines.snapshots(self._at(0), self._snapshots, self._wrong):
+                self._snapshots[version.path, version.version] = version
         elif kind == "fork-context-ref":
             parent = string(line.get("parentSessionId"))
             if parent:
@@ -579,7 +581,7 @@ class TranscriptReader:
         if line.get("operation") != "enqueue" or not content:
             return
         text = content if isinstance(content, str) else tools.result_text(content)
-        task = self._queued_task(text)
+        task = side_lines.queued_task(text)
         if task is None and not people.is_notice(text):
             self._say("queued_prompt", text, 0, "user")
             return
@@ -590,61 +592,10 @@ class TranscriptReader:
         if agent and call:
             self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
 
-    @staticmethod
-    def _queued_task(text: str) -> JSONObject | None:
-        """Return the task that a queued JSON object announces, None if it is none."""
-        if not text.startswith("{"):
-            return None
-        try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return None
-        return value if isinstance(value, dict) and "task_id" in value else None
-
-    def _link_line(self, kind: str, line: JSONObject) -> None:
-        if kind == "pr-link":
-            self._url("pull_request", line.get("prUrl"), line.get("prRepository"))
-        elif kind == "frame-link":
-            self._url("frame", line.get("frameUrl"), line.get("title"))
-        else:
-            state = mapping(line.get("worktreeSession"))
-            path, branch = state.get("worktreePath"), state.get("worktreeBranch")
-            self._url("worktree", path, branch, string(state.get("originalCwd")))
-
-    def _url(self, kind: str, url: object, title: object, origin: str | None = None) -> None:
-        if not isinstance(url, str) or not url:
-            if url:  # empty when the session leaves its worktree
-                self._wrong("url", url)
-            return
-        title, place = string(title), (self._start, self._length)
-        link = Link(kind, url, title, self._timestamp, *place, origin=origin)
-        self._urls.setdefault((kind, url), link)
-
-    def _snapshots_of(self, line: JSONObject) -> None:
-        """Read the files that a snapshot tracks; a delta has the one that changed."""
-        if "trackingPath" in line:
-            self._snapshot(line["trackingPath"], line.get("backup"), line.get("messageId"))
-        snapshot = mapping(line.get("snapshot"))
-        message = line.get("messageId") or snapshot.get("messageId")
-        for path, backup in mapping(snapshot.get("trackedFileBackups")).items():
-            self._snapshot(path, backup, message)
-
-    def _snapshot(self, path: object, backup: object, message: object) -> None:
-        """Record a version of a tracked file; each snapshot repeats earlier versions."""
-        state = mapping(backup)
-        version = integer(state.get("version"))
-        if not isinstance(path, str) or not isinstance(backup, dict):
-            self._wrong("backup", backup)
-        elif (path, version) not in self._snapshots:
-            self._snapshots[path, version] = FileSnapshot(
-                path,
-                version,
-                utc(state.get("backupTime")),
-                string(state.get("backupFileName")),
-                string(message),
-                self._start,
-                self._length,
-            )
+    def _link_line(self, kind: str) -> None:
+        link = side_lines.link(kind, self._at(0), self._wrong)
+        if link is not None:
+            self._urls.setdefault((link.kind, link.url), link)
 
     def _team(self) -> str | None:
         return string(self._name("teamName", self._line.get("teamName")))
@@ -760,31 +711,13 @@ class TranscriptReader:
                 yield tools.joined(identity, None, answer)
 
     def _transcript(self) -> Transcript:
-        fact = self._facts.get
-        return Transcript(
-            fact("stated_session_key"),
-            self._started,
-            self._ended,
-            self._message_count,
-            self._sidechain_count,
-            fact("first_prompt"),
-            fact("first_cwd"),
-            fact("custom_title"),
-            fact("ai_title"),
-            fact("agent_name"),
-            fact("git_branch"),
-            fact("agent_version"),
-            fact("slug"),
-            fact("permission_mode"),
-            fact("mode"),
-            fact("agent_setting"),
-            fact("session_kind"),
-            fact("entrypoint"),
-            fact("team_name"),
-            fact("last_prompt"),
-            fact("forked_from_key"),
-            user_type=fact("user_type"),
+        found = Transcript(
+            started_at=self._started,
+            ended_at=self._ended,
+            message_count=self._message_count,
+            sidechain_count=self._sidechain_count,
         )
+        return found._replace(**self._facts)
 
 
 def _api_error(line: JSONObject) -> str:
