@@ -17,7 +17,8 @@ from assoc_ingest.ask import stems, vocabulary
 from assoc_ingest.ask.blocks import answer_lines, short_path
 from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.query_parser import parse
-from assoc_ingest.ask.search import Answer, search
+from assoc_ingest.ask.results import Answer
+from assoc_ingest.ask.search import search
 from assoc_ingest.ask.since import until
 from assoc_ingest.ask.snippets import plain
 from assoc_ingest.errors import NotFoundError, UsageError

@@ -24,7 +24,8 @@ from assoc_ingest.ask.hits import Hit, with_lines
 from assoc_ingest.ask.matches import Places
 from assoc_ingest.ask.query_parser import parse
 from assoc_ingest.ask.ranking import RELAXED
-from assoc_ingest.ask.search import Answer, search
+from assoc_ingest.ask.results import Answer
+from assoc_ingest.ask.search import search
 from assoc_ingest.ask.since import since
 from assoc_ingest.ask.snippets import around, parts, plain
 from assoc_ingest.errors import NotFoundError, UsageError

@@ -15,7 +15,7 @@ from . import snippets
 from .hits import Hit
 from .output import write_lines
 from .ranking import RELAXED
-from .search import Answer, Group
+from .results import Answer, Group
 from .snippets import CLOSE, ELLIPSIS, OPEN
 
 _MAX_WIDTH = 120

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from . import query_parser
 from .candidates import Candidates
 from .filters import Filters
-from .search import Answer
+from .results import Answer
 
 MOST = 20_000
 """Messages that are counted; of more, the newest."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from . import query_parser, raw_search
 from .candidates import SAID, TOOLS, Candidate, Candidates
@@ -42,6 +42,7 @@ from .ranking import (
     rank_relaxed,
 )
 from .relaxing import Relaxed, Word, relaxed, words_of
+from .results import Answer, Group, Relaxation
 from .terms import Terms
 from .vocabulary import Vocabulary, vocabulary
 
@@ -53,87 +54,6 @@ _MOST_RELAXED = 400
 _MOST_OF_TITLES = 20
 _MOST_IN_ALL = 2_000  # candidates of one question where many conversations are asked for
 _PER_CONVERSATION = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What was found in one conversation, or one thing that belongs to none."""
-
-    session_key: str | None
-    title: str | None
-    hits: tuple[Hit, ...]
-    """The best of them, best first; at least one."""
-    more: int
-    """Further hits."""
-
-    @property
-    def best(self) -> Hit:
-        """The hit for which it stands where it does."""
-        return self.hits[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Relaxation:
-    """How the query was relaxed."""
-
-    has_exact: bool
-    """There are hits that hold all words, too."""
-    words: tuple[str, ...]
-    """The words of the query that count."""
-    missing: tuple[str, ...]
-    """Words of the query that none of the hits that were read holds."""
-    corrected: dict[str, tuple[str, ...]]
-    """Words that no message has, with those that were looked for in their place."""
-
-    def lines(self) -> list[str]:
-        """Return what a reader should know, in a sentence each."""
-        said = []
-        for word, meant in self.corrected.items():
-            others = f" and {len(meant) - 3} more" if len(meant) > 3 else ""
-            said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
-        if self.missing:
-            said.append(f"Not found: {', '.join(self.missing)}.")
-        if not self.has_exact and len(self.words) > 1:
-            said.append("No message contains all words. Closest matches:")
-        elif not self.has_exact and not said:
-            said.append(f"No message contains {self.words[0]}. Closest matches:")
-        return said
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a search found, by conversation and as one list."""
-
-    groups: tuple[Group, ...]
-    hits: tuple[Hit, ...]
-    """The best hits, best first, of as many conversations as possible."""
-    conversations: int
-    """How many were found, with what belongs to none."""
-    count: int
-    """How many hits were found."""
-    is_cut: bool
-    """There may be more of both: the work was limited."""
-    relaxation: Relaxation | None
-    notes: tuple[str, ...]
-    """What of the query could not be searched for, or why nothing was found."""
-
-    def said(self) -> list[str]:
-        """Return what a reader should know before the hits, in a sentence each."""
-        return [*self.notes, *(self.relaxation.lines() if self.relaxation else ())]
-
-    def shown(self) -> list[Hit]:
-        """Return the hits of the groups; where there are none, those of the list."""
-        return [hit for group in self.groups for hit in group.hits] or list(self.hits)
-
-    def with_hits(self, hits: Iterable[Hit]) -> Answer:
-        """Return the answer with some of its hits in place of those for the same rows."""
-        known = {(hit.what, hit.id): hit for hit in hits}
-
-        def newer(old: Iterable[Hit]) -> tuple[Hit, ...]:
-            return tuple(known.get((hit.what, hit.id), hit) for hit in old)
-
-        groups = tuple(replace(group, hits=newer(group.hits)) for group in self.groups)
-        return replace(self, groups=groups, hits=newer(self.hits))
 
 
 def search(
