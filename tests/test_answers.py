@@ -226,24 +226,23 @@ def test_an_identifier_that_nothing_holds_is_taken_apart(ask: Ask) -> None:
     assert keys(ask("deadlocks_of_pool"))[0] == POOL
 
 
-def test_reading_words_is_bounded(
+def test_words_are_read_once_and_no_more_than_a_limit(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[str] = []
-    real = vocabulary.Vocabulary._read
-
-    def counted(self: Any, *args: Any) -> list[sqlite3.Row]:
-        read.append(args[3])
-        return real(self, *args)
-
-    monkeypatch.setattr(vocabulary.Vocabulary, "_read", counted)
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     search(connection, " ".join(f"qwertz{letter * 9}" for letter in "abcdefghijk"))
     connection.set_trace_callback(None)
-    scans = [text for text in statements if "from (select term, doc from temp.search_words" in text]
-    assert len(read) > 2, "it was asked for more"
-    assert len(scans) == 2
+    assert sum("temp.search_words where term >= 'a'" in text for text in statements) == 1
+    assert ask_for(connection, "elemetr") == {"telemetry", "gettelemetryoptout"}
+    monkeypatch.setattr(vocabulary, "MOST_READ", 3)
+    assert ask_for(connection, "elemetr") == set()
+
+
+def ask_for(connection: sqlite3.Connection, word: str) -> set[str]:
+    """Return what is taken for an unknown word."""
+    relaxation = search(connection, word).relaxation
+    return set(relaxation.corrected[word]) if relaxation else set()
 
 
 def test_a_connection_that_refuses_temporary_tables_still_finds(tmp_path: Path) -> None:
