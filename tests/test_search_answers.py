@@ -125,6 +125,27 @@ def test_a_question_finds_the_conversation_that_is_about_it(ask: Ask) -> None:
     assert keys(answer)[0] == DOCKER
 
 
+def test_what_a_conversation_is_about_counts_more_than_what_it_mentions(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        for key, title, texts in (
+            (POOL, "Heating", ("how warm is it", "the greenhouse, " + "and much else, " * 20)),
+            (DOCKER, "Greenhouse", ("how warm is it", "the greenhouse, " + "and all that, " * 20)),
+            (PARSER, "Wind", ("ask the greenhouse first", "the others, " + "and so on, " * 20)),
+            (OTHER, "Rain", ("how wet is it", "greenhouse greenhouse")),
+        ):
+            _, file = rows.session(key, title=title)
+            for kind, text in zip(("prompt", "text"), texts, strict=True):
+                rows.message(file, kind, text)
+        for number in range(20):
+            rows.message(file, "text", f"nothing of the kind {number}")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        assert keys(search(connection, "greenhouse")) == [DOCKER, PARSER, OTHER, POOL]
+
+
+def test_a_plan_with_the_rarest_word_stands_before_messages_with_others(ask: Ask) -> None:
+    assert keys(ask("why do workers need seedlings"))[0] is None
+
+
 def test_a_relaxed_answer_says_so_and_names_what_is_missing(ask: Ask) -> None:
     answer = ask("frobnicate the deadlocks")
     assert answer.relaxation
@@ -137,6 +158,7 @@ def test_a_relaxed_answer_says_so_and_names_what_is_missing(ask: Ask) -> None:
 def test_stop_words_count_for_nothing_unless_there_is_nothing_else(ask: Ask) -> None:
     assert all("either" not in text for text in texts(ask("what is either about docker")))
     assert "either it was cached" in texts(ask("either or was"))[0]
+    assert any("the cache was stale" in text for text in texts(ask("whose was")))
     answer = ask("whose")
     assert not answer.hits
     assert "common words" in answer.notes[0]
@@ -211,24 +233,23 @@ def test_an_identifier_that_nothing_holds_is_taken_apart(ask: Ask) -> None:
     assert keys(ask("deadlocks_of_pool"))[0] == POOL
 
 
-def test_reading_words_is_bounded(
+def test_words_are_read_once_and_no_more_than_a_limit(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[str] = []
-    real = vocabulary.Vocabulary._read
-
-    def counted(self: Any, *args: Any) -> list[sqlite3.Row]:
-        read.append(args[3])
-        return real(self, *args)
-
-    monkeypatch.setattr(vocabulary.Vocabulary, "_read", counted)
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     search(connection, " ".join(f"qwertz{letter * 9}" for letter in "abcdefghijk"))
     connection.set_trace_callback(None)
-    scans = [text for text in statements if "from (select term, doc from temp.search_words" in text]
-    assert len(read) > 2, "it was asked for more"
-    assert len(scans) == 2
+    assert sum("temp.search_words where term >= 'a'" in text for text in statements) == 1
+    assert ask_for(connection, "elemetr") == {"telemetry", "gettelemetryoptout"}
+    monkeypatch.setattr(vocabulary, "MOST_READ", 3)
+    assert ask_for(connection, "elemetr") == set()
+
+
+def ask_for(connection: sqlite3.Connection, word: str) -> set[str]:
+    """Return what is taken for an unknown word."""
+    relaxation = search(connection, word).relaxation
+    return set(relaxation.corrected[word]) if relaxation else set()
 
 
 def test_a_connection_that_refuses_temporary_tables_still_finds(tmp_path: Path) -> None:
@@ -316,7 +337,9 @@ def test_fields_are_filters(ask: Ask) -> None:
 
 @given(st.sampled_from(["error:", "TypeError:x", "src/pool.py:3", "http://a", "kind:", "12:30"]))
 def test_any_other_colon_is_text(word: str) -> None:
-    assert not parse(f"pool {word}").fields
+    terms = parse(f"pool {word}")
+    assert not terms.fields
+    assert [clause.name for clause in terms.clauses] == ["pool", word]
 
 
 def test_a_field_that_names_nothing_says_what_there_is(ask: Ask) -> None:
@@ -437,7 +460,9 @@ def test_the_limit_is_of_conversations_and_what_was_found_is_counted(ask: Ask) -
     assert (answer.conversations, answer.is_cut) == (every.conversations, False)
 
 
-def test_few_conversations_with_very_many_hits_are_all_found(tmp_path: Path) -> None:
+def test_few_conversations_with_very_many_hits_are_all_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with index(tmp_path / "assoc.db") as rows:
         shop = rows.project("shop")
         for number in range(12):
@@ -448,6 +473,10 @@ def test_few_conversations_with_very_many_hits_are_all_found(tmp_path: Path) -> 
         answer = search(connection, "walrus")
         assert (answer.conversations, answer.count, answer.is_cut) == (12, 360, False)
         assert whys(answer) == {"all_words"}
+        monkeypatch.setattr("assoc_ingest.ask.search._MOST_IN_ALL", 250)
+        answer = search(connection, "walrus")
+        assert (answer.count, answer.is_cut) == (250, True)
+        assert whys(answer) == {"all_words"}, "what was not read is not what lacks a word"
 
 
 def test_more_than_is_looked_at_is_said_to_be_at_least_so_much(tmp_path: Path) -> None:
@@ -478,12 +507,13 @@ def test_a_hit_can_be_opened_and_gone_on_with(ask: Ask) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_blocks_fit_the_terminal_and_show_every_best_match(ask: Ask, width: int) -> None:
-    for query in ("pool", "acquire_connection", "how do workers hang", "seedlings", "デッドロック"):
+    long = '"connection pool is empty, fix it"'
+    for query in ("pool", long, "acquire_connection", "how do workers hang", "デッドロック"):
         answer = ask(query)
         lines = [*result_lines(answer, 10, width, Paint(False))]
         assert max(map(columns, lines)) <= width
         text = "\n".join(lines)
-        assert text.count("[") >= len(answer.groups)
+        assert text.count("[") == text.count("]") >= len(answer.groups)
         assert f"{answer.conversations} conversation" in " ".join(lines[-4:])
 
 

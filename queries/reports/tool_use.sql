@@ -1,7 +1,7 @@
 -- Tool calls, failures and durations
--- Calls of each tool, how many failed, how many a person declined, and how long the one in the
--- middle took. Copies of a call in forked sessions count once; :project and :session leave out the
--- others, :since and :until are times.
+-- Calls of each tool, how many failed, how many a person declined, and their median duration.
+-- Copies of a call in forked sessions count once. :project and :session limit the calls to a
+-- project or a session, :since and :until to a time.
 -- Group: activity
 with calls as materialized (
     select

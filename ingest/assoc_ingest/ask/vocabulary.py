@@ -7,7 +7,7 @@ a longer one. What is tried, in this order, until something is found:
 2. words that contain it, as `telemetry` is in `getTelemetryOptOut`,
 3. words that differ in two letters and begin with the same one.
 
-The last two read the words one by one. No more than `MOST_READ` are read, twice for each search.
+The last two read the words one by one: no more than `MOST_READ`, once for a search.
 
 The words are those of a temporary table, which a connection that only reads can make. It is
 dropped again: connections of `serve` are used by others.
@@ -19,7 +19,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from math import log
+from operator import itemgetter
 from string import ascii_lowercase, digits
 
 from ..failures import Failure, kind_of
@@ -27,9 +29,8 @@ from .matches import fold
 from .terms import Term
 
 MOST_READ = 50_000
-"""Words that are read one by one, for one word of a query."""
+"""Words that are read one by one, once for a search."""
 
-_MOST_READINGS = 2  # of all words of a query together
 _SHORTEST, _LONGEST = 4, 40  # letters of a word whose spelling is looked at
 _SHORTEST_OF_TWO = 6  # letters of a word that may be wrong in two of them
 _MOST_FORMS = 500  # words that one beginning is counted with
@@ -50,7 +51,7 @@ class Vocabulary:
         self._connection = connection
         self._count: int | None = None
         self._rarity: dict[Term, float] = {}
-        self._readings = 0
+        self._read: list[str] | None = None
 
     def rarity(self, forms: Iterable[Term]) -> float:
         """Return how much it says that a text holds one of these: 0 if nearly all do."""
@@ -102,30 +103,27 @@ class Vocabulary:
         return tuple(row[0] for row in rows)
 
     def _containing(self, word: str) -> tuple[str, ...]:
-        rows = self._read(
-            "a" if word[0].isalpha() else "", _END, "instr(term, ?4) > 0", word, _MOST_CONTAINING
-        )
-        return tuple(row[0] for row in rows)
+        return tuple(other for other in self._words() if word in other)[:_MOST_CONTAINING]
 
     def _two_letters_off(self, word: str) -> tuple[str, ...]:
         if len(word) < _SHORTEST_OF_TWO:
             return ()
-        first = word[0]
-        rows = self._read(
-            first, first + _END, "abs(length(term) - length(?4)) <= 2", word, MOST_READ
+        alike = (
+            other
+            for other in self._words()
+            if other[0] == word[0] and abs(len(other) - len(word)) <= 2
         )
-        near = (row[0] for row in rows if _differ_by_two(word, row[0]))
-        return tuple(near)[:_MOST_MEANT]
+        return tuple(islice((other for other in alike if _differ_by_two(word, other)), _MOST_MEANT))
 
-    def _read(self, start: str, end: str, rule: str, word: str, most: int) -> list[sqlite3.Row]:
-        self._readings += 1
-        if self._readings > _MOST_READINGS:
-            return []
-        return self._connection.execute(
-            f"select term from (select term, doc from temp.search_words"
-            f" where term between ?1 and ?2 limit ?3) where {rule} order by doc desc limit ?5",
-            (start, end, MOST_READ, word, most),
-        ).fetchall()
+    def _words(self) -> list[str]:
+        """Return the words that begin with a letter, the most frequent first: read once."""
+        if self._read is None:
+            # Sorted here: SQLite would read all words to sort them, in spite of the limit.
+            rows = self._connection.execute(
+                "select term, doc from temp.search_words where term >= 'a' limit ?", (MOST_READ,)
+            ).fetchall()
+            self._read = [row[0] for row in sorted(rows, key=itemgetter(1), reverse=True)]
+        return self._read
 
 
 class _Unreadable(Vocabulary):
