@@ -1,6 +1,7 @@
 -- Subagents
 -- Newest first. Subagents that only warmed up are shown only with :all.
 select
+    a.agent_key,
     a.agent_type,
     a.description,
     a.started_at,
@@ -10,8 +11,7 @@ select
     p.name as project,
     a.kind,
     a.link_method,
-    s.session_key,
-    a.agent_key
+    s.session_key
 from subagents a
 left join sessions s on s.id = a.session_id
 left join projects p on p.id = s.project_id

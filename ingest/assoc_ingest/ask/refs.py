@@ -41,6 +41,7 @@ _WORDS = {"tool_result_file": "output"}
 """Kinds of hits that are called something else in a reference."""
 
 _MANY_LINES = 10**15  # more than any file has
+_MOST_CALLED = 200  # documents with one file name
 
 
 class Found(Protocol):
@@ -180,9 +181,26 @@ def name_of(connection: sqlite3.Connection, what: str, row: int) -> str | tuple[
     head, tail, is_session, file, offset = found
     if head is None:
         return file, offset
-    head = short_key(connection, head) if is_session else head
+    if is_session:
+        head = short_key(connection, head)
+    elif what == "document":
+        head = _short_path(connection, head)
     name = head if tail is None else f"{head}/{tail}"
     return f"{_WORDS.get(what, what)}:{name}"
+
+
+def _short_path(connection: sqlite3.Connection, path: str) -> str:
+    """Return the shortest end of a document's path that no other one has."""
+    parts = path.split("/")
+    called = sql.ask(connection, "pages/documents_called", name=parts[-1]).fetchall()
+    if len(called) == _MOST_CALLED:
+        return path
+    others = [f"/{row['path']}" for row in called if row["path"] != path]
+    for start in range(len(parts) - 1, 0, -1):
+        end = "/".join(parts[start:])
+        if not any(other.endswith(f"/{end}") for other in others):
+            return end
+    return path
 
 
 def _named(connection: sqlite3.Connection, hit: Found) -> str | tuple[int, int] | None:

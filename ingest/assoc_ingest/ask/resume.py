@@ -25,4 +25,7 @@ def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
         return None  # nobody can type it, and a terminal might obey it
     directory = session["cwd"]
     is_known = isinstance(directory, str) and directory.isprintable()
-    return f"cd {shlex.quote(str(directory))} && {line}" if is_known else line
+    if not is_known:
+        return line
+    option = "-- " if str(directory).startswith("-") else ""
+    return f"cd {option}{shlex.quote(str(directory))} && {line}"
