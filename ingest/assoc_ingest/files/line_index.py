@@ -34,6 +34,8 @@ class LineIndex:
             self._counts.append(count)
         self._breaks = [0]  # line breaks before each frame, as far as they were asked for
         self._frame: tuple[int, bytes] = -1, b""
+        # Frame, place in it, and line breaks up to there: lines are mostly asked for in order.
+        self._counted = -1, 0, 0
 
     def number(self, offset: int) -> int | None:
         """Return the number, from 1, of the line at an offset; None if the archive ends before."""
@@ -43,7 +45,12 @@ class LineIndex:
         if frame == len(self._counts):  # nothing is archived
             return 1
         inside = offset - self._borders[frame]
-        return self._breaks_before(frame) + self._bytes(frame).count(b"\n", 0, inside) + 1
+        known, begin, breaks = self._counted
+        if known != frame or begin > inside:
+            begin, breaks = 0, self._breaks_before(frame)
+        breaks += self._bytes(frame).count(b"\n", begin, inside)
+        self._counted = frame, inside, breaks
+        return breaks + 1
 
     def start(self, line: int) -> int | None:
         """Return the offset at which a line begins; None if the file has fewer lines."""
