@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .. import sql
-from ..files.archive import line_numbers
 from . import matches, refs, snippets
 from .candidates import TITLE
 from .lookup import short_agent_key, short_key
@@ -140,12 +139,10 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
             continue
         if row is not None:
             places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
-    lines = {
-        file: line_numbers(connection, file, [at for where, at in places.values() if where == file])
-        for file in {file for file, _ in places.values()}
-    }
+    names = refs.Names(connection)  # knows the lines of one file at a time
+    lines = {place: names.line(*place) for place in sorted({*places.values()})}
     counted = [
-        replace(hit, line=lines[place[0]].get(hit.byte))
+        replace(hit, line=lines[place])
         if (place := places.get((hit.what, hit.id))) is not None
         else hit
         for hit in known

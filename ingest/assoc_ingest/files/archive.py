@@ -254,25 +254,6 @@ def unpacked(frame: Frame, file_id: int) -> bytes:
     )
 
 
-def line_numbers(
-    connection: sqlite3.Connection, file_id: int, offsets: Iterable[int]
-) -> dict[int, int]:
-    """Return the number, from 1, of the line at each of these offsets of an archived file.
-
-    Reads the archive once, up to the last offset; offsets after its end are left out. Raises
-    ArchiveError as `read` does.
-    """
-    numbers = {}
-    position, line = 0, 1
-    for offset in sorted(set(offsets)):
-        for data in read(connection, file_id, position, offset):
-            line += data.count(b"\n")
-            position += len(data)
-        if position == offset:
-            numbers[offset] = line
-    return numbers
-
-
 def line_starts(connection: sqlite3.Connection, file_id: int) -> array[int]:
     """Return the offset of each line of an archived file: eight bytes a line, for any number.
 
