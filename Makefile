@@ -16,7 +16,7 @@ setup: ## create .venv and install the project with test dependencies
 test: ## run the tests
 	$(BIN)/pytest -n auto
 
-quick: ## run a part of each test file: no kills, browsers, wheels and state machines
+quick: ## run a part of most test files: no kills, browsers, wheels and state machines
 	@$(BIN)/pytest -n auto -qq -m "not slow" --tb=short
 
 test-source: ## run the cases of one source: make test-source NAME=chorus

@@ -103,9 +103,9 @@ def test_an_agent_has_the_project_of_its_workspace_once_it_is_there(
     rows: Rows, config: int
 ) -> None:
     configure(rows, config, "a")
+    rows.add("projects", key="w", source_id=rows.add("sources", kind="chorus", root="/other"))
     derive(rows)
     assert rows.all("select project_id from agents") == [None]
-    rows.add("projects", key="w", source_id=rows.add("sources", kind="chorus", root="/other"))
     project = rows.add("projects", key="w", source_id=rows.source)
     derive(rows)
     assert rows.all("select project_id from agents") == [project]

@@ -66,6 +66,7 @@ def test_where_no_directory_fits_the_first_one_counts(rows: Rows) -> None:
         transcript(rows, "b", garden, "/later"),
         transcript(rows, "a", garden, "/first", "/then"),
     ]
+    rows.set("files", files[1], path="z.jsonl")
     derive(rows, *files)
     assert found(rows, garden) == ("/first", "first")
 

@@ -60,9 +60,10 @@ def test_what_changes_is_as_the_newest_transcript_tells_it_whatever_was_read_fir
     empty: Callable[[], Rows],
 ) -> None:
     tells = {
-        "a.jsonl": {"ended_at": "2026-01-02", "git_branch": "new", "first_prompt": "second"},
+        "a.jsonl": {"ended_at": "2026-01-02", "git_branch": "older", "first_prompt": "second"},
         "b.jsonl": {"ended_at": "2026-01-01", "git_branch": "old", "first_prompt": "first"},
-        "c.jsonl": {"ended_at": "2026-01-03", "first_prompt": "third"},
+        "c.jsonl": {"ended_at": "2026-01-03", "git_branch": "new", "first_prompt": "third"},
+        "d.jsonl": {"ended_at": "2026-01-04"},
     }
     for order in permutations(tells):
         rows = empty()
@@ -128,6 +129,9 @@ def test_what_no_list_states_any_more_counts_where_nothing_else_of_its_kind_is_s
     entry(rows, one, "index", "a.json", git_branch="dropped", gone_at="2026-01-21")
     derive(rows)
     assert rows.get("sessions", one, "git_branch", "gone_at") == ("dropped", "2026-01-21")
+    entry(rows, one, "registry", "r.json")
+    derive(rows)
+    assert rows.get("sessions", one, "git_branch", "gone_at") == ("dropped", None)
     entry(rows, one, "index", "b.json", git_branch="listed")
     derive(rows)
     assert rows.get("sessions", one, "git_branch", "gone_at") == ("listed", None)

@@ -94,15 +94,18 @@ def test_a_file_that_comes_or_goes_decides_whether_a_transcript_counts(
     assert stored(rows) == ["Dig"]
 
 
-def test_the_file_of_a_team_bears_on_what_its_leader_states(rows: Rows, file: int) -> None:
+@pytest.mark.parametrize("touched", ["config", "task"])
+def test_the_files_of_a_team_bear_on_what_its_leader_states(
+    rows: Rows, file: int, touched: str
+) -> None:
     states(rows, file, "task", task="1", subject="Dig")
     derive(rows, stated={file})
     config = rows.file("teams/t/config.json", kind="team")
-    rows.add("teams", key="t", lead_session_key="one", source_id=rows.source, file_id=config)
-    document = rows.file("tasks/t/1.json", kind="task")
-    row = {"list_key": "t", "task_key": "1", "source_id": rows.source, "file_id": document}
+    rows.add("teams", key="the-team", lead_session_key="one", source_id=rows.source, file_id=config)
+    document = rows.file("tasks/The_Team/1.json", kind="task")
+    row = {"list_key": "The_Team", "task_key": "1", "source_id": rows.source, "file_id": document}
     rows.add("tasks", **row)
-    derive(rows, files=[config])
+    derive(rows, files=[config if touched == "config" else document])
     assert stored(rows) == []
 
 
@@ -120,6 +123,7 @@ def test_what_does_not_change_keeps_its_row(rows: Rows, file: int) -> None:
     states(rows, file, "task", task="2", subject="Sow")
     derive(rows, stated={file})
     ids = stored(rows, column="id")
+    rows.add("tasks", list_key="other", source_id=rows.source)  # ids that go are not given again
     states(rows, file, "task", task="2", subject="Weed")
     states(rows, file, "task", task="3", subject="Rest")
     derive(rows, stated={file})
