@@ -229,6 +229,14 @@ def test_a_known_word_is_never_corrected(ask: Ask) -> None:
     assert not ask("xyzzy").hits
 
 
+def test_punctuation_around_a_word_is_no_part_of_it(ask: Ask) -> None:
+    answer = ask("Frobnicated: telemetry, (docker)?")
+    assert DOCKER in keys(answer)
+    assert answer.relaxation
+    assert answer.relaxation.corrected == {}
+    assert answer.relaxation.missing == ("Frobnicated:",)
+
+
 def test_an_identifier_that_nothing_holds_is_taken_apart(ask: Ask) -> None:
     assert keys(ask("deadlocks_of_pool"))[0] == POOL
 

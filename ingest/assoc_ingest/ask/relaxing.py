@@ -112,5 +112,6 @@ def _plain_tokens(clause: Clause) -> list[str]:
 
 
 def _forms(term: Term) -> tuple[Term, ...]:
-    is_one_word = known.TOKEN.fullmatch(term.text) is not None
-    return stems.forms(term.text) if is_one_word and not term.is_prefix else (term,)
+    if term.is_prefix or term.has_cjk or len(tokens := known.TOKEN.findall(term.text)) != 1:
+        return (term,)
+    return stems.forms(tokens[0])  # without the colon of `error:`
