@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -70,29 +69,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """With -qq say nothing before the report, unless somebody looks on or pytest itself fails."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or config.get_verbosity() >= -1 or sys.stdout.isatty():
-        return
-    write = reporter._tw.write
-    reporter._tw.write = lambda text, **markup: (
-        write(text, **markup) if text.startswith("INTERNALERROR") else None
-    )
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Begin with the promises that are broken: a file of tests says first what it guards."""
-    vars(terminalreporter._tw).pop("write", None)  # it speaks again
     broken = {
         report.nodeid.split("::")[0]: None
         for outcome in ("failed", "error")
         for report in terminalreporter.stats.get(outcome, ())
     }
     for file in broken:
-        with suppress(SyntaxError):
+        with suppress(SyntaxError, FileNotFoundError):  # a worker that fails is no file
             text = ast.get_docstring(ast.parse((_ROOT / file).read_text("utf-8"))) or ""
             promise = " ".join(text.split(chr(10) * 2)[0].split())
             terminalreporter.write_line(f"BROKEN: {promise} ({file})")

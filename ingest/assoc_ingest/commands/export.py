@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import NotFoundError
+from .completion import sessions
 from .options import database_option, project_option, reading
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _INDEXES = ("html", "md")
 
 
 @click.command()
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=sessions)
 @project_option("Export all conversations of this project")
 @click.option(
     "--format",
