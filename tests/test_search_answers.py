@@ -216,6 +216,15 @@ def test_a_word_that_no_message_has_is_taken_for_a_near_one(
     assert "Showing results for " in answer.relaxation.lines()[0]
 
 
+def test_an_error_with_other_numbers_is_found_where_it_occurred(ask: Ask) -> None:
+    answer = ask("src/pool.py: 7 found")
+    assert (answer.hits[0].kind, answer.hits[0].why) == ("tool_result", "relaxed")
+    assert keys(answer)[0] == POOL
+    assert parse("7 8").without_numbers() is None
+    assert parse("pool 7").without_numbers() is None, "one word is no message"
+    assert parse("the pool").without_numbers() is None, "nothing is left out"
+
+
 def test_a_word_of_a_title_is_known(ask: Ask) -> None:
     answer = ask("base docker deadlocks bases")
     assert answer.relaxation

@@ -1,9 +1,10 @@
 """Puts what was found in order: tiers first, then scores, then one group for each conversation.
 
 A *tier* says how well a row fits: 0 it holds the query just as it was typed, 1 it holds all words
-of a short query, 2 all others. Within a tier the *score* decides: the rank of the full-text index,
-of which what tools were given and gave has a fifth. Ranks of the smaller stores mean something
-else, for these are small; their score is how rare those words of the query are that they hold.
+of a short query, 2 all words but the numbers, 3 all others. Within a tier the *score* decides: the
+rank of the full-text index, of which what tools were given and gave has a fifth. Ranks of the
+smaller stores mean something else, for these are small; their score is how rare those words of the
+query are that they hold.
 
 A conversation stands where its best tier and its best score in that tier put it. The first ones
 gain by what they are about: words of the query in their title, and in their first two prompts.
@@ -26,7 +27,7 @@ from .terms import Terms
 VERBATIM, ALL_WORDS, RELAXED = "verbatim", "all_words", "relaxed"
 """Why a row is a hit."""
 
-LAST_TIER = 2
+NEARLY_TIER, LAST_TIER = 2, 3
 _TOOLS_COUNT = 0.2
 _ABOUT = 40  # conversations that are looked at closer
 _PROMPTS_COUNT = 0.5
@@ -132,14 +133,20 @@ def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevan
 
 
 def rank_relaxed(
-    candidates: Iterable[Candidate], exact: Iterable[Found], relevance: Relevance
+    candidates: Iterable[Candidate],
+    known: Iterable[Found],
+    relevance: Relevance,
+    *,
+    is_nearly: bool = False,
 ) -> list[Found]:
-    """Return the candidates that are not known already, with their places."""
-    known = {found.candidate.place for found in exact}
-    new = {c.place: (n, c) for n, c in enumerate(candidates) if c.place not in known}
-    return [
-        Found(c, RELAXED, LAST_TIER, _score(c, number, relevance)) for number, c in new.values()
-    ]
+    """Return the candidates that are not known already, with their places.
+
+    What holds nearly all words (`is_nearly`) stands before what holds some.
+    """
+    places = {found.candidate.place for found in known}
+    new = {c.place: (n, c) for n, c in enumerate(candidates) if c.place not in places}
+    tier = NEARLY_TIER if is_nearly else LAST_TIER
+    return [Found(c, RELAXED, tier, _score(c, number, relevance)) for number, c in new.values()]
 
 
 def clusters(

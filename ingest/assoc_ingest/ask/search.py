@@ -10,7 +10,8 @@
 4. *Relaxed.* If those are of few conversations, a second round asks for rows with any of the words:
    stop words left out, endings taken off, words that do not exist corrected (`relaxing`). It asks
    tools only if what was said is still of few conversations. Of one word that was found just as it
-   was typed, nothing else is looked for.
+   was typed, nothing else is looked for. What holds everything but the numbers of the query comes
+   first, wherever it stands: an error message is in what a tool gave.
 5. Everything is grouped by conversation. The conversations that are about it gain.
 6. Only the hits that are shown are read: their texts may be long (`hits`).
 
@@ -147,6 +148,7 @@ class _Search:
                 self._terms, self._vocabulary, self._candidates, correcting=not found
             )
             relevance = self._relevance(question.words)
+            found += self._but_for_numbers(found, relevance)
             found += self._relaxed(question, found, relevance)
         return clusters(self._candidates.connection, found, relevance), question
 
@@ -187,6 +189,14 @@ class _Search:
         if self._candidates.is_cut and is_short(self._terms):
             return False  # what was not read has all words, too
         return _conversations(one for one in found if one.tier < LAST_TIER) < ENOUGH
+
+    def _but_for_numbers(self, exact: list[Found], relevance: Relevance) -> list[Found]:
+        terms = self._terms.without_numbers()
+        if terms is None or exact:
+            return []
+        scopes = (self._candidates.with_all(terms, scope, self._most) for scope in self._scopes)
+        candidates = [candidate for found in scopes for candidate in found]
+        return rank_relaxed(candidates, exact, relevance, is_nearly=True)
 
     def _relaxed(self, question: Relaxed, exact: list[Found], relevance: Relevance) -> list[Found]:
         found: list[Found] = []

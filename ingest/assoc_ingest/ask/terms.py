@@ -138,6 +138,20 @@ class Terms:
         """Return every term as it was typed."""
         return [*(word.text for word in self.words), *self.parts()]
 
+    def without_numbers(self) -> Terms | None:
+        """Return the query without its numbers, None if it has none or too little is left.
+
+        That is an error message as it was elsewhere: in another line, of another size, at another
+        time.
+        """
+        clauses = []
+        for clause in self.clauses:
+            kept = tuple(filter(None, map(_without_numbers, clause.alternatives)))
+            if kept:
+                clauses.append(replace(clause, alternatives=kept))
+        is_same = clauses == list(self.clauses)
+        return None if is_same or len(clauses) < 2 else replace(self, clauses=tuple(clauses))
+
     def variants(self) -> list[Terms]:
         """Return queries that together ask the same, none of them with OR across indexes."""
         if not any(_needs_variants(clause) for clause in self.clauses):
@@ -190,6 +204,14 @@ class Terms:
 def any_of(terms: Iterable[Term]) -> str:
     """Return an expression for FTS5 that finds any of the terms."""
     return f"({' OR '.join(term.expression() for term in terms)})"
+
+
+def _without_numbers(term: Term) -> Term | None:
+    words = TOKEN.findall(term.text)
+    kept = [word for word in words if not word.isdigit()]
+    if len(kept) == len(words):
+        return term
+    return replace(term, text=" ".join(kept)) if kept else None
 
 
 def _needs_variants(clause: Clause) -> bool:
