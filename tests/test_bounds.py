@@ -95,7 +95,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     ),
     "ask.snippets._mark": ("marks", "pairs of marks"),
     "ask.since._ago": ("digits", "spaces"),
-    "ask.since._date": ("digits", "dashes"),
     "project_paths._in_repository": ("letters", "worktrees", "lines"),
     "project_paths._named_after_drive": ("dashes", "letters"),
     "project_paths._windows_path": ("backslashes", "letters"),

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from assoc_ingest import sql
+from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.output import Format
-from assoc_ingest.ask.queries import write_list
+from assoc_ingest.ask.queries import Listed, write_list
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.prices import library_prices, refresh_prices
 from assoc_ingest.sync.run import sync
@@ -177,10 +178,10 @@ def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
         for limit in (1, 0):
             statements: list[str] = []
             connection.set_trace_callback(statements.append)
-            write_list(connection, "sessions", Format("json"), limit=limit)
+            write_list(connection, "sessions", Format("json", wanted=Wanted()), Listed(), limit)
             connection.set_trace_callback(None)
             asked.append(sum(statement.startswith("--") for statement in statements))
-            listed = json.loads(capsys.readouterr().out)
+            listed = json.loads(capsys.readouterr().out)["items"]
     found = {(row["cost_usd"], row["unpriced"], row["resume"] is None) for row in listed}
     assert len(listed) == 21
     assert found == {(1.0, 0, False), (1.0, 1, False)}

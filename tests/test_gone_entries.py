@@ -607,12 +607,13 @@ def test_lists_leave_out_what_is_gone_and_say_how_much(place: Place, asked: Shel
 
         def names(*options: str, what: str = what, option: str = option) -> list[str]:
             rows = asked.items("list", what, "-n", "0", *options)
-            assert isinstance(rows, list)
             return [row[option] for row in rows if row[option] in ("a", "b", "c")]
 
         assert names() == ["b"]
+        assert asked("list", what, "-n", "0") == 0
         assert "2 entries no longer present; show with --gone" in asked.err
         assert {"a", "c"} <= set(names("--gone"))
+        assert asked("list", what, "-n", "0", "--gone") == 0
         assert "gone" not in asked.err
         assert sorted(names("--all")) == ["a", "b", "c"]
 
@@ -631,6 +632,8 @@ def test_sessions_and_members_that_are_gone_are_left_out_and_counted(
         return {row["session_key"] for row in rows} & {"a", "b"}
 
     assert keys() == set()
+    assert json.loads(asked.out)["hidden"] == {"--gone": 1, "--all": 1}
+    assert asked("list", "sessions") == 0
     assert "1 entry no longer present; show with --gone" in asked.err
     assert "1 more with --all" in asked.err
     assert keys("--gone") == {"a"}

@@ -227,6 +227,7 @@ LISTED = {
     "inbox": (1, 2),
     "issues": (1, 1),
     "links": (1, 1),
+    "open": (5, 5),
     "plans": (1, 1),
     "projects": (1, 2),
     "prompts": (1, 1),

@@ -376,8 +376,8 @@ def test_the_dashboard_says_what_the_queries_say(demo: Site, databases: Path) ->
     page = demo.get("/-/assoc/dashboard?days=all")
     connection = sqlite3.connect(databases / "demo.db")
     connection.row_factory = sqlite3.Row
-    days = connection.execute(sql.query("reports/usage_by_day").sql, {"since": None}).fetchall()
-    tools = connection.execute(sql.query("reports/tool_use").sql, {"since": None, "project": None})
+    days = sql.ask(connection, "reports/usage_by_day").fetchall()
+    tools = sql.ask(connection, "reports/tool_use")
     assert days
     for row in days:
         tokens = row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"]

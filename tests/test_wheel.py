@@ -113,7 +113,7 @@ def test_the_installed_program_syncs_and_searches(run: Run, tmp_path: Path) -> N
 
     found = run("search", "marmalade", "--json")
     assert found.returncode == 0, found.stderr
-    (hit,) = json.loads(found.stdout)
+    (hit,) = json.loads(found.stdout)["items"]
     assert hit["session_key"] == SESSION
 
     assert run("search", "asparagus").returncode == 1
@@ -125,7 +125,7 @@ def test_the_installed_program_syncs_and_searches(run: Run, tmp_path: Path) -> N
 def test_the_installed_program_finds_its_queries(run: Run) -> None:
     listed = run("query", "--json")
     assert listed.returncode == 0, listed.stderr
-    names = {query["name"] for query in json.loads(listed.stdout)}
+    names = {query["name"] for query in json.loads(listed.stdout)["items"]}
     assert names == {path.stem for path in (ROOT / "queries" / "reports").glob("*.sql")}
 
 

@@ -7,7 +7,6 @@ select
     m.byte_offset,
     m.byte_length,
     m.block,
-    m.is_cut,
     m.file_id
 from messages m
 join files f on f.id = m.file_id

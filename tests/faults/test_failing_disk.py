@@ -248,7 +248,7 @@ def test_a_full_disk_ends_a_sync_and_can_be_read(
     grown: tuple[Home, Path], fresh: Fresh, small_disk: Callable[[int], Path]
 ) -> None:
     home, before = grown
-    disk = small_disk(before.stat().st_size // MEBIBYTE * MEBIBYTE + 2 * MEBIBYTE)
+    disk = small_disk(before.stat().st_size // MEBIBYTE * MEBIBYTE + 3 * MEBIBYTE)
     database, ballast = disk / "index.db", disk / "ballast"
     shutil.copy(before, database)
     ballast.write_bytes(b"x" * (shutil.disk_usage(disk).free - 8192))

@@ -36,6 +36,7 @@ BESIDE = {
         "session": "what is known of the conversation",
         "subagent": "key of the subagent that was asked for, or null",
     },
+    "list": {"hidden": "options that show more rows, and how many: {--all, --gone}"},
     "stats": {"totals": "what all rows add up to"},
 }
 """Fields that some commands have beside those of every answer."""

@@ -80,7 +80,8 @@ def write_list(
         items, _ = _items(connection, query, parameters, limit and answer.start + limit + 1)
         total = _count(connection, query, parameters)
         rest = islice(items, answer.start, None)
-        write(answer.pieces(rest, total=total, limit=limit or None))
+        more = {f"--{name}": n for name, n in _hidden(connection, query, parameters).items() if n}
+        write(answer.pieces(rest, total=total, limit=limit or None, before={"hidden": more}))
         return
     items, names = _items(connection, query, parameters, limit and limit + 1)
     shown = [*islice(items, limit or None)]

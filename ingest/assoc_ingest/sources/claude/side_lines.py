@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-import orjson
-
+from ...fast_json import orjson
 from ...fields import integer, mapping, string
 from ...records import FileSnapshot, Link
 from ...when import utc
