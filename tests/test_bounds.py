@@ -42,7 +42,7 @@ from assoc_ingest.web import cells
 
 MEGABYTE = 1_000_000
 SECONDS = 30  # a megabyte needs about one at most; with its square it would need an hour
-FEW_SECONDS = 6  # for much shorter texts
+FEW_SECONDS = 15  # all texts together; parsing Markdown needs four on a quiet machine
 
 PACKAGE = Path(assoc_ingest.__file__).parent
 
