@@ -44,7 +44,7 @@ _PAGES = (
     ("search, two words", "/-/assoc/search?q=error+file"),
     ("search, prefix", "/-/assoc/search?q=migrat*"),
     ("conversation of 20,000, first page", "/assoc/-/session/{long}"),
-    ("conversation of 20,000, in its middle", "/assoc/-/session/{long}?_at={middle}"),
+    ("conversation of 20,000, in its middle", "/assoc/-/session/{long}?at={middle}"),
     ("the largest other conversation", "/assoc/-/session/{largest}"),
     ("dashboard, 30 days", "/-/assoc/dashboard"),
     ("dashboard, all", "/-/assoc/dashboard?days=all"),
