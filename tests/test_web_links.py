@@ -7,7 +7,10 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +30,7 @@ from tests.support.writing import (
     write,
 )
 
+from assoc_ingest.files import archive, line_index
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web.paging import PAGE
@@ -209,6 +213,23 @@ def test_what_is_not_there_leads_to_what_is_nearest(
     assert text in page.words
     assert link in page.links()
     assert 'role="search"' in page.text
+
+
+def test_a_page_reads_each_part_of_the_archive_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part is about 1 MB, and the numbers of 200 lines could be counted from its start each."""
+    write(tmp_path / "home", TRANSCRIPT, *said(PAGE // 2, "long " * 6_000))
+    sync(tmp_path / "one.db", [tmp_path / "home"])
+    read: list[tuple[int, int]] = []
+
+    def counted(connection: sqlite3.Connection, file: int, start: int, end: int) -> Iterator[bytes]:
+        read.append((start, end))
+        return archive.read(connection, file, start, end)
+
+    monkeypatch.setattr(line_index, "archive", SimpleNamespace(read=counted))
+    assert len(Site(tmp_path / "one.db").get(HERE).links("?at=")) == PAGE
+    assert len(read) == len(set(read)) > 3
 
 
 def test_a_line_without_a_message_opens_the_nearest_and_says_so(site: Site) -> None:

@@ -144,23 +144,26 @@ class Names:
 
     def _key(self, file: int) -> tuple[str | None, str]:
         """Return the key of a file, and what stands between it and the number of a line."""
-        owner = owner_of(self._connection, file)
-        if owner is None:
+        key = owner_of(self._connection, file)
+        if key is None:
             prompts = [known["id"] for known in prompt_files(self._connection)]
             number = prompts.index(file) + 1 if file in prompts else 0
             return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
-        key, number = owner
+        number = numbers_of(self._connection, key).get(file, 1)
         return short_key(self._connection, key.text), f"/{number}:" if number > 1 else ":"
 
 
-def owner_of(connection: sqlite3.Connection, file: int) -> tuple[Key, int] | None:
-    """Return the key that means a file, and the number of the file among those that it can mean."""
+def owner_of(connection: sqlite3.Connection, file: int) -> Key | None:
+    """Return the key that means a file, None if it belongs to no conversation."""
     row = sql.ask(connection, "pages/file_owner", file=file).fetchone()
     if row is None or row["session_key"] is None:
         return None
-    key = Key(row["session_key"], row["agent_key"])
-    files = [known.id for known in files_of(connection, key)]
-    return key, files.index(file) + 1 if file in files else 1
+    return Key(row["session_key"], row["agent_key"])
+
+
+def numbers_of(connection: sqlite3.Connection, key: Key) -> dict[int, int]:
+    """Return the number, from 1, of each file that a key can mean."""
+    return {known.id: number for number, known in enumerate(files_of(connection, key), start=1)}
 
 
 def files_of(connection: sqlite3.Connection, key: Key) -> list[File]:

@@ -118,7 +118,8 @@ def find(connection: sqlite3.Connection, key: Key, place: Asked, path: str) -> r
             links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
         return refs.line_of(connection, key, file, place.line, head)
     except (NotFoundError, ArchiveError) as error:
-        raise PageError(404, str(error), links) from error
+        first, _, hint = str(error).rpartition(". ")  # the hint is one for the command line
+        raise PageError(404, f"{first}." if first else hint, links) from error
 
 
 def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs.Line:
@@ -148,7 +149,7 @@ class Permalinks:
         self._connection = connection
         self._path = path
         self._lines = Lines(connection)
-        self._owners: dict[int, tuple[Key, int] | None] = {}
+        self._numbers: dict[Key, dict[int, int]] = {}
 
     def of(self, places: Iterable[Place]) -> dict[Place, Link]:
         """Return the address of each place whose file belongs to a conversation.
@@ -157,11 +158,13 @@ class Permalinks:
         """
         found: dict[Place, Link] = {}
         for file, group in groupby(sorted(set(places)), key=lambda place: place.file):
-            if file not in self._owners:
-                self._owners[file] = refs.owner_of(self._connection, file)
-            owner = self._owners[file]
-            if owner is not None:
-                found.update((place, self._link(*owner, place)) for place in group)
+            key = refs.owner_of(self._connection, file)
+            if key is None:
+                continue
+            if key not in self._numbers:  # it may have a thousand files
+                self._numbers[key] = refs.numbers_of(self._connection, key)
+            number = self._numbers[key].get(file, 1)
+            found.update((place, self._link(key, number, place)) for place in group)
         return found
 
     def of_row(self, row: int, key: Key) -> Link | None:
