@@ -25,6 +25,7 @@ from tests.support.writing import (
     agent,
     assistant,
     call,
+    dumps,
     result,
     user,
     write,
@@ -125,6 +126,38 @@ def test_every_message_links_to_itself_and_no_link_has_the_id_of_a_row(site: Sit
     for link in found[::40]:
         page, anchor = site.get(link.partition("#")[0]), link.partition("#")[2]
         assert anchor == marked(page)
+
+
+def test_a_line_of_the_second_file_has_its_number(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write(home, TRANSCRIPT, *said(3))
+    write(home, f"projects/-srv-other/{SESSION}.jsonl", *said(2, "second", 60))
+    sync(tmp_path / "one.db", [home])
+    site = Site(tmp_path / "one.db")
+    page = site.get(f"{HERE}?at=2:3")
+    assert marked(page) == "f2-L3"
+    assert f"{HERE}?at=2:3#f2-L3" in page.links()
+    assert "second 1" in text_at(site, f"{HERE}?at=2:3#f2-L3")
+
+
+def test_objects_in_one_line_and_lines_that_the_archive_has_lost_have_addresses(
+    tmp_path: Path,
+) -> None:
+    home, database = tmp_path / "home", tmp_path / "one.db"
+    both = dumps(user("one of two")) + dumps(user("two of two", "u2"))
+    write(home, TRANSCRIPT, user("before", "u0"), both)
+    sync(database, [home])
+    site = Site(database)
+    links = site.get(HERE).links("?at=")
+    assert [link.partition("#")[2].partition(".")[0] for link in links] == ["L1", "L2", "L2"]
+    assert "two of two" in text_at(site, links[2])
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.execute("delete from archive")
+    connection.close()
+    lost = site.get(HERE).links("?at=B")
+    assert "two of two" in text_at(site, lost[-1])
+    assert site.get(f"{HERE}?at=2").status == 404
 
 
 def test_an_address_opens_the_same_text_after_a_rebuild_and_on_another_machine(

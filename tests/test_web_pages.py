@@ -461,7 +461,9 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
     session = f"/hostile/-/session/{SESSION}"
     for address in (
         session, f"{session}?_end=1", f"{session}?_agent=a1", f"{session}?_agent={evil}",
-        f"{session}?_after={evil}", f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
+        f"{session}?_after={evil}", f"{session}?at=2", f"{session}?at={evil}",
+        "/hostile/-/session/a1?at=1", f"{session}/export?format={evil}", f"{session}?_at=999",
+        f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
         "/-/assoc/search?q=script+alert", f"/-/assoc/search?q={evil}",
         f"/-/assoc/search?q=evil&model={evil}", f"/-/assoc/search?q=evil&kind={evil}",
         f"/-/assoc/search?q=evil&db={evil}", "/-/assoc/dashboard?days=all",
