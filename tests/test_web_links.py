@@ -72,10 +72,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *said(PAGE),
         assistant(thought, "a1", None, 500, id="two"),
         assistant([call("toolu_1", "Task", prompt="look")], "a2", "a1", 501, id="spawn"),
-        user([result("toolu_1", f"found\nagentId: {AGENT}")], "u2", "a2", 502,
+        *said(5, "meanwhile", 502),
+        user([result("toolu_1", f"found\nagentId: {AGENT}")], "u2", "a2", 520,
              toolUseResult={"agentId": AGENT}),
         b"\x7b broken",
-        user(f"the last, with {TOKEN}", "u3", "u2", 503),
+        user(f"the last, with {TOKEN}", "u3", "u2", 521),
     )  # fmt: skip
     lines = agent(AGENT, user("look", "v1")), agent(AGENT, assistant("looked", "w1", id="w"))
     write(home, f"{PROJECT}/{SESSION}/subagents/agent-{AGENT}.jsonl", *lines)
@@ -102,7 +103,8 @@ def site(database: Path) -> Site:
         (f"{HERE}?at=1", "L1", "question 0"),
         (f"{HERE}?at={PAGE}", f"L{PAGE}", f"reply to question {PAGE // 2 - 1}"),
         (f"{HERE}?at={2 * PAGE + 1}.1", f"L{2 * PAGE + 1}.1", "two blocks"),
-        (f"{HERE}?at={2 * PAGE + 3}", f"L{2 * PAGE + 2}", "found"),  # a result is in its call
+        (f"{HERE}?at={2 * PAGE + 1}", f"L{2 * PAGE + 1}", "two blocks"),
+        (f"{HERE}?at={2 * PAGE + 13}", f"L{2 * PAGE + 2}", "found"),  # a result is in its call
         (f"/one/-/session/{AGENT}?at=2", f"{AGENT}-L2", "looked"),
         (f"{HERE[:-20]}?at=1", "L1", "question 0"),
     ],
@@ -231,11 +233,35 @@ def test_a_fork_of_more_than_a_page_links_to_where_it_becomes_new(tmp_path: Path
     assert "becomes new here" in page.words
 
 
+def test_what_a_fork_of_a_fork_copied_is_folded_by_where_it_was_first_said(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first, second = said(2), said(2, "second", 600)
+    for key, lines in (
+        (SESSION, first), (OTHER, [*first, *second]), (THIRD, [*first, *second, user("x", "x9")]),
+    ):  # fmt: skip
+        copied = [{**line, "sessionId": key} for line in lines]
+        write(home, f"{PROJECT}/{key}.jsonl", *copied)
+    sync(tmp_path / "one.db", [home])
+    page = Site(tmp_path / "one.db").get(f"/one/-/session/{THIRD}")
+    found = re.findall(r'First said in <a href="([^"]*)"', page.text)
+    assert found == [f"{HERE}?at=1#L1", f"{FORK}?at=5#L5"]
+
+
+def test_a_conversation_that_is_in_two_homes_is_no_copy_of_itself(tmp_path: Path) -> None:
+    write(tmp_path / "aaa", TRANSCRIPT, *said(2), user("left behind", "u9", None, 1))
+    write(tmp_path / "home", TRANSCRIPT, *said(5))
+    sync(tmp_path / "one.db", [tmp_path / "aaa", tmp_path / "home"])
+    page = Site(tmp_path / "one.db").get(HERE)
+    assert "question 4" in page.words
+    assert ">copy</span>" in page.text
+    assert "ai-copies" not in page.text
+
+
 @pytest.mark.parametrize(
     ("address", "text", "link"),
     [
         (f"/one/-/session/{SESSION[:12]}x", "The nearest keys:", HERE),
-        (f"{HERE}?at=9999", "Line 9,999 is beyond the end", f"{HERE}?at={2 * PAGE + 5}"),
+        (f"{HERE}?at=9999", "Line 9,999 is beyond the end", f"{HERE}?at={2 * PAGE + 15}"),
     ],
 )
 def test_what_is_not_there_leads_to_what_is_nearest(
@@ -266,7 +292,7 @@ def test_a_page_reads_each_part_of_the_archive_once(
 
 
 def test_a_line_without_a_message_opens_the_nearest_and_says_so(site: Site) -> None:
-    page = site.get(f"{HERE}?at={2 * PAGE + 4}")
+    page = site.get(f"{HERE}?at={2 * PAGE + 14}")
     assert page.status == 200
     assert "holds no message; the nearest that does is" in page.words
 
