@@ -108,16 +108,17 @@ def find(connection: sqlite3.Connection, key: Key, place: Asked, path: str) -> r
     page of `key`.
     """
     head = key.text if place.file == 1 else f"{key.text}/{place.file}"
-    links = [("The conversation from its beginning", path)]
+    file = None
     try:
         file = refs.file_of(connection, key, place.file, head)
         if place.line is None:
             return _at_byte(connection, refs.Line(key, file, 0, place.byte, place.byte + 1), head)
-        if last := Lines(connection).count(file.id):
-            number = f"{place.file}:{last}" if place.file > 1 else str(last)
-            links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
         return refs.line_of(connection, key, file, place.line, head)
     except (NotFoundError, ArchiveError) as error:
+        links = [("The conversation from its beginning", path)]
+        if file is not None and (last := Lines(connection).count(file.id)):
+            number = f"{place.file}:{last}" if place.file > 1 else str(last)
+            links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
         first, _, hint = str(error).rpartition(". ")  # the hint is one for the command line
         raise PageError(404, f"{first}." if first else hint, links) from error
 
