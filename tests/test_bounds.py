@@ -150,6 +150,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.cells._time": ("digits", "dashes"),
     "web.cells._address": ("addresses", "slashes"),
     "web.guard._host": ("brackets", "digits"),
+    "web.download._not_of_name": ("dashes", "wide letters"),
+    "web.permalinks._place": ("digits", "dots"),
     "web.search_page._month": ("digits", "dashes"),
     "when._stored_form": ("digits", "dashes"),
 }  # fmt: skip

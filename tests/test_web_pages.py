@@ -28,7 +28,7 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
-from assoc_ingest.web.conversation import PAGE
+from assoc_ingest.web.paging import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -175,7 +175,7 @@ def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
     assert own.status == 200
     assert "calendar.py:3: crops" in own.words
     assert "You, queued" not in own.words
-    (back,) = [link for link in own.links("_at=") if "#m" in link]
+    (back,) = [link for link in own.links("?at=") if link.startswith(f"{FROST}?")]
     assert back.partition("#")[2] in demo.get(back.partition("#")[0]).anchors()
 
 
@@ -223,7 +223,7 @@ def test_every_message_is_on_one_of_the_pages(long: Site) -> None:
 
 
 def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
-    (hit,) = [link for link in long.get("/-/assoc/search?q=%22answer+210%22").links("_at=")]
+    (hit,) = [link for link in long.get("/-/assoc/search?q=%22answer+210%22").links("?at=")]
     address, _, anchor = hit.partition("#")
     page = long.get(address)
     assert page.anchors().index(anchor) in range(3, 12)
@@ -232,7 +232,7 @@ def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
 
 
 def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> None:
-    hits = demo.get("/-/assoc/search?q=sow&kind=tool_result").links("_at=")
+    hits = demo.get("/-/assoc/search?q=sow&kind=tool_result").links("?at=")
     assert hits
     for hit in hits:
         address, _, anchor = hit.partition("#")
@@ -248,7 +248,11 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
     ("address", "status", "text"),
     [
         ("/demo/-/session/nix", 404, "No session matches 'nix'."),
-        (f"{FROST}?_after=99999999", 404, "There is no message 99999999"),
+        (f"{FROST}?_after=99999999", 200, "There is no message 99999999"),
+        (f"{FROST}?at=x", 400, "'x' is not the place of a message"),
+        (f"{FROST}?at=0", 400, "Lines are counted from 1"),
+        (f"{FROST}?at=B7", 404, "No message begins at byte 7"),
+        (f"{FROST}?after=9:1", 404, "has 1 file with messages, not 9"),
         (f"{FROST}?_at=99999999999999999999", 400, "is not a message id"),
         (f"{FROST}?_after=x", 400, "is not a message id"),
         (f"{FROST}?_agent=nobody", 404, "has no subagent 'nobody'"),
@@ -284,12 +288,6 @@ def test_an_ambiguous_prefix_lists_what_it_can_mean(long: Site) -> None:
 @pytest.mark.parametrize("query", ['"', "AND (", "NEAR(a b", "text:frost", "*", "-- ;", "a" * 3000])
 def test_no_query_is_an_error(demo: Site, query: str) -> None:
     assert demo.get(f"/-/assoc/search?q={quote(query)}").status == 200
-
-
-def test_a_message_of_another_conversation_is_not_shown_in_this_one(demo: Site) -> None:
-    (link, *_) = demo.get("/-/assoc/search?q=newsletter&kind=prompt").links("_at=")
-    number = re.findall(r"_at=(\d+)", link)[0]
-    assert demo.get(f"{FROST}?_at={number}").status == 404
 
 
 def test_a_database_that_is_not_ours_is_left_alone(demo: Site, tmp_path: Path) -> None:
@@ -463,7 +461,9 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
     session = f"/hostile/-/session/{SESSION}"
     for address in (
         session, f"{session}?_end=1", f"{session}?_agent=a1", f"{session}?_agent={evil}",
-        f"{session}?_after={evil}", f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
+        f"{session}?_after={evil}", f"{session}?at=2", f"{session}?at={evil}",
+        "/hostile/-/session/a1?at=1", f"{session}/export?format={evil}", f"{session}?_at=999",
+        f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
         "/-/assoc/search?q=script+alert", f"/-/assoc/search?q={evil}",
         f"/-/assoc/search?q=evil&model={evil}", f"/-/assoc/search?q=evil&kind={evil}",
         f"/-/assoc/search?q=evil&db={evil}", "/-/assoc/dashboard?days=all",

@@ -38,7 +38,7 @@ def find_key(connection: sqlite3.Connection, prefix: str) -> Key:
     """
     wanted = prefix.strip()
     sessions = sessions_beginning_with(connection, wanted)
-    agents = _agents_beginning_with(connection, wanted)
+    agents = agents_beginning_with(connection, wanted)
     for row in agents:
         if row["agent_key"] == wanted and wanted not in (row["session_key"] for row in sessions):
             return Key(row["session_key"], wanted, row["session_id"])
@@ -106,16 +106,27 @@ def _ambiguous_agent(prefix: str, rows: list[sqlite3.Row]) -> str:
     return "\n".join(lines)
 
 
-def _agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+def agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    """Return the subagents whose key begins with `prefix`."""
     found = sql.ask(connection, "pages/agents_by_prefix", prefix=bindable(prefix))
     return found.fetchall() if prefix else []
 
 
-def _nearest(connection: sqlite3.Connection, key: str) -> str:
-    """Return the keys that share most letters with one that is not there, as words."""
-    near = {other: _shared(key, other) for other in _neighbours(connection, bindable(key)) if other}
+def nearest_keys(connection: sqlite3.Connection, key: str) -> list[str]:
+    """Return the keys that share most letters with one that is not there, the nearest first."""
+    wanted = key.strip()
+    near = {
+        other: _shared(wanted, other)
+        for other in _neighbours(connection, bindable(wanted))
+        if other
+    }
     found = [other for other in sorted(near, key=lambda other: -near[other]) if near[other]]
-    listed = ", ".join(one_line(short_key(connection, other)) for other in found[:_NEAREST])
+    return found[:_NEAREST]
+
+
+def _nearest(connection: sqlite3.Connection, key: str) -> str:
+    found = nearest_keys(connection, key)
+    listed = ", ".join(one_line(short_key(connection, other)) for other in found)
     return f"; the nearest keys are {listed}" if listed else ""
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from .. import humanize, sql
-from ..errors import ArchiveError, NotFoundError, UsageError
+from ..errors import NotFoundError, UsageError
 from ..files.line_index import LineIndex
+from .lines import Lines
 from .lookup import Key as Key
 from .lookup import find_key, short_key
 from .query_parser import bindable
@@ -120,12 +120,12 @@ def of_hits(connection: sqlite3.Connection, hits: Iterable[Found]) -> list[str |
 
 
 class Names:
-    """Makes references to lines; knows the lines of the file that was last asked for."""
+    """Makes references to lines."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._keys: dict[int, tuple[str | None, str]] = {}
-        self._lines: tuple[int, LineIndex] | None = None
+        self._lines = Lines(connection)
 
     def of(self, file: int, offset: int) -> str | None:
         """Return the reference to the line at an offset of a file, None if there is none."""
@@ -133,11 +133,7 @@ class Names:
 
     def line(self, file: int, offset: int) -> int | None:
         """Return the number of the line at an offset, None if it cannot be told."""
-        if self._lines is None or self._lines[0] != file:
-            self._lines = file, LineIndex(self._connection, file)
-        with suppress(ArchiveError):
-            return self._lines[1].number(offset)
-        return None
+        return self._lines.number(file, offset)
 
     def at(self, file: int, line: int | None) -> str | None:
         """Return the reference to a line of a file; its key alone where the line is not known."""
@@ -148,15 +144,26 @@ class Names:
 
     def _key(self, file: int) -> tuple[str | None, str]:
         """Return the key of a file, and what stands between it and the number of a line."""
-        row = sql.ask(self._connection, "pages/file_owner", file=file).fetchone()
-        if row is None or row["session_key"] is None:
+        key = owner_of(self._connection, file)
+        if key is None:
             prompts = [known["id"] for known in prompt_files(self._connection)]
             number = prompts.index(file) + 1 if file in prompts else 0
             return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
-        key = Key(row["session_key"], row["agent_key"])
-        files = [known.id for known in files_of(self._connection, key)]
-        number = files.index(file) + 1 if file in files else 1
+        number = numbers_of(self._connection, key).get(file, 1)
         return short_key(self._connection, key.text), f"/{number}:" if number > 1 else ":"
+
+
+def owner_of(connection: sqlite3.Connection, file: int) -> Key | None:
+    """Return the key that means a file, None if it belongs to no conversation."""
+    row = sql.ask(connection, "pages/file_owner", file=file).fetchone()
+    if row is None or row["session_key"] is None:
+        return None
+    return Key(row["session_key"], row["agent_key"])
+
+
+def numbers_of(connection: sqlite3.Connection, key: Key) -> dict[int, int]:
+    """Return the number, from 1, of each file that a key can mean."""
+    return {known.id: number for number, known in enumerate(files_of(connection, key), start=1)}
 
 
 def files_of(connection: sqlite3.Connection, key: Key) -> list[File]:
@@ -219,9 +226,17 @@ def _is_key(connection: sqlite3.Connection, text: str) -> bool:
 
 
 def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
+    key, file = _file(connection, head)
+    return line_of(connection, key, file, wanted, head)
+
+
+def line_of(connection: sqlite3.Connection, key: Key, file: File, wanted: int, head: str) -> Line:
+    """Return the line with a number of a file that is called `head`; the nearest with messages.
+
+    Raises NotFoundError where the file ends before.
+    """
     if wanted < 1:
         raise UsageError(f"Lines are counted from 1: {head}:1")
-    key, file = _file(connection, head)
     index = LineIndex(connection, file.id)
     start = index.start(wanted)
     if start is None:
@@ -257,6 +272,11 @@ def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
     if slash and end.isascii() and end.isdigit() and not _is_key(connection, head):
         head, number = name, int(end[:9])
     key = find_key(connection, head)
+    return key, file_of(connection, key, number, head)
+
+
+def file_of(connection: sqlite3.Connection, key: Key, number: int, head: str) -> File:
+    """Return the file with a number of those that a key means, NotFoundError if it has fewer."""
     files = files_of(connection, key)
     if not files:
         raise NotFoundError(f"No messages of {head} are indexed. To see it: show {head}")
@@ -265,7 +285,7 @@ def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
             f"{head} has {humanize.many(len(files), 'file')} with messages, not {number}. "
             f"The first: {head}:1"
         )
-    return key, files[number - 1]
+    return files[number - 1]
 
 
 def _nearest(connection: sqlite3.Connection, index: LineIndex, asked: Line, head: str) -> Line:

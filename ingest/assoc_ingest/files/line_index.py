@@ -52,6 +52,12 @@ class LineIndex:
         self._counted = frame, inside, breaks
         return breaks + 1
 
+    def is_start(self, offset: int) -> bool:
+        """Does a line begin at this offset, of which the number is known?"""
+        frame = max(bisect_left(self._borders, offset) - 1, 0)
+        inside = offset - self._borders[frame]
+        return not offset or self._bytes(frame)[inside - 1 : inside] == b"\n"
+
     def start(self, line: int) -> int | None:
         """Return the offset at which a line begins; None if the file has fewer lines."""
         while len(self._breaks) <= len(self._counts) and self._breaks[-1] < line - 1:

@@ -1,33 +1,34 @@
 """The page of one conversation, or of one subagent of it, 200 messages at a time.
 
-Where a page begins is named by a message: `?_after=ID` begins behind it, `?_at=ID` a few before it
-(what a search hit opens), `?_end=1` shows the last. Order is the position in the file. A message
-inside a subagent opens the page of that subagent.
+Where a page begins is named by the place of a message (`permalinks`): `?after=12` begins behind it,
+`?at=12` a few before it (what a search hit opens), `?_end=1` shows the last. Order is the position
+in the file. A message inside a subagent opens the page of that subagent, and so does the key of the
+subagent in the path. Addresses with the id of a row (`?_at=345`) lead to those with a place.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import humanize, sql
-from ..ask import lookup
-from ..ask.conversation import Conversation, File, Message, Place, Subagent
+from ..ask import refs
+from ..ask.conversation import Conversation, File, Message, Subagent
+from ..ask.lookup import Key
 from ..ask.page import facts_of
-from ..errors import UsageError
-from . import pages
+from . import copies, entry_links, keys, pages, permalinks
 from .entries import Entries, Entry, Nested
 from .pages import MOST_LINKS, PageError
+from .paging import FIRST, PAGE, Begin, Paging
+from .permalinks import Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
-
-PAGE = 200
-"""Messages on a page, results inside their calls counted."""
 
 MOST_SUBAGENTS = 5_000
 """Subagents of a conversation of which its pages know."""
@@ -37,18 +38,10 @@ MOST_FILES = 1_000
 
 _MOST_FILES = 50  # that a page names
 _MOST_MODELS = 10
-_CONTEXT = 6  # messages before the one that a search hit opens on
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
     "links", "teams", "tasks", "todos", "plans",
 )  # fmt: skip
-
-
-class _Begin(NamedTuple):
-    """Where a page begins: behind a place in the file with this number."""
-
-    file: int
-    after: Place | None
 
 
 @dataclass(slots=True)
@@ -65,7 +58,7 @@ class _Shown:
     usage: list[pages.Row]
     has_more_subagents: bool
     subagent: Subagent | None
-    spawned_in: int | None
+    spawned_in: str | None
     entries: list[Entry]
     rest: list[Nested]
     more_rest: int
@@ -76,25 +69,33 @@ class _Shown:
     links: list[pages.Row]
     work: list[pages.Row]
     related: list[pages.Row]
-    target: int | None
+    notes: list[str]
+    becomes_new: str | None
+    """The address of the first message of a fork, if all on the page are copies."""
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
     """Return the page of a conversation; a 300 with all of them where a prefix means several."""
-    from datasette.utils import tilde_decode, tilde_encode
+    from datasette.utils import tilde_encode
+    from datasette.utils.asgi import Response
 
-    database = tilde_decode(request.url_vars["database"])
-    prefix = tilde_decode(request.url_vars["session"])
+    database = pages.named(request, "database")
+    prefix = pages.named(request, "session")
+    row = request.args.get("_at") or request.args.get("_after")
     asked = _Asked(
         agent=request.args.get("_agent"),
-        after=_number(request.args.get("_after")),
-        at=_number(request.args.get("_at")),
+        at=permalinks.asked(request.args.get("at")),
+        after=permalinks.asked(request.args.get("after")),
+        row=permalinks.row_id(row),
         is_end=bool(request.args.get("_end")),
     )
+    path = partial(session_path, datasette, database)
     shown = await pages.read(
         datasette, request, database, TABLES,
-        lambda connection: _read(connection, prefix, asked, datasette, database),
+        lambda connection: _read(connection, prefix, asked, path),
     )  # fmt: skip
+    if isinstance(shown, permalinks.Link):
+        return Response.redirect(shown.address if request.args.get("_at") else shown.behind)
     key = str(shown.session["session_key"])
     context = {
         "database": database,
@@ -125,50 +126,82 @@ def _whole(command: str | None) -> str | None:
 
 class _Asked(NamedTuple):
     agent: str | None
-    after: int | None
-    at: int | None
+    at: permalinks.Asked | None
+    after: permalinks.Asked | None
+    row: int | None
     is_end: bool
 
 
 def _read(
-    connection: sqlite3.Connection, prefix: str, asked: _Asked, datasette: Datasette, database: str
-) -> _Shown:
-    try:
-        conversation = Conversation(
-            connection, prefix, files=_MOST_FILES + 1, subagents=MOST_SUBAGENTS + 1
-        )
-    except UsageError as error:
-        rows = lookup.sessions_beginning_with(connection, prefix)
-        links = [
-            (
-                f"{row['title'] or '(untitled)'} · {humanize.moment(row['ended_at'])} · "
-                f"{row['session_key']}",
-                session_path(datasette, database, row["session_key"]),
-            )
-            for row in rows
-        ]
-        message = f"{len(rows):,} sessions begin with {pages.cut(prefix)!r}."
-        raise PageError(300, message, links) from error
-    return _Reader(connection, conversation, asked).shown()
+    connection: sqlite3.Connection, prefix: str, asked: _Asked, path: Callable[[str], str]
+) -> _Shown | permalinks.Link:
+    """Return what is on the page, or the address of the message whose row was asked for."""
+    key = keys.find(connection, prefix, path)
+    if asked.row is None:
+        return _Reader(connection, key, asked, path).shown()
+    if link := Permalinks(connection, path).of_row(asked.row, key):
+        return link
+    reader = _Reader(connection, key, asked, path)
+    reader.notes.append(
+        f"There is no message {asked.row} in this conversation, which is shown from its beginning. "
+        "The address has the number of a row, and such numbers change. Addresses with a line, "
+        "behind the time of each message, do not."
+    )
+    return reader.shown()
 
 
 class _Reader:
     """Reads one page of a conversation."""
 
     def __init__(
-        self, connection: sqlite3.Connection, conversation: Conversation, asked: _Asked
+        self,
+        connection: sqlite3.Connection,
+        key: Key,
+        asked: _Asked,
+        path: Callable[[str], str],
     ) -> None:
         self._connection = connection
-        self._conversation = conversation
-        self._id = conversation.session["id"]
         self._asked = asked
-        self._named = self._place(asked.after if asked.at is None else asked.at)
-        self._subagent = self._find_subagent()
-        self._main = list(islice(conversation.files_with_messages(), MOST_FILES))
+        self._permalinks = Permalinks(connection, path)
+        self.notes: list[str] = []
+        self._place: permalinks.Place | None = None
+        self._named_subagent: int | None = None
+        self._targets: frozenset[int] = frozenset()
+        session_key, session_id = key.session_key, key.session_id
+        if place := asked.at or asked.after:
+            line = permalinks.find(connection, key, place, path(key.text))
+            session_key, session_id = line.file.session_key, line.file.session_id
+            self._name(line, place)
+        self._conversation = Conversation(
+            connection, session_key, session_id=session_id,
+            files=MOST_FILES + 1, subagents=MOST_SUBAGENTS + 1,
+        )  # fmt: skip
+        self._id = self._conversation.session["id"]
+        self._subagent = self._find_subagent(asked.agent or key.agent_key)
+        self._main = list(islice(self._conversation.files_with_messages(), MOST_FILES))
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
             found = sql.ask(self._connection, "pages/subagent_files", subagent=self._subagent.id)
             self._files = [row["id"] for row in found]
+        self._paging = Paging(
+            connection, self._files, self._subagent.id if self._subagent else None
+        )
+
+    def _name(self, line: refs.Line, place: permalinks.Asked) -> None:
+        """Note the message where the page begins, and those that it marks."""
+        self.notes += line.notes
+        found = refs.messages_of(self._connection, line)
+        if place.block is not None and not line.notes:
+            found = [row for row in found if row["block"] == place.block] or found
+        row = found[0]
+        self._named_subagent = row["subagent_id"]
+        self._place = permalinks.Place(line.file.id, row["byte_offset"], row["block"])
+        if row["answers"] is not None:  # a result is inside its call
+            self._place = permalinks.Place(
+                row["call_file_id"], row["call_offset"], row["call_block"]
+            )
+        if self._asked.at is not None:
+            self._targets = frozenset(row["id"] for row in found)
 
     def shown(self) -> _Shown:
         """Return what is on the page."""
@@ -177,13 +210,12 @@ class _Reader:
         found = list(islice(self._from(begin), PAGE + 1))
         has_more = len(found) > PAGE
         messages = found[:PAGE]
-        entries = Entries(conversation, self._asked.at)
+        entries = Entries(conversation, self._targets)
         shown = list(entries.of(messages))
         is_whole = self._subagent is None and not has_more
         rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
-        spawned_in = None
-        if self._subagent and self._subagent.call_id:
-            spawned_in = self._subagent.call_id
+        ways = self._ways(begin, messages[-1] if has_more else None)
+        shown, becomes_new = self._linked(shown, rest)
         models = conversation.models
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return _Shown(
@@ -197,97 +229,82 @@ class _Reader:
             resume=conversation.resume,
             usage=pages.ask(self._connection, "pages/session_usage", session=self._id),
             subagent=self._subagent,
-            spawned_in=spawned_in,
+            spawned_in=self._spawned_in(),
             entries=shown,
             rest=rest,
             more_rest=more_rest,
             warmups=warmups,
-            earlier=self._earlier(begin),
-            later=f"_after={messages[-1].id}" if has_more else None,
-            is_first=begin == _Begin(0, None),
+            earlier=ways[0],
+            later=ways[1],
+            is_first=begin == FIRST,
             links=pages.ask(self._connection, "pages/session_links", session=self._id),
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
             related=related[:MOST_LINKS],
-            target=self._asked.at,
+            notes=self.notes,
+            becomes_new=becomes_new,
         )
 
-    def _find_subagent(self) -> Subagent | None:
-        wanted = self._asked.agent
-        if wanted is None and self._named is not None:
-            wanted = self._named["agent_key"]
-        if wanted is None:
+    def _linked(self, shown: list[Entry], rest: list[Nested]) -> tuple[list[Entry], str | None]:
+        """Give all entries their addresses; return them with runs of copies folded.
+
+        Also returns where a fork becomes new, if that is on a later page.
+        """
+        nested = [entry for one in rest for entry in one.entries or ()]
+        every = [*shown, *nested]
+        rows = entry_links.set_links(self._connection, self._permalinks, every, self._targets)
+        key = str(self._conversation.session["session_key"])
+        folded = list(copies.folded(shown, rows, key))
+        if self._subagent is not None:
+            return folded, None
+        folded, later = copies.with_beginning(self._connection, folded, rows)
+        return folded, self._address(later) if later else None
+
+    def _address(self, place: permalinks.Place) -> str | None:
+        link = self._permalinks.of([place]).get(place)
+        return link.address if link else None
+
+    def _spawned_in(self) -> str | None:
+        """Return the address of the call that spawned the subagent whose page it is."""
+        call = self._subagent.call_id if self._subagent else None
+        if call is None:
             return None
+        row = permalinks.rows(self._connection, [call]).get(call)
+        return self._address(row.place) if row else None
+
+    def _find_subagent(self, wanted: str | None) -> Subagent | None:
+        named = self._named_subagent
+        if named is None and (wanted is None or self._place is not None):
+            return None  # a line that is named is one of the main conversation
         for subagent in self._conversation.subagents:
-            if subagent.agent_key == wanted:
+            if subagent.id == named or (named is None and subagent.agent_key == wanted):
                 return subagent
+        if named is not None:
+            raise PageError(404, "This conversation has more subagents than its pages show.")
         raise PageError(404, f"This conversation has no subagent {wanted!r}.")
 
-    def _place(self, message: int | None) -> sqlite3.Row | None:
-        if message is None:
-            return None
-        row: sqlite3.Row | None = sql.ask(
-            self._connection, "pages/message_place", id=message
-        ).fetchone()
-        if row is not None and row["answers"] is not None:  # a result is inside its call
-            row = sql.ask(self._connection, "pages/message_place", id=row["answers"]).fetchone()
-        if row is None or row["session_id"] != self._id:
-            raise PageError(
-                404,
-                f"There is no message {message} in this conversation. Message ids change when a "
-                "file is rewritten: remove the part of the address after the question mark.",
-            )
-        return row
+    def _begin(self) -> Begin:
+        if self._asked.is_end:
+            return self._paging.last()
+        if self._place is None:
+            return FIRST
+        if self._asked.at is not None:
+            return self._paging.around(self._place)
+        return self._paging.behind(self._place)
 
-    def _begin(self) -> _Begin:
-        if self._asked.is_end and self._files:
-            return self._back(_Begin(len(self._files) - 1, _END), PAGE)
-        if self._named is None or self._named["file_id"] not in self._files:
-            return _Begin(0, None)
-        file = self._files.index(self._named["file_id"])
-        place = Place(self._named["byte_offset"], self._named["block"])
-        if self._asked.at is None:
-            return _Begin(file, place)
-        return self._back(_Begin(file, place), _CONTEXT)
+    def _ways(self, begin: Begin, last: Message | None) -> tuple[str | None, str | None]:
+        """Return the addresses of the pages before and behind this one.
 
-    def _back(self, begin: _Begin, count: int) -> _Begin:
-        """Return where `count` messages before the beginning of a page is, in the same file."""
-        after = begin.after
-        places = sql.ask(
-            self._connection,
-            "pages/message_before",
-            file=self._files[begin.file],
-            subagent=self._subagent.id if self._subagent else None,
-            before_offset=after.byte_offset if after else 0,
-            before_block=after.block if after else 0,
-            limit=count + 1,
-        ).fetchall()
-        if len(places) <= count:
-            return _Begin(begin.file, None)
-        return _Begin(begin.file, Place(places[-1]["byte_offset"], places[-1]["block"]))
+        The one before is '' where it is the first; `last` is the last message of this page.
+        """
+        earlier = self._paging.before(begin)
+        later = last and permalinks.Place(last.file_id, last.byte_offset, last.block)
+        links = self._permalinks.of(place for place in (earlier, later) if place)
+        return (
+            links[earlier].behind if earlier in links else None if begin == FIRST else "",
+            links[later].behind if later in links else None,
+        )
 
-    def _earlier(self, begin: _Begin) -> str | None:
-        """Return what names the page before the one that begins here."""
-        if begin == _Begin(0, None):
-            return None
-        file, after = begin
-        if after is None:
-            file, after = file - 1, _END
-        # The place behind which a page begins is on the page before it.
-        before = self._back(_Begin(file, Place(after.byte_offset, after.block + 1)), PAGE)
-        if before.after is None and before.file == 0:
-            return ""
-        if before.after is None:
-            before = self._back(_Begin(before.file - 1, _END), 0)
-        row = sql.ask(
-            self._connection,
-            "pages/message_at",
-            file=self._files[before.file],
-            byte_offset=before.after.byte_offset if before.after else 0,
-            block=before.after.block if before.after else 0,
-        ).fetchone()
-        return f"_after={row['id']}" if row else ""
-
-    def _from(self, begin: _Begin) -> Iterator[Message]:
+    def _from(self, begin: Begin) -> Iterator[Message]:
         if self._subagent is not None:
             after = (self._files[begin.file], begin.after) if begin.after else None
             yield from self._conversation.subagent_messages(self._subagent, after, PAGE + 1)
@@ -301,15 +318,3 @@ class _Reader:
         free = [one for one in self._conversation.subagents if one.spawned_by is None]
         rest, more = entries.nested_all([one for one in free if one.kind != "warmup"])
         return rest, more, sum(one.kind == "warmup" for one in free)
-
-
-_END = Place(2**62, 0)
-
-
-def _number(text: str | None) -> int | None:
-    """Return a number of the address; raise PageError if it is not a number."""
-    if text is None or text == "":
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise PageError(400, f"{text!r} is not a message id.")
-    return int(text)

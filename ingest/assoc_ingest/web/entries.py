@@ -1,14 +1,14 @@
 """Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
 
-An entry knows the id of its message, which is its anchor. What the program injects is gathered in
-one folded entry until a message for the reader follows. A subagent is inside the call
-that spawned it; a long one is a link to a page of its own.
+An entry knows the id of its message; its anchor is its line (`permalinks`). What the program
+injects is gathered in one folded entry until a message for the reader follows. A subagent is inside
+the call that spawned it; a long one is a link to a page of its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
@@ -20,6 +20,7 @@ from ..ask.page import by_call, facts_of
 from ..terminal import one_line, readable
 from .budget import Budget
 from .html import joined, markdown, plain, shortened
+from .permalinks import Link
 from .tool_input import body_of, summary_of
 
 INLINE = 40
@@ -40,7 +41,7 @@ class Entry:
 
     id: int
     shape: str
-    """typed, text, call, aside, noise or rule"""
+    """typed, text, call, aside, noise, rule or copies"""
     who: str
     kind: str
     timestamp: str | None = None
@@ -54,6 +55,14 @@ class Entry:
     is_cut: bool = False
     ids: list[int] = field(default_factory=list)
     """Messages that are inside: their anchors lead here."""
+    link: Link | None = None
+    inside: list[str] = field(default_factory=list)
+    """The anchors of the messages that are inside."""
+    original: str | None = None
+    """Of a copy, the address where it was first said."""
+    is_target: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    """Of a run of copies, those that it consists of."""
     result: Markup | None = None
     agents: list[Nested] = field(default_factory=list)
     more_agents: int = 0
@@ -86,11 +95,14 @@ class Entries:
     """Makes entries of the messages of one conversation, as many as a page shows."""
 
     def __init__(
-        self, conversation: Conversation, target: int | None = None, budget: Budget | None = None
+        self,
+        conversation: Conversation,
+        targets: Collection[int] = (),
+        budget: Budget | None = None,
     ) -> None:
-        """Remember the conversation; the message `target` is shown unfolded."""
+        """Remember the conversation; the messages `targets` are shown unfolded."""
         self._conversation = conversation
-        self._target = target
+        self._targets = targets
         self._budget = budget or Budget()
         self._spawned = by_call(conversation.subagents)
         self._shown: set[int] = set()
@@ -169,7 +181,7 @@ class Entries:
             who=who,
             kind=message.kind,
             timestamp=message.timestamp,
-            is_open=message.id == self._target,
+            is_open=message.id in self._targets,
             is_copy=message.copy_of is not None,
             is_cut=bool(message.is_cut),
             is_error=bool(message.is_error) or message.kind == "error",
@@ -183,7 +195,7 @@ class Entries:
         entry.body = body_of(message, self._budget)
         if message.result_id is not None:
             entry.ids = [message.result_id]
-            entry.is_open = entry.is_open or message.result_id == self._target
+            entry.is_open = entry.is_open or message.result_id in self._targets
             text = self._conversation.text(message.result_id)
             entry.result = shortened(text, self._budget) if text.strip() else None
         if message.output_file:
@@ -214,7 +226,7 @@ class Entries:
         )
         entry = self._new(messages[0], "noise", "")
         entry.ids = [message.id for message in messages[1:]]
-        entry.is_open = any(message.id == self._target for message in messages)
+        entry.is_open = any(message.id in self._targets for message in messages)
         entry.summary = ", ".join(humanize.many(count, word) for word, count in counts.items())
         if len(messages) == 1 and not messages[0].is_repeat:
             entry.summary += ": " + _cut(one_line(message_text.untagged(messages[0].content[:400])))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote_plus
 
 from .. import sql
 from ..errors import AssocIngestError, NotFoundError, UsageError
@@ -44,13 +45,26 @@ _LARGEST = 20_000_000  # letters of a page: a browser would stop at more
 
 
 class PageError(Exception):
-    """A page cannot be shown: the status, a sentence, and places to go instead."""
+    """A page cannot be shown: the status, a sentence, places to go instead, what to search for."""
 
-    def __init__(self, status: int, message: str, links: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        links: Sequence[tuple[str, str]] = (),
+        wanted: str | None = None,
+    ) -> None:
         more = len(links) - MOST_LINKS
         super().__init__(cut(message) + (f" The first {MOST_LINKS}:" if more > 0 else ""))
         self.status = status
         self.links = [(cut(text), address) for text, address in links[:MOST_LINKS]]
+        self.wanted = None if wanted is None else cut(wanted)
+
+
+def named(request: Request, part: str) -> str:
+    """Return what a part of the path names: written as Datasette writes it, or percent-encoded."""
+    text: str = request.url_vars[part]
+    return unquote_plus(text.replace("~", "%"))
 
 
 async def databases(datasette: Datasette, request: Request, tables: Sequence[str]) -> list[str]:
@@ -69,8 +83,11 @@ async def read(
     database: str,
     tables: Sequence[str],
     function: Callable[[sqlite3.Connection], T],
+    queries: int = _QUERIES,
 ) -> T:
     """Return what `function` reads from an assoc-ingest database.
+
+    It may take as long as so many queries may.
 
     Raises PageError where there is none, where it says NotFoundError or UsageError, and where it
     takes too long; Forbidden where the actor may not see one of `tables`.
@@ -81,7 +98,7 @@ async def read(
         raise PageError(404, f"There is no assoc-ingest database named {database!r}.")
     if not await compat.may_view(datasette, request.actor, database, tables):
         raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
-    limit = _QUERIES * int(datasette.setting("sql_time_limit_ms"))
+    limit = queries * int(datasette.setting("sql_time_limit_ms"))
     try:
         found: T = await datasette.get_database(database).execute_fn(
             lambda connection: _in_one_transaction(connection, limit, function)
@@ -120,8 +137,14 @@ async def page(
 
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
     """Return the page that shows an error."""
-    context = {"title": _TITLES.get(error.status, "Error"), "message": str(error)}
-    return await page(datasette, request, "error", {**context, "links": error.links}, error.status)
+    context: dict[str, object] = {
+        "title": _TITLES.get(error.status, "Error"),
+        "message": str(error),
+    }
+    context |= {"links": error.links, "wanted": error.wanted}
+    if error.wanted is not None:
+        context["database"] = named(request, "database")
+    return await page(datasette, request, "error", context, error.status)
 
 
 def ask(

@@ -34,7 +34,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     from datasette.utils import tilde_decode
 
     database = tilde_decode(request.url_vars["database"])
-    wanted = tilde_decode(request.url_vars["project"])
+    wanted = pages.named(request, "project")
     number = _page_number(request.args.get("page"))
     base = f"{datasette.urls.database(database)}/-"
     context = await pages.read(

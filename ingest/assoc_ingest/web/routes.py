@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from . import conversation, dashboard, project, search_page, team
+from . import conversation, dashboard, download, project, search_page, team
 from .pages import PageError, error_page
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
-    from datasette.utils.asgi import Request, Response
+    from datasette.utils.asgi import AsgiStream, Request, Response
 
-View = Callable[["Datasette", "Request"], Awaitable["Response"]]
+View = Callable[["Datasette", "Request"], Awaitable["Response | AsgiStream"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
     (r"^/-/assoc/search/?$", search_page.view),
@@ -29,7 +30,7 @@ def routes() -> list[tuple[str, View]]:
 
 
 def _telling_errors(view: View) -> View:
-    async def shown(datasette: Datasette, request: Request) -> Response:
+    async def shown(datasette: Datasette, request: Request) -> Response | AsgiStream:
         try:
             return await view(datasette, request)
         except PageError as error:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -25,10 +26,11 @@ from ..ask.filters import Filters
 from ..ask.hits import Hit
 from ..ask.ranking import RELAXED
 from ..ask.search import search
-from . import pages
+from . import pages, permalinks
 from .conversation import session_path
 from .html import marked
 from .pages import PageError
+from .permalinks import Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -97,9 +99,10 @@ async def view(datasette: Datasette, request: Request) -> Response:
     }
     if asked["q"].strip():
         filters = _filters(asked)
-        hits, counts, said = await pages.read(
+        path = partial(session_path, datasette, database)
+        hits, links, counts, said = await pages.read(
             datasette, request, database, TABLES,
-            lambda connection: _found(connection, asked["q"], filters, count),
+            lambda connection: _found(connection, asked["q"], filters, count, path),
         )  # fmt: skip
         # Titles have no facets but these, where the hits themselves were not counted.
         titles = sum(hit.what == "session" and hit.why != RELAXED for hit in hits)
@@ -107,7 +110,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         notes = [context["note"], *said]
         context |= {
             "note": " ".join(str(note) for note in notes if note) or None,
-            "hits": [_shown(datasette, database, hit) for hit in hits[:count]],
+            "hits": [_shown(datasette, database, hit, links) for hit in hits[:count]],
             "counts": counts,
             "total": counts.total + titles,
             "facets": [
@@ -155,23 +158,33 @@ def _filters(asked: dict[str, str]) -> Filters:
 
 
 def _found(
-    connection: sqlite3.Connection, query: str, filters: Filters, count: int
-) -> tuple[list[Hit], Facets, list[str]]:
-    """Return the hits with all words, or if there are none the closest, and what to say of them."""
+    connection: sqlite3.Connection,
+    query: str,
+    filters: Filters,
+    count: int,
+    path: Callable[[str], str],
+) -> tuple[list[Hit], dict[int, str], Facets, list[str]]:
+    """Return the hits with all words, or if there are none the closest, and what to say of them.
+
+    Also returns the addresses of the messages among them.
+    """
     answer = search(connection, query, filters, limit=count + 1, shown=0, closest=False)
     hits = list(answer.hits)
+    rows = permalinks.rows(connection, [hit.id for hit in hits[:count] if hit.what == "message"])
+    links = Permalinks(connection, path).of(row.place for row in rows.values())
+    addresses = {one: links[row.place].address for one, row in rows.items() if row.place in links}
     if answer.relaxation is None:
-        return hits, facets(connection, query, filters), []
-    return hits, facets_of(answer), answer.relaxation.lines()
+        return hits, addresses, facets(connection, query, filters), []
+    return hits, addresses, facets_of(answer), answer.relaxation.lines()
 
 
-def _shown(datasette: Datasette, database: str, hit: Hit) -> Shown:
+def _shown(datasette: Datasette, database: str, hit: Hit, messages: Mapping[int, str]) -> Shown:
     row = f"{datasette.urls.table(database, _ROWS[hit.what])}/{hit.id}"
     address = row
     if hit.session_key:
         address = session_path(datasette, database, hit.session_key)
         if hit.what == "message":
-            address += f"?_at={hit.id}#m{hit.id}"
+            address = messages.get(hit.id, address)
     return Shown(
         title=pages.cut(hit.title or (hit.file or "").rpartition("/")[2] or "(untitled)"),
         address=address,

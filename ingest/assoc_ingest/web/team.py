@@ -59,7 +59,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     from datasette.utils import tilde_decode
 
     database = tilde_decode(request.url_vars["database"])
-    wanted = tilde_decode(request.url_vars["team"])
+    wanted = pages.named(request, "team")
     base = f"{datasette.urls.database(database)}/-"
     budget = Budget()
     context = await pages.read(

@@ -1,0 +1,84 @@
+"""Where the pages of a conversation begin: behind a place in one of its files."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .. import sql
+from ..ask import conversation
+from .permalinks import Place
+
+PAGE = 200
+"""Messages on a page, results inside their calls counted."""
+
+_CONTEXT = 6  # messages before the one that a search hit opens on
+
+
+class Begin(NamedTuple):
+    """Where a page begins: behind a place in the file with this number."""
+
+    file: int
+    after: conversation.Place | None
+
+
+FIRST = Begin(0, None)
+_END = conversation.Place(2**62, 0)
+
+
+class Paging:
+    """The pages of the main conversation, or of one subagent, in files in order."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, files: Sequence[int], subagent: int | None
+    ) -> None:
+        self._connection = connection
+        self._files = files
+        self._subagent = subagent
+
+    def last(self) -> Begin:
+        """Return where the last page begins."""
+        return self._back(Begin(len(self._files) - 1, _END), PAGE) if self._files else FIRST
+
+    def behind(self, place: Place) -> Begin:
+        """Return where the page behind a place begins; the first, if it is in none of the files."""
+        if place.file not in self._files:
+            return FIRST
+        return Begin(self._files.index(place.file), conversation.Place(place.offset, place.block))
+
+    def around(self, place: Place) -> Begin:
+        """Return where a page begins that has a place, with some messages before it."""
+        begin = self.behind(place)
+        return begin if begin == FIRST else self._back(begin, _CONTEXT)
+
+    def before(self, begin: Begin) -> Place | None:
+        """Return behind which place the page before another begins; None: it is the first."""
+        if begin == FIRST:
+            return None
+        file, after = begin
+        if after is None:
+            file, after = file - 1, _END
+        # The place behind which a page begins is on the page before it.
+        place = conversation.Place(after.byte_offset, after.block + 1)
+        before = self._back(Begin(file, place), PAGE)
+        if before.after is None and before.file:
+            before = self._back(Begin(before.file - 1, _END), 0)
+        return before.after and Place(self._files[before.file], *before.after)
+
+    def _back(self, begin: Begin, count: int) -> Begin:
+        """Return where `count` messages before the beginning of a page is, in the same file."""
+        after = begin.after
+        places = sql.ask(
+            self._connection,
+            "pages/message_before",
+            file=self._files[begin.file],
+            subagent=self._subagent,
+            before_offset=after.byte_offset if after else 0,
+            before_block=after.block if after else 0,
+            limit=count + 1,
+        ).fetchall()
+        if len(places) <= count:
+            return Begin(begin.file, None)
+        found = conversation.Place(places[-1]["byte_offset"], places[-1]["block"])
+        return Begin(begin.file, found)
