@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from . import conversation, dashboard, project, search_page, team
+from . import conversation, conversations, dashboard, project, search_page, team
 from .pages import PageError, error_page
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ View = Callable[["Datasette", "Request"], Awaitable["Response"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
+    (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
     (r"^/-/assoc/search/?$", search_page.view),
