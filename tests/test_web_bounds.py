@@ -22,6 +22,7 @@ from assoc_ingest.web import (
     budget,
     conversations,
     dashboard,
+    front,
     html,
     pages,
     project,
@@ -348,7 +349,7 @@ def test_a_search_shows_the_beginning_of_names_and_the_first_values_of_each_face
     bounded(filled, "/-/assoc/search?n=300&q=walrus", holds)
 
 
-def test_the_list_shows_the_beginning_of_what_is_long_or_many(
+def test_the_first_page_and_the_list_show_the_beginning_of_what_is_long_or_many(
     site: Callable[[Fill], Site],
 ) -> None:
     long = "long name\n" * 3_000
@@ -369,6 +370,11 @@ def test_the_list_shows_the_beginning_of_what_is_long_or_many(
 
     filled = site(fill)
 
+    def holds(page: Page, words: str) -> None:
+        assert page.text.count("/-/session/") == front.NEWEST
+        assert "All projects" in words
+        assert len(page.text) < 200_000
+
     def lists(page: Page, words: str) -> None:
         assert page.text.count("/-/session/") == conversations.PAGE
         assert page.text.count("<option") < 120
@@ -376,6 +382,7 @@ def test_the_list_shows_the_beginning_of_what_is_long_or_many(
         assert "and 48 more" in words
         assert len(page.text) < 500_000
 
+    bounded(filled, "/", holds)
     bounded(filled, "/db/-/sessions", lists)
     bounded(filled, "/db/-/sessions?sort=cost&since=2019-01-01&model=walrus&page=38",
             lambda page, words: None)  # fmt: skip

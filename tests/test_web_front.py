@@ -1,8 +1,9 @@
-"""The list of conversations shows what is there, and other pages lead to it."""
+"""The first page and the list of conversations show what is there, and lead to what they count."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
 from assoc_ingest import sql
-from assoc_ingest.web import conversations
+from assoc_ingest.web import conversations, guard
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -194,7 +195,7 @@ def test_what_means_nothing_is_told(site: Site, query: str, status: int, text: s
 
 
 def test_the_numbers_of_other_pages_lead_to_as_many_conversations(site: Site) -> None:
-    for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7"):
+    for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/-/assoc"):
         page = site.get(address)
         counted = re.findall(rf'<a href="({LIST}[^"]*)">([\d,]+)( conversations?)?</a>', page.text)
         assert counted, address
@@ -228,3 +229,130 @@ def test_a_state_is_what_the_list_of_open_things_says(
     with closing(reader(tmp_path / "db.db")) as connection:
         said = {row["text"]: row["status"] for row in sql.ask(connection, "lists/open", limit=99)}
     assert shown == said
+
+
+# -- the first page ------------------------------------------------------------------------------
+
+
+def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Site) -> None:
+    page = site.get("/")
+    assert listed(page) == ["k4", "k3", "k2", "k1"]
+    assert "autofocus" in page.text
+    assert "Sow 2026-02-03 11:00 garden · spring · 2 messages · $2.00" in page.words
+    assert (
+        "Water 2026-02-05 11:00 garden · 9 messages · cost unknown ended with an er" in page.words
+    )
+    assert "garden 2 conversations , 2026-02-05" in page.words
+    assert "2026-01-05 to 2026-02-06" in page.words, "up to the newest, not up to today"
+    assert [link.rsplit("=", 1)[1] for link in page.links("day=")] == [
+        "2026-01-20", "2026-02-03", "2026-02-05",
+    ]  # fmt: skip
+    assert "5 , 2 conversations" in page.words
+    assert "All conversations (4)" in page.words
+
+
+def test_a_day_leads_to_the_conversations_that_it_counts(made: Callable[[Fill], Site]) -> None:
+    """One that goes on over midnight, in local time, is one of both days."""
+
+    def fill(rows: Rows) -> None:
+        for key, start, end in (("a", "09T23:00", "10T01:00"), ("b", "10T00:00", "10T00:00"),
+                                ("c", "09T22:00", "09T23:59")):  # fmt: skip
+            rows.session(
+                key, message_count=1, started_at=f"2026-03-{start}:00.000Z",
+                ended_at=f"2026-03-{end}:00.000Z",
+            )  # fmt: skip
+
+    filled = made(fill)
+    days = filled.get("/").links("day=")
+    assert [(day, listed(filled.get(day))) for day in days] == [
+        (f"{LIST}?day=2026-03-09", ["a", "c"]),
+        (f"{LIST}?day=2026-03-10", ["a", "b"]),
+    ]
+
+
+@pytest.mark.parametrize("year", ["2000-01-01", "2100-12-31"])
+def test_the_first_and_the_last_time_that_are_stored_are_no_error(
+    made: Callable[[Fill], Site], year: str
+) -> None:
+    page = made(lambda rows: rows.session("k1", message_count=1, **_at(year)) and None).get("/")
+    assert listed(page) == ["k1"]
+
+
+def test_an_empty_database_says_how_to_fill_it(made: Callable[[Fill], Site]) -> None:
+    filled = made(lambda rows: None)
+    for address in ("/", LIST):
+        assert (
+            "no conversations yet. To fill it, run assoc-ingest sync" in filled.get(address).words
+        )
+
+
+def test_the_first_page_says_what_was_read_and_what_could_not_be(
+    made: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session("k1", message_count=1)
+        rows.file("gone.jsonl", gone_at="2026-01-21T10:00:00.000Z")
+        rows.add("sync_runs", started_at="2026-01-21T09:00:00.000Z",
+                 finished_at="2026-01-21T09:01:00.000Z")  # fmt: skip
+        for number, quarantined in enumerate((1, 1, 0)):
+            rows.add("issues", reason="bad", quarantined=quarantined, file_id=file,
+                     byte_offset=number, byte_length=1)  # fmt: skip
+
+    page = made(fill).get("/")
+    assert (
+        "Last sync: 2026-01-21 09:01. 2 files read, 1 of them no longer on the disk."
+        " 2 parts could not be read . 1 part read with loss ."
+    ) in page.words
+    assert page.links("issues") == ["/db/issues?quarantined=1", "/db/issues?quarantined=0"]
+
+
+# -- where it is ---------------------------------------------------------------------------------
+
+OURS = '<h2 id="newest">Newest</h2>'
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("foreign") / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table sessions (session_key text)")
+    return path
+
+
+def test_the_first_page_of_datasette_stays_where_other_databases_are(
+    site: Site, place: Path, foreign: Path, tmp_path: Path
+) -> None:
+    assert OURS in site.get("/").text
+    mixed = Site(place, foreign)
+    assert OURS not in mixed.get("/").text
+    assert "/other" in mixed.get("/").links()
+    assert OURS in mixed.get("/-/assoc").text
+    second = tmp_path / "second.db"
+    second.write_bytes(place.read_bytes())
+    assert OURS not in Site(place, second).get("/").text
+    with guard.switched_on():  # as under serve
+        assert OURS in mixed.get("/").text
+
+
+def test_the_first_page_of_datasette_is_always_reachable(site: Site, place: Path) -> None:
+    page = site.get("/-/")
+    assert (page.status, OURS in page.text, "/db" in page.links()) == (200, False, True)
+    assert site.get("/.json").status == 200
+    assert "/db" in site.get("/").links(), "Tables"
+
+
+def test_another_program_sees_nothing_of_it(foreign: Path) -> None:
+    alone = Site(foreign)
+    with guard.switched_on():
+        assert OURS not in alone.get("/").text
+    assert "/other" in alone.get("/").links()
+    assert alone.get("/-/assoc").status == 404
+    assert alone.get("/other/-/sessions").status == 404
+
+
+def test_who_may_not_see_the_tables_gets_the_first_page_of_datasette(place: Path) -> None:
+    hidden = {"tables": {"responses": {"allow": False}}}
+    half = Site(place, databases={"db": hidden})
+    assert (half.get("/").status, OURS in half.get("/").text) == (200, False)
+    assert half.get("/-/assoc").status == 404
+    assert half.get(LIST).status == 403

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from . import conversation, conversations, dashboard, project, search_page, team
+from . import compat, conversation, conversations, dashboard, front, project, search_page, team
 from .pages import PageError, error_page
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 View = Callable[["Datasette", "Request"], Awaitable["Response"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
+    (r"^/$", front.home),
+    (r"^/-/$", compat.index),
+    (r"^/-/assoc/?$", front.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
