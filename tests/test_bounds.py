@@ -151,6 +151,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.cells._time": ("digits", "dashes"),
     "web.cells._address": ("addresses", "slashes"),
     "web.guard._host": ("brackets", "digits"),
+    "web.conversations._month": ("digits", "dashes"),
     "web.search_page._month": ("digits", "dashes"),
     "when._stored_form": ("digits", "dashes"),
 }  # fmt: skip

@@ -155,6 +155,16 @@ def test_a_filter_is_shown_in_the_form_and_can_be_removed(site: Site) -> None:
     assert len(fewer) == 5
 
 
+def test_a_value_that_is_not_offered_is_still_chosen_in_the_form(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "_VALUES", 1)
+    page = site.get(f"{LIST}?project=1&model=walrus-9&source=claude")
+    for text in ('value="1" selected>shop<', 'value="walrus-9" selected>walrus-9<',
+                 'value="claude" selected>claude<'):  # fmt: skip
+        assert text in page.text
+
+
 def test_pages_keep_the_filters_and_have_an_end(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +186,7 @@ def test_pages_keep_the_filters_and_have_an_end(
         ("month=2026-13", 400, "'2026-13' is not a month"),
         ("month=0000-01", 400, "is not a month"),
         ("day=7d", 400, "'7d' is not a day"),
-        ("day=2026-02-31", 400, "Invalid time '2026-02-31'"),
+        ("day=2026-02-31", 400, "'2026-02-31' is not a day"),
         ("since=soon", 400, "Invalid time 'soon'"),
         ("min_cost=nan", 400, "'nan' is not an amount"),
         ("min_cost=-1", 400, "'-1' is not an amount"),
@@ -184,6 +194,8 @@ def test_pages_keep_the_filters_and_have_an_end(
         ("project=shop", 400, "'shop' is not the id of a project"),
         ("project=77", 404, "no project with the id 77"),
         ("page=x", 400, "'x' is not a page number"),
+        (f"page={'9' * 5_000}", 400, "'99999"),
+        (f"project={'9' * 900}", 400, "is not the id of a project"),
         ("page=2", 404, "There is no page 2 of this list."),
         (f"model={'m' * 2_000}", 400, "The value of model is too long."),
     ],
@@ -268,6 +280,7 @@ def test_a_day_leads_to_the_conversations_that_it_counts(made: Callable[[Fill], 
         (f"{LIST}?day=2026-03-09", ["a", "c"]),
         (f"{LIST}?day=2026-03-10", ["a", "b"]),
     ]
+    assert "9 , 2 conversations 10 , 2 conversations" in filled.get("/").words
 
 
 @pytest.mark.parametrize("year", ["2000-01-01", "2100-12-31"])

@@ -13,6 +13,7 @@ import sqlite3
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -38,10 +39,9 @@ FILTERS = ("project", "branch", "model", "source", "month", "day", "since", "err
 _VALUES = 100  # of a field of the form
 _LONGEST_VALUE = 1_000  # letters of a value that a form or a link holds
 _LONGEST_TITLE = 120
+_LONGEST_ID = 18  # digits that SQLite takes as an integer
 _MOST_MODELS = 2  # of a conversation
-_digits = re.compile(r"[0-9]{1,18}").fullmatch
 _month = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])").fullmatch
-_day = re.compile(r"[1-9][0-9]{3}-[01][0-9]-[0-3][0-9]").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,9 @@ def parameters(asked: Mapping[str, str]) -> dict[str, object]:
         starts.append(start)
         ends.append(end)
     if asked["day"]:
-        if not _day(asked["day"]):
-            raise PageError(400, f"{asked['day']!r} is not a day such as 2026-01-31.")
-        starts.append(since(asked["day"]))
-        ends.append(until(asked["day"]))
+        day = _day(asked["day"])
+        starts.append(since(day))
+        ends.append(until(day))
     return {
         "project": json.dumps([_id(asked["project"])]) if asked["project"] else None,
         "branch": asked["branch"],
@@ -193,7 +192,8 @@ def _values(
             values[row["what"]][key] = _name(row["text"])
     for name, known in values.items():
         if asked[name]:
-            known.setdefault(asked[name], project or _name(asked[name]))
+            text = project if name == "project" else None
+            known.setdefault(asked[name], text or _name(asked[name]))
     return values
 
 
@@ -228,7 +228,7 @@ def _cost(usage: sqlite3.Row) -> str:
 
 
 def _id(text: str) -> int:
-    if not _digits(text):
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID):
         raise PageError(400, f"{text!r} is not the id of a project.")
     return int(text)
 
@@ -241,6 +241,13 @@ def _amount(text: str) -> float:
     if not 0 <= amount < math.inf:
         raise PageError(400, f"{text!r} is not an amount of dollars.")
     return amount
+
+
+def _day(text: str) -> str:
+    try:
+        return f"{date.fromisoformat(text)}"
+    except ValueError:
+        raise PageError(400, f"{text!r} is not a day such as 2026-01-31.") from None
 
 
 def _span(month: str) -> tuple[str, str]:
