@@ -295,11 +295,11 @@ def test_the_server_is_guarded(filled: Shell) -> None:
 
 
 @posix
-def test_open_opens_the_search_page(filled: Shell, tmp_path: Path) -> None:
+def test_open_opens_the_first_page(filled: Shell, tmp_path: Path) -> None:
     browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new\nmv {opened}.new {opened}\n')
     browser.chmod(0o700)
     with serving(filled.database, "--open", BROWSER=f"{browser} %s") as server:
         wait_until(opened.exists, server.log)
-        assert opened.read_text() == f"{server.address}/-/assoc/search\n"
-        assert f"{server.address}/-/assoc/search" in server.log()
+        assert opened.read_text() == f"{server.address}/\n"
+        assert f"Conversations: {server.address}/\n" in server.log()

@@ -18,7 +18,16 @@ from tests.support.reading import index
 from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import budget, dashboard, html, pages, project, team
+from assoc_ingest.web import (
+    budget,
+    conversations,
+    dashboard,
+    front,
+    html,
+    pages,
+    project,
+    team,
+)
 from assoc_ingest.web.budget import Budget
 
 pytestmark = [
@@ -338,6 +347,45 @@ def test_a_search_shows_the_beginning_of_names_and_the_first_values_of_each_face
         assert "… and 32 more" in words, "of the models, which are all offered by name"
 
     bounded(filled, "/-/assoc/search?n=300&q=walrus", holds)
+
+
+def test_the_first_page_and_the_list_show_the_beginning_of_what_is_long_or_many(
+    site: Callable[[Fill], Site],
+) -> None:
+    long = "long name\n" * 3_000
+
+    def fill(rows: Rows) -> None:
+        rows.add("sources", kind="s" * LONG, root="/")
+        homes = [rows.project(f"{number} {long}") for number in range(200)]
+        models = json.dumps([f"model-{number} {'m' * 2_000}" for number in range(50)])
+        for number in range(2_000):
+            rows.session(
+                f"{KEY}-{number}", homes[number % 200], title=long, git_branch=long,
+                message_count=1, models=models if number % 20 == 0 else '["walrus"]',
+                started_at="2020-01-01T00:00:00.000Z",
+            )  # fmt: skip
+        _, file = rows.session("long", homes[0], title="long one", message_count=1)
+        for _ in range(3_000):
+            rows.message(file, "hook", "behind the turn")
+
+    filled = site(fill)
+
+    def holds(page: Page, words: str) -> None:
+        assert page.text.count("/-/session/") == front.NEWEST
+        assert "All projects" in words
+        assert len(page.text) < 200_000
+
+    def lists(page: Page, words: str) -> None:
+        assert page.text.count("/-/session/") == conversations.PAGE
+        assert page.text.count("<option") < 120
+        assert "2,001 conversations, page 1" in words
+        assert "and 48 more" in words
+        assert len(page.text) < 500_000
+
+    bounded(filled, "/", holds)
+    bounded(filled, "/db/-/sessions", lists)
+    bounded(filled, "/db/-/sessions?sort=cost&since=2019-01-01&model=walrus&page=38",
+            lambda page, words: None)  # fmt: skip
 
 
 def test_a_search_for_very_many_words_says_which_it_asked_for(site: Callable[[Fill], Site]) -> None:

@@ -40,6 +40,7 @@ PAGES = (
     "/-/assoc/search?db=demo&q=the", "/-/assoc/search?db=evil&q=evil",
     "/-/assoc/dashboard?db=demo&days=all", "/-/assoc/dashboard?db=evil&days=all",
     "/demo/-/project/2", "/demo/-/team/1", "/demo/-/session/nix",
+    "/-/assoc?db=demo", "/-/assoc?db=evil", "/demo/-/sessions", "/evil/-/sessions?errors=1",
 )  # fmt: skip
 WIDE = "x" * 400
 EVIL = (

@@ -468,7 +468,10 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
         f"/-/assoc/search?q=evil&model={evil}", f"/-/assoc/search?q=evil&kind={evil}",
         f"/-/assoc/search?q=evil&db={evil}", "/-/assoc/dashboard?days=all",
         f"/-/assoc/dashboard?days={evil}", "/hostile/-/project/1", "/hostile/-/team/1",
-        f"/hostile/-/team/{evil}", f"/hostile/-/project/{evil}",
+        f"/hostile/-/team/{evil}", f"/hostile/-/project/{evil}", "/", "/hostile/-/sessions",
+        f"/hostile/-/sessions?branch={evil}&model={evil}&source={evil}",
+        *(f"/hostile/-/sessions?{name}={evil}"
+          for name in ("project", "month", "day", "since", "min_cost", "sort", "page", "errors")),
     ):  # fmt: skip
         yield address, site.get(address)
 

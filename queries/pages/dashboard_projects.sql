@@ -1,10 +1,10 @@
 -- Projects by their newest session
--- Sessions, prompts and tool calls of each project in the sessions that ended after :since. Of a
+-- Conversations, prompts and tool calls of each project in the sessions that ended after :since. Of a
 -- repository, sessions_with_worktrees has those of its worktrees too, and worktrees their ids (JSON).
 with own as materialized (
     select
         s.project_id,
-        count(*) as sessions,
+        sum(s.message_count + s.copied_message_count > 0) as sessions,
         sum(s.prompt_count) as prompts,
         sum(s.tool_call_count) as tool_calls,
         max(s.ended_at) as last_activity

@@ -21,7 +21,7 @@ from .routes import View, routes
 # Datasette's own name for it; taken from pluggy, so that importing this loads no Datasette.
 hookimpl = HookimplMarker("datasette")
 
-SEARCH, DASHBOARD = "/-/assoc/search", "/-/assoc/dashboard"
+FRONT, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
 _PLUGIN = "assoc_ingest"
 
 Link = dict[str, str]
@@ -147,6 +147,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
 
 def _links(datasette: Any) -> list[Link]:
     return [
+        {"href": datasette.urls.path(FRONT), "label": "Conversations"},
         {"href": datasette.urls.path(SEARCH), "label": "Search all conversations"},
         {"href": datasette.urls.path(DASHBOARD), "label": "Dashboard"},
     ]

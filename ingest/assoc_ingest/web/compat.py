@@ -44,3 +44,11 @@ def jump_item(database: str, sql: str, parameters: dict[str, str]) -> Any:
     from datasette.jump import JumpSQL
 
     return JumpSQL(sql=sql, params=parameters, database=database)
+
+
+async def index(datasette: Any, request: Any) -> Any:
+    """Return Datasette's own first page. 0.65 has it at `/` only, 1.0 at `/-/`, too."""
+    from datasette.views.index import IndexView
+
+    request.scope = {**request.scope, "url_route": {"kwargs": {"format": None}}}
+    return await IndexView(datasette).dispatch_request(request)

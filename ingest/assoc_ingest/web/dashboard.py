@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from .. import humanize, sql
 from . import charts, pages
 from .conversation import session_path
+from .conversations import address, list_path
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "weekdays": _WEEKDAYS,
         "due_days": _DUE_DAYS,
         "session_path": lambda key: session_path(datasette, database, key),
+        "list_path": lambda **asked: address(list_path(datasette, database), asked),
         "team_path": lambda team: f"{datasette.urls.database(database)}/-/team/{team}",
         "project_path": lambda project: f"{datasette.urls.database(database)}/-/project/{project}",
         "table": lambda name: datasette.urls.table(database, name),
@@ -174,6 +176,7 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     ]
     return {
         "newest": newest,
+        "since": since,
         "sessions": recent["sessions"] or 0,
         "total": usage.total,
         "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),

@@ -41,6 +41,7 @@ MOST_LINKS = 100
 
 _QUERIES = 5  # times as long as one query a whole page may take
 _LONG = 1_000  # letters of a title, a name or a path, whoever made them so long
+_LONGEST_NUMBER = 7  # digits of a page of a list
 _LARGEST = 20_000_000  # letters of a page: a browser would stop at more
 
 
@@ -165,6 +166,16 @@ def brief(row: sqlite3.Row | Mapping[str, object], *whole: str) -> Row:
 def cut(text: str) -> str:
     """Return a title, a name or a path as a page shows it."""
     return text if len(text) <= _LONG else text[:_LONG] + "…"
+
+
+def page_number(text: str | None) -> int:
+    """Return the number of a page of a list, 1 without one. Raises PageError if it is none."""
+    # Of more digits than any page has, int() would raise at some length.
+    is_number = text and text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER
+    number = int(text) if text and is_number else 0
+    if text and not number:
+        raise PageError(400, f"{cut(text)!r} is not a page number.")
+    return number or 1
 
 
 _TITLES = {

@@ -26,8 +26,6 @@ PAGE = 50
 MOST = 30
 """Tasks, texts and links on a page, of each."""
 
-_MOST_PAGES = 10**6
-
 
 async def view(datasette: Datasette, request: Request) -> Response:
     """Return the page of the project that the address names by number, name or key."""
@@ -35,7 +33,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
     database = tilde_decode(request.url_vars["database"])
     wanted = pages.named(request, "project")
-    number = _page_number(request.args.get("page"))
+    number = pages.page_number(request.args.get("page"))
     base = f"{datasette.urls.database(database)}/-"
     context = await pages.read(
         datasette, request, database, TABLES,
@@ -104,10 +102,3 @@ class _Usage:
         self.own_sessions, self.own_cost = self.sessions[project], self.costs[project]
         self.all_sessions, self.all_cost = sum(self.sessions.values()), sum(self.costs.values())
         self.has_worktrees = len(self.sessions) > 1
-
-
-def _page_number(text: str | None) -> int:
-    number = int(text) if text and text.isascii() and text.isdigit() else 0
-    if text and not 0 < number < _MOST_PAGES:
-        raise PageError(400, f"{pages.cut(text)!r} is not a page number.")
-    return number or 1

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from . import conversation, dashboard, download, project, search_page, team
+from . import (
+    compat,
+    conversation,
+    conversations,
+    dashboard,
+    download,
+    front,
+    project,
+    search_page,
+    team,
+)
 from .pages import PageError, error_page
 
 if TYPE_CHECKING:
@@ -15,8 +25,12 @@ if TYPE_CHECKING:
 View = Callable[["Datasette", "Request"], Awaitable["Response | AsgiStream"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
+    (r"^/$", front.home),
+    (r"^/-/$", compat.index),
+    (r"^/-/assoc/?$", front.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
+    (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
     (r"^/-/assoc/search/?$", search_page.view),

@@ -33,7 +33,7 @@ from ..errors import BusyError, DatabaseError, UsageError
 from ..paths import identity
 from ..stopping import INTERRUPTED
 from ..store.database import open_reader, writing
-from . import SEARCH, guard
+from . import guard
 
 HOST = "127.0.0.1"
 
@@ -93,7 +93,7 @@ def serve(database: Path, options: ServeOptions) -> int:
     is_one_page = _check(database, options.others)
     port = 0 if is_one_page else _free_port(options.port)
     watched = _prepare(database, options.watched)
-    address = f"http://{HOST}:{port}{SEARCH}"
+    address = f"http://{HOST}:{port}/"
     with ExitStack() as stack:
         stack.enter_context(guard.switched_on())
         stack.enter_context(_ended_by_sigterm())
@@ -104,7 +104,7 @@ def serve(database: Path, options: ServeOptions) -> int:
             stack.enter_context(_ended_with(database))
             if options.opened:
                 stack.enter_context(_browser(address, port))
-            say(f"Search page: {address}")
+            say(f"Conversations: {address}")
         own = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
         return _datasette([str(database), *own, *options.others])
 

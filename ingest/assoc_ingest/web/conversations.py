@@ -1,0 +1,258 @@
+"""The list of conversations: filtered, in one of three orders, in pages.
+
+Filters are parameters of the address, so that other pages link to what they count. Months and days
+are those of the local calendar, as all times on the pages are local.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sqlite3
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from .. import humanize, sql
+from ..ask.since import since, until
+from ..terminal import one_line
+from . import pages
+from .conversation import session_path
+from .pages import PageError
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+TABLES = (
+    "sessions", "projects", "sources", "messages", "tool_calls", "files", "responses", "prices"
+)  # fmt: skip
+PAGE = 50
+"""Conversations on a page."""
+
+SORTS = {"newest": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
+FILTERS = ("project", "branch", "model", "source", "month", "day", "since", "errors", "min_cost")
+_VALUES = 100  # of a field of the form
+_LONGEST_VALUE = 1_000  # letters of a value that a form or a link holds
+_LONGEST_TITLE = 120
+_LONGEST_ID = 18  # digits that SQLite takes as an integer
+_MOST_MODELS = 2  # of a conversation
+_month = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that is set, and the address of the list without it."""
+
+    text: str
+    address: str
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the list of conversations of the database that the address names."""
+    from datasette.utils import tilde_decode
+
+    database = tilde_decode(request.url_vars["database"])
+    asked = {name: request.args.get(name) or "" for name in (*FILTERS, "sort")}
+    if asked["sort"] not in ("", *SORTS):
+        raise PageError(400, f"Unknown order {asked['sort']!r}. Choose one of: {', '.join(SORTS)}.")
+    number = pages.page_number(request.args.get("page"))
+    here = list_path(datasette, database)
+    context = await pages.read(
+        datasette, request, database, TABLES,
+        lambda connection: _read(connection, asked, number, here),
+    )  # fmt: skip
+    context |= {
+        "title": "Conversations",
+        "database": database,
+        "asked": asked,
+        "sorts": SORTS,
+        "number": number,
+        "here": here,
+        "page_address": lambda page: address(here, {**asked, "page": str(page)}),
+        **links(datasette, database),
+    }
+    return await pages.page(datasette, request, "conversations", context)
+
+
+def list_path(datasette: Datasette, database: str) -> str:
+    """Return the address of the list of a database."""
+    return f"{datasette.urls.database(database)}/-/sessions"
+
+
+def links(datasette: Datasette, database: str) -> dict[str, Callable[..., str]]:
+    """Return what templates that show conversations need to make their links."""
+    here = list_path(datasette, database)
+    base = datasette.urls.database(database)
+    return {
+        "session_path": lambda key: session_path(datasette, database, key),
+        "project_path": lambda project: f"{base}/-/project/{project}",
+        "list_path": lambda **asked: address(here, asked),
+        "moment": humanize.moment,
+        "many": humanize.many,
+    }
+
+
+def address(here: str, asked: Mapping[str, object]) -> str:
+    """Return the address of the list with these filters; those without a value are left out."""
+    given = {name: str(value) for name, value in asked.items() if value not in (None, "")}
+    return f"{here}?{urlencode(given)}" if given else here
+
+
+def parameters(asked: Mapping[str, str]) -> dict[str, object]:
+    """Return the parameters of the query `pages/conversations` for what an address asks for.
+
+    Raises PageError or UsageError for a value that means nothing.
+    """
+    for name, value in asked.items():
+        if len(value) > _LONGEST_VALUE:
+            raise PageError(400, f"The value of {name} is too long.")
+    starts = [since(asked["since"])] if asked["since"] else []
+    ends = []
+    if asked["month"]:
+        start, end = _span(asked["month"])
+        starts.append(start)
+        ends.append(end)
+    if asked["day"]:
+        day = _day(asked["day"])
+        starts.append(since(day))
+        ends.append(until(day))
+    return {
+        "project": json.dumps([_id(asked["project"])]) if asked["project"] else None,
+        "branch": asked["branch"],
+        "model": asked["model"],
+        "source": asked["source"],
+        "since": max(starts, default=None),
+        "until": min(ends, default=None),
+        "errors": asked["errors"],
+        "min_cost": _amount(asked["min_cost"]) if asked["min_cost"] else None,
+        "sort": asked["sort"],
+    }
+
+
+def rows(
+    connection: sqlite3.Connection, limit: int, **wanted: object
+) -> tuple[list[pages.Row], int]:
+    """Return conversations as a page lists them, and how many there are of them at all."""
+    found = pages.ask(connection, "pages/conversations", "models", limit=limit, **wanted)
+    ids = json.dumps([row["id"] for row in found])
+    usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
+    ends = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=ids)))
+    for row in found:
+        title = one_line(row["title"] or "") or "(untitled)"
+        models = json.loads(row["models"] or "[]")
+        row["title"] = title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…"
+        row["models"] = [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]]
+        row["more_models"] = len(models) - len(row["models"])
+        row["cost"] = _cost(usage[row["id"]])
+        row["state"] = ends.get(row["id"])
+    return found, found[0]["total"] if found else 0
+
+
+def _read(
+    connection: sqlite3.Connection, asked: Mapping[str, str], number: int, here: str
+) -> dict[str, object]:
+    project = _project(connection, asked["project"]) if asked["project"] else None
+    offset = (number - 1) * PAGE
+    found, total = rows(connection, PAGE, offset=offset, **parameters(asked))
+    if number > 1 and not found:
+        raise PageError(
+            404, f"There is no page {number} of this list.",
+            [("First page", address(here, asked))],
+        )  # fmt: skip
+    return {
+        "rows": found,
+        "total": total,
+        "has_more": offset + len(found) < total,
+        "chips": list(_chips(asked, project, here)),
+        "values": _values(connection, asked, project),
+    }
+
+
+def _project(connection: sqlite3.Connection, number: str) -> str:
+    """Return the name of the project with this id."""
+    found = sql.ask(connection, "pages/project", id=_id(number)).fetchone()
+    if found is None:
+        raise PageError(404, f"There is no project with the id {number}.")
+    return _name(found["name"] or found["key"])
+
+
+def _values(
+    connection: sqlite3.Connection, asked: Mapping[str, str], project: str | None
+) -> dict[str, dict[str, str]]:
+    """Return the values that the form offers, each with its text; those chosen are among them."""
+    values: dict[str, dict[str, str]] = {"project": {}, "model": {}, "source": {}}
+    for row in sql.ask(connection, "pages/conversation_values", limit=_VALUES):
+        key = str(row["key"])
+        if len(key) <= _LONGEST_VALUE:
+            values[row["what"]][key] = _name(row["text"])
+    for name, known in values.items():
+        if asked[name]:
+            text = project if name == "project" else None
+            known.setdefault(asked[name], text or _name(asked[name]))
+    return values
+
+
+def _chips(asked: Mapping[str, str], project: str | None, here: str) -> Iterator[Chip]:
+    """Yield the filters that are set."""
+    texts = {
+        "project": f"Project {project}",
+        "branch": f"Branch {_name(asked['branch'])}",
+        "model": f"Model {_name(asked['model'])}",
+        "source": f"Source {_name(asked['source'])}",
+        "month": asked["month"],
+        "day": asked["day"],
+        "since": f"Since {humanize.moment(since(asked['since']))}" if asked["since"] else "",
+        "errors": "With errors",
+        "min_cost": f"From ${asked['min_cost']}",
+    }
+    for name, text in texts.items():
+        if asked[name]:
+            yield Chip(text, address(here, {**asked, name: ""}))
+
+
+def _name(text: object) -> str:
+    return pages.cut(one_line(str(text or ""))) or "(unnamed)"
+
+
+def _cost(usage: sqlite3.Row) -> str:
+    """Return what a conversation cost, as a page shows it; "≥" where responses have no price."""
+    if usage["cost_usd"] is None:
+        return "unknown" if usage["unpriced"] else ""
+    cost = "<$0.01" if 0 < usage["cost_usd"] < 0.005 else f"${usage['cost_usd']:,.2f}"
+    return f"≥ {cost.lstrip('<')}" if usage["unpriced"] else cost
+
+
+def _id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID):
+        raise PageError(400, f"{text!r} is not the id of a project.")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise PageError(400, f"{text!r} is not an amount of dollars.")
+    return amount
+
+
+def _day(text: str) -> str:
+    try:
+        return f"{date.fromisoformat(text)}"
+    except ValueError:
+        raise PageError(400, f"{text!r} is not a day such as 2026-01-31.") from None
+
+
+def _span(month: str) -> tuple[str, str]:
+    """Return the time at which a month of the local calendar begins, and at which it has ended."""
+    if not _month(month):
+        raise PageError(400, f"{month!r} is not a month such as 2026-01.")
+    last = monthrange(int(month[:4]), int(month[5:]))[1]
+    return since(f"{month}-01"), until(f"{month}-{last:02}")

@@ -1,0 +1,114 @@
+"""The first page: a search, the newest conversations, projects, five weeks of days, and freshness.
+
+It is at `/-/assoc`, and at `/` where the server is there for assoc-ingest: under `serve`, and where
+the only database is one of ours. Datasette's own first page stays at `/-/`. Everything counts from
+the newest activity, not from today, as on the dashboard.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .. import humanize, sql
+from . import charts, compat, conversations, guard, pages
+from .detect import our_databases
+from .pages import PageError
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+TABLES = (*conversations.TABLES, "issues", "sync_runs")
+NEWEST, PROJECTS, WEEKS = 20, 12, 5
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of the calendar: `day` as in 2026-01-31, and how dark it is."""
+
+    day: str
+    number: int
+    conversations: int
+    shade: int
+
+
+async def home(datasette: Datasette, request: Request) -> Response:
+    """Return what is at `/`: our first page where it belongs there, else Datasette's."""
+    if await _is_for_us(datasette) and await pages.databases(datasette, request, TABLES):
+        return await view(datasette, request)
+    return await compat.index(datasette, request)
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the first page of the database `?db=`, else of the first assoc-ingest database."""
+    names = await pages.databases(datasette, request, TABLES)
+    if not names:
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
+    database = request.args.get("db") or names[0]
+    context = await pages.read(datasette, request, database, TABLES, _read)
+    context |= {
+        "title": "Conversations",
+        "database": database,
+        "databases": names,
+        "weekdays": _WEEKDAYS,
+        "display": humanize,
+        "table": lambda name: datasette.urls.table(database, name),
+        **conversations.links(datasette, database),
+    }
+    return await pages.page(datasette, request, "front", context)
+
+
+async def _is_for_us(datasette: Datasette) -> bool:
+    ours = await our_databases(datasette)
+    others = set(datasette.databases) - {"_internal"} - set(ours)
+    return len(ours) > 0 if guard.is_switched_on() else len(ours) == 1 and not others
+
+
+def _read(connection: sqlite3.Connection) -> dict[str, object]:
+    newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
+    found, total = conversations.rows(connection, NEWEST)
+    projects = sql.ask(connection, "pages/dashboard_projects")
+    shown_projects = [pages.brief(row) for row in islice(projects, PROJECTS + 1)]
+    return {
+        "rows": found,
+        "total": total,
+        "projects": shown_projects[:PROJECTS],
+        "has_more_projects": len(shown_projects) > PROJECTS,
+        "weeks": _weeks(connection, newest) if newest else [],
+        "fresh": sql.ask(connection, "pages/fresh").fetchone(),
+        "read": sql.ask(connection, "pages/indexed_files").fetchone(),
+    }
+
+
+def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:
+    """Return the weeks up to the one with the newest activity; None for the days after it."""
+    last = datetime.fromisoformat(newest).astimezone().date()
+    days = _days_before(last)
+    spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
+    counts = [row["conversations"] for row in sql.ask(connection, "pages/days", days=spans)]
+    top = max(counts)
+    shown: list[Day | None] = [
+        Day(f"{day}", day.day, count, charts.shade(count, top))
+        for day, count in zip(days, counts, strict=True)
+    ]
+    shown += [None] * (-len(shown) % 7)
+    return [shown[start : start + 7] for start in range(0, len(shown), 7)]
+
+
+def _days_before(last: date) -> list[date]:
+    """Return the days from a Monday some weeks ago up to the last one."""
+    count = 7 * (WEEKS - 1) + last.weekday() + 1
+    return [last - timedelta(days=ago) for ago in reversed(range(count))]
+
+
+def _begin(day: date) -> str:
+    """Return the stored form of the time at which a day of the local calendar begins."""
+    return f"{datetime.combine(day, time()).astimezone(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
