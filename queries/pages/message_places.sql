@@ -13,4 +13,4 @@ select
 from messages m
 left join messages o on o.id = m.copy_of
 left join sessions s on s.id = o.session_id
-where m.id in (select value from json_each(:ids))
+where m.id in (select value from json_each(nullif(:ids, '')))

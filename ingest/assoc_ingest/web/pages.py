@@ -129,7 +129,7 @@ async def page(
     body = await datasette.render_template(
         [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
     )
-    if len(body) > _LARGEST:
+    if len(body) > _LARGEST and status == 200:  # a page that tells an error is never too large
         message = f"This page is too large ({len(body):,} characters). Open the rows in Tables."
         raise PageError(503, message)
     # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
