@@ -229,6 +229,7 @@ def test_a_word_of_a_title_is_known(ask: Ask) -> None:
     answer = ask("base docker deadlocks bases")
     assert answer.relaxation
     assert not answer.relaxation.corrected
+    assert "base" not in answer.relaxation.missing
 
 
 def test_a_known_word_is_never_corrected(ask: Ask) -> None:

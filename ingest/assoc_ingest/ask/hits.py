@@ -92,12 +92,16 @@ class Marker:
             return snippets.around(text, self._spans(found, text), len(text))
         return snippets.around(text, self._spans(found, text))
 
+    def look(self, text: str) -> None:
+        """Note which words of the query a text holds: none of those is missing."""
+        folded = matches.fold(text)
+        self.present.update(
+            name for name, forms in self._words if any(form in folded for form in forms)
+        )
+
     def _spans(self, found: Found, text: str) -> Sequence[Span]:
         if found.why == RELAXED:
-            folded = matches.fold(text)
-            self.present.update(
-                name for name, forms in self._words if any(form in folded for form in forms)
-            )
+            self.look(text)
             spans = self._any.some(text)
             return spans + matches.substrings_in(text, self._any_parts)
         if found.why == VERBATIM and (spans := matches.substrings_in(text, [self._terms.literal])):

@@ -97,6 +97,8 @@ def search(
         ).found()
     marker = Marker(terms, question)
     answer = _answer(candidates, groups, in_one_list(groups), marker, limit, shown)
+    for group in answer.groups:
+        marker.look(group.title or "")
     relaxation = _relaxation(question, groups, marker)
     notes = (*([note] if note else ()), *_notes(terms, answer))
     return replace(answer, relaxation=relaxation, notes=notes)
