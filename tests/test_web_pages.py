@@ -214,9 +214,9 @@ def test_every_message_is_on_one_of_the_pages(long: Site) -> None:
         pages.append(long.get(address))
         address = next(iter(re.findall(r'rel="next" href="([^"]+)"', pages[-1].text)), "")
     assert len(pages) == 3
-    found = re.findall(r"question \d+", " ".join(page.words for page in pages))
-    questions = [text for text in found if text != "question 0"]  # which is the title, too
-    assert questions == [f"question {number}" for number in range(1, PAGE + PAGE // 4)]
+    bodies = [page.text.partition('<div class="ai-body">')[2] for page in pages]
+    questions = re.findall(r"question \d+", " ".join(bodies))
+    assert questions == [f"question {number}" for number in range(PAGE + PAGE // 4)]
     earlier = re.findall(r'rel="prev" href="([^"]+)"', pages[2].text)[0]
     assert long.get(earlier).anchors() == pages[1].anchors()
     assert f"answer {PAGE + PAGE // 4 - 1}" in long.get(f"/long/-/session/{SESSION}?_end=1").words
@@ -533,6 +533,11 @@ def test_templates_and_styles_load_and_run_nothing() -> None:
     assert len(templates) >= 6
     for path in templates:
         text = path.read_text("utf-8")
+        if path.name == "_assoc_scripts.html":  # the only one that may: files of ours
+            assert re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "*", text).split("\n") == [
+                '*<script src="*" nonce="*" defer></script>', "*", ""
+            ]  # fmt: skip
+            continue
         forbidden = (
             r"\|\s*safe\b|autoescape|<script|<style|\son\w+=|\sstyle=|\ssrc=|<iframe|@import"
         )

@@ -61,6 +61,8 @@ class Entry:
     original: str | None = None
     """Of a copy, the address where it was first said."""
     is_target: bool = False
+    steps: tuple[str | None, str | None] | None = None
+    """Of a prompt, what opens the one before and the one behind it."""
     entries: list[Entry] = field(default_factory=list)
     """Of a run of copies, those that it consists of."""
     result: Markup | None = None
