@@ -460,7 +460,9 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
     evil = quote(EVIL, safe="")
     session = f"/hostile/-/session/{SESSION}"
     for address in (
-        session, f"{session}?_end=1", f"{session}?_agent=a1", f"{session}?_agent={evil}",
+        session, f"{session}?_end=1", f"{session}?said=1", f"{session}?find=evil&at=2",
+        f"{session}?find={evil}", f"{session}?find=script+alert&_agent=a1",
+        f"{session}?said={evil}", f"{session}?_agent=a1", f"{session}?_agent={evil}",
         f"{session}?_after={evil}", f"{session}?at=2", f"{session}?at={evil}",
         "/hostile/-/session/a1?at=1", f"{session}/export?format={evil}", f"{session}?_at=999",
         f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
@@ -525,6 +527,7 @@ def test_only_one_place_says_of_a_text_that_it_is_html() -> None:
     assert sorted(spoken_for) == [
         ("export.py", "Markup(text)"),  # the style and the script of our own
         ("html.py", "Markup(clean)"),
+        ("marks.py", "Markup(''.join(pieces))"),
     ]
 
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from markupsafe import Markup
 from tests.support.reading import index
 from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import conversation_map
+from assoc_ingest.ask import query_parser
+from assoc_ingest.ask.find import Marker
+from assoc_ingest.web import conversation_map, marks
 from assoc_ingest.web.paging import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -189,3 +193,115 @@ def test_an_address_of_a_message_opens_it_among_what_was_said(site: Callable[[Fi
     page = filled.get(f"{links[-1]}&said=1")
     (marked,) = re.findall(r'<article[^>]* ai-target".*?</article>', page.text, re.DOTALL)
     assert "They are sown." in marked
+
+
+# -- find ----------------------------------------------------------------------------------------
+
+
+def follow(site: Site, address: str) -> Page:
+    """Return the page that an address leads to."""
+    page = site.get(address)
+    assert page.status == 302, page.words
+    return site.get(page.headers["location"])
+
+
+def beans(rows: Rows) -> None:
+    """A conversation of several pages with a few words that are rare in it."""
+    session, file = rows.session(KEY)
+    for number in range(PAGE):
+        rare = " beans, <b>beans" if number % 50 == 7 else ""
+        rows.message(file, "prompt", f"question {number}{rare}")
+        rows.message(file, "text", f"answer {number}")
+    rows.call(file, "Bash", {"command": "sow beans"}, "beans & more are sown")
+    agent = rows.add(
+        "subagents", agent_key="a1", session_id=session, source_id=rows.source, message_count=1
+    )
+    own = rows.file("a1.jsonl", session_id=session, subagent_id=agent, agent_key="a1")
+    rows.message(own, "text", "weighed beans", subagent_id=agent)
+    _, other = rows.session("1c7c2f4e-1111-4222-8333-444455556666")
+    rows.message(other, "text", "beans of another conversation")
+
+
+def test_find_goes_from_match_to_match_over_all_pages_and_into_subagents(
+    site: Callable[[Fill], Site],
+) -> None:
+    filled = site(beans)
+    page = follow(filled, f"{HERE}?find=beans&go=1")
+    seen = []
+    for number in range(1, 8):
+        assert f"{number} of 7 messages" in page.words
+        (marked,) = re.findall(r' ai-target"(.*?)</(?:article|details)>', page.text, re.DOTALL)
+        assert "<mark>beans</mark>" in marked
+        seen.append(re.sub(r"<[^>]*>", "", marked.partition("ai-prose")[2]))
+        links = dict(re.findall(r'<a id="(find-\w+)" href="([^"]*)"', page.text))
+        assert ("find-before" in links) == (number > 1)
+        assert ("find-next" in links) == (number < 7)
+        if number < 7:
+            page = filled.get(links["find-next"].replace("&amp;", "&"))
+    assert "question 7 beans, &lt;b&gt;beans" in seen[0]
+    assert "question 157" in seen[3]
+    assert "weighed beans" in page.text.replace("<mark>", "").replace("</mark>", "")
+    assert "Subagent" in page.words
+
+
+def test_find_begins_behind_where_the_page_begins(site: Callable[[Fill], Site]) -> None:
+    filled = site(beans)
+    page = filled.get(f"{HERE}?_end=1")
+    (behind,) = re.findall(r'name="after" value="([^"]*)"', page.text)
+    assert "3 of 7 messages" in follow(filled, f"{HERE}?find=beans&go=1&after={behind}").words
+
+
+@pytest.mark.parametrize(
+    ("query", "total"),
+    [
+        ("beans question", 4), ('"beans b beans"', 4), ("bean*", 7), ("beans kind:prompt", 4),
+        ("beans -question", 3), ("beans OR answer", PAGE + 7), ("beans tool:bash", 2),
+    ],
+)  # fmt: skip
+def test_find_reads_a_query_as_search_does(
+    site: Callable[[Fill], Site], query: str, total: int
+) -> None:
+    page = site(beans).get(f"{HERE}?find={quote(query)}")
+    assert f"{total} messages" in page.words
+
+
+def test_letters_of_chinese_are_found_however_few(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "prompt", "请种植豆子")
+        rows.message(file, "text", "beans")
+
+    filled = site(fill)
+    for query in ("豆子", "种植豆", "植豆子"):
+        page = follow(filled, f"{HERE}?find={quote(query)}&go=1")
+        assert "1 of 1 message" in page.words
+        assert f"<mark>{query}</mark>" in page.text
+
+
+def test_what_is_not_there_is_said_and_looked_for_elsewhere(site: Callable[[Fill], Site]) -> None:
+    filled = site(beans)
+    page = filled.get(f"{HERE}?find=spade&go=1")
+    assert page.status == 200
+    assert "No message here has all of it." in page.words
+    assert page.links("/-/assoc/search?db=db&q=spade")
+    assert filled.get(f"{HERE}?find=kind:nix+beans").status == 400
+    assert "no word to look for" in filled.get(f"{HERE}?find=kind:text").words
+    assert "Only the first 300 characters" in filled.get(f"{HERE}?find={'w' * 400}").words
+
+
+def test_what_was_said_is_found_alone_where_it_is_shown_alone(
+    site: Callable[[Fill], Site],
+) -> None:
+    page = site(beans).get(f"{HERE}?find=beans&said=1")
+    assert "5 messages" in page.words
+    assert all("said=1" in link for link in page.links("find=beans") if "at=" in link)
+
+
+def test_marks_stand_in_text_and_never_in_a_tag() -> None:
+    look = Marker(query_parser.parse("sow br title")).spans
+    made = Markup('<p title="sow > br">sow<br>br &lt;sow&gt; sow&amp;</p>')
+    assert marks.marked(made, look) == (
+        '<p title="sow > br"><mark>sow</mark><br><mark>br</mark> '
+        "&lt;<mark>sow</mark>&gt; <mark>sow</mark>&amp;</p>"
+    )
+    assert marks.marked("<sow>", look) == "&lt;<mark>sow</mark>&gt;"

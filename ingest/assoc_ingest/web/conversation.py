@@ -16,9 +16,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from .. import humanize
 from ..ask.page import facts_of
-from . import keys, pages, permalinks
-from .conversation_reader import Asked, Reader, Shown
+from . import finding, keys, pages, permalinks
+from .conversation_reader import Reader
 from .permalinks import Permalinks
+from .shown import Asked, Shown
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -39,6 +40,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     database = pages.named(request, "database")
     prefix = pages.named(request, "session")
     row = request.args.get("_at") or request.args.get("_after")
+    query = (request.args.get("find") or "").strip()
     asked = Asked(
         agent=request.args.get("_agent"),
         at=permalinks.asked(request.args.get("at")),
@@ -46,6 +48,8 @@ async def view(datasette: Datasette, request: Request) -> Response:
         row=permalinks.row_id(row),
         is_end=bool(request.args.get("_end")),
         said=bool(request.args.get("said")),
+        find=query[: finding.LONGEST],
+        goes=bool(request.args.get("go")),
     )
     path = partial(session_path, datasette, database)
     shown = await pages.read(
@@ -54,6 +58,11 @@ async def view(datasette: Datasette, request: Request) -> Response:
     )  # fmt: skip
     if isinstance(shown, permalinks.Link):
         return Response.redirect(shown.address if request.args.get("_at") else shown.behind)
+    if isinstance(shown, str):
+        return Response.redirect(shown)
+    if query != asked.find:
+        note = f"Only the first {finding.LONGEST} characters of the query were used."
+        shown.notes.append(note)
     key = str(shown.session["session_key"])
     context = {
         "database": database,
@@ -81,11 +90,17 @@ def session_path(datasette: Datasette, database: str, key: str) -> str:
 
 
 def _modes(request: Request) -> dict[str, str]:
-    """Return the addresses of the page with everything, and with only what was said."""
-    given = [(key, value) for key, value in parse_qsl(request.query_string) if key != "said"]
+    """Return the addresses of this page as it can be, too."""
+    given = parse_qsl(request.query_string)
+
+    def without(*names: str, **more: str) -> str:
+        kept = [(name, value) for name, value in given if name not in names]
+        return f"{request.path}?{urlencode([*kept, *more.items()])}"
+
     return {
-        "plain": f"{request.path}?{urlencode(given)}",
-        "said": f"{request.path}?{urlencode([*given, ('said', 1)])}",
+        "everything": without("said"),
+        "said": without("said", said="1"),
+        "unmarked": without("find", "go"),
     }
 
 
@@ -96,11 +111,15 @@ def _whole(command: str | None) -> str | None:
 
 def _read(
     connection: sqlite3.Connection, prefix: str, asked: Asked, path: Callable[[str], str]
-) -> Shown | permalinks.Link:
-    """Return what is on the page, or the address of the message whose row was asked for."""
+) -> Shown | permalinks.Link | str:
+    """Return what is on the page, or the address of another one that is asked for.
+
+    That is the page of a message whose row is named, or of the first match of what is looked for.
+    """
     key = keys.find(connection, prefix, path)
     if asked.row is None:
-        return Reader(connection, key, asked, path).shown()
+        reader = Reader(connection, key, asked, path)
+        return (asked.goes and reader.match()) or reader.shown()
     if link := Permalinks(connection, path).of_row(asked.row, key):
         return link
     reader = Reader(connection, key, asked, path)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from .. import sql
 from ..ask import refs
-from ..ask.conversation import Conversation, File, Message, Only, Part, Subagent
+from ..ask.conversation import Conversation, Message, Only, Part, Subagent
+from ..ask.find import find
 from ..ask.lookup import Key
 from ..ask.message_text import PEOPLE
 from . import copies, entry_links, pages, permalinks
 from .conversation_map import Map, Mapper, Stretch
 from .entries import Entries, Entry, Nested
+from .finding import Finder, Finding
 from .pages import MOST_LINKS, PageError
 from .paging import FIRST, PAGE, Begin, Paging
 from .permalinks import Permalinks
+from .shown import Asked, Shown
 
 MOST_SUBAGENTS = 5_000
 """Subagents of a conversation of which its pages know."""
@@ -35,58 +36,6 @@ SAID = ("text", *sorted(PEOPLE))
 
 Line = tuple[int, int]
 """A file, and where the line begins in it."""
-
-
-class Asked(NamedTuple):
-    """What an address asks for."""
-
-    agent: str | None
-    at: permalinks.Asked | None
-    after: permalinks.Asked | None
-    row: int | None
-    is_end: bool
-    said: bool = False
-    """Only what was said: prompts and answers."""
-
-    def keep(self, address: str) -> str:
-        """Return an address of the conversation that shows it as this page does."""
-        kept = urlencode({"said": 1} if self.said else {})
-        head, sign, anchor = address.partition("#")
-        if not kept:
-            return address
-        join = "" if head.endswith("?") else "&" if "?" in head else "?"
-        return f"{head}{join}{kept}{sign}{anchor}"
-
-
-@dataclass(slots=True)
-class Shown:
-    """What the template gets."""
-
-    session: pages.Row
-    models: list[str]
-    more_models: int
-    files: list[File]
-    has_more_files: bool
-    roots: list[str]
-    resume: str | None
-    usage: list[pages.Row]
-    has_more_subagents: bool
-    subagent: Subagent | None
-    spawned_in: str | None
-    entries: list[Entry]
-    rest: list[Nested]
-    more_rest: int
-    warmups: int
-    earlier: str | None
-    later: str | None
-    is_first: bool
-    links: list[pages.Row]
-    work: list[pages.Row]
-    related: list[pages.Row]
-    notes: list[str]
-    becomes_new: str | None
-    """The address of the first message of a fork, if all on the page are copies."""
-    map: Map
 
 
 class Reader:
@@ -106,6 +55,7 @@ class Reader:
         self._path = path
         self.notes: list[str] = []
         self._place: permalinks.Place | None = None
+        self._asked_place: permalinks.Place | None = None
         self._named_subagent: int | None = None
         self._targets: frozenset[int] = frozenset()
         session_key, session_id = key.session_key, key.session_id
@@ -138,6 +88,7 @@ class Reader:
         row = found[0]
         self._named_subagent = row["subagent_id"]
         self._place = permalinks.Place(line.file.id, row["byte_offset"], row["block"])
+        self._asked_place = self._place
         if row["answers"] is not None:  # a result is inside its call
             self._place = permalinks.Place(
                 row["call_file_id"], row["call_offset"], row["call_block"]
@@ -157,7 +108,8 @@ class Reader:
         is_whole = self._subagent is None and not has_more and not self._asked.said
         rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
         ways = self._ways(begin, messages[-1] if has_more else None)
-        shown, becomes_new, anchors = self._linked(shown, rest)
+        finder = self._finder()
+        shown, becomes_new, anchors = self._linked(shown, rest, finder)
         models = conversation.models
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return Shown(
@@ -185,7 +137,35 @@ class Reader:
             notes=self.notes,
             becomes_new=becomes_new,
             map=self._map(begin, messages[-1:], shown, anchors),
+            finding=self._finding(finder, begin),
+            begin=self._begin_name(begin),
         )
+
+    def match(self) -> str | None:
+        """Return what opens the first match, or the first behind where the page begins."""
+        finder = self._finder()
+        return finder.behind(self._asked_place) if finder else None
+
+    def _finder(self) -> Finder | None:
+        if not self._asked.find:
+            return None
+        kinds = SAID if self._asked.said else ()
+        found = find(self._connection, int(str(self._id)), self._asked.find, kinds)
+        main = [file.id for file in self._main]
+        return Finder(found, main, lambda place: self._keep(self._permalinks.by_byte(place)))
+
+    def _finding(self, finder: Finder | None, begin: Begin) -> Finding | None:
+        if finder is None:
+            return None
+        if self._asked_place is not None and self._asked.at is not None:
+            return finder.at(self._asked_place, is_line=self._asked.at.block is None)
+        file = self._files[begin.file] if self._files else 0
+        return finder.at(permalinks.Place(file, *(begin.after or (-1, 0))), is_line=False)
+
+    def _begin_name(self, begin: Begin) -> str:
+        if begin.after is None or self._subagent is not None:
+            return ""
+        return self._permalinks.name(permalinks.Place(self._files[begin.file], *begin.after))
 
     def _map(
         self, begin: Begin, last: list[Message], shown: list[Entry], anchors: Mapping[Line, str]
@@ -211,7 +191,7 @@ class Reader:
         return made
 
     def _linked(
-        self, shown: list[Entry], rest: list[Nested]
+        self, shown: list[Entry], rest: list[Nested], finder: Finder | None
     ) -> tuple[list[Entry], str | None, dict[Line, str]]:
         """Give all entries their addresses; return them with runs of copies folded.
 
@@ -221,6 +201,8 @@ class Reader:
         nested = [entry for one in rest for entry in one.entries or ()]
         every = [*shown, *nested]
         rows = entry_links.set_links(self._connection, self._permalinks, every, self._targets)
+        if finder is not None:
+            finder.mark(entry_links.nested_in(every))
         anchors: dict[Line, str] = {}
         for entry in every:
             if entry.link is not None:

@@ -20,7 +20,7 @@ def set_links(
 
     Returns the places of their messages.
     """
-    every = list(_every(entries))
+    every = list(nested_in(entries))
     rows = permalinks.rows(connection, {one for entry in every for one in (entry.id, *entry.ids)})
     places = {row.place for row in rows.values()}
     links = addresses.of(places | {row.original for row in rows.values() if row.original})
@@ -39,9 +39,9 @@ def set_links(
     return rows
 
 
-def _every(entries: Iterable[Entry]) -> Iterator[Entry]:
+def nested_in(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield entries and those of the subagents in them, in order."""
     for entry in entries:
         yield entry
         for agent in entry.agents:
-            yield from _every(agent.entries or ())
+            yield from nested_in(agent.entries or ())

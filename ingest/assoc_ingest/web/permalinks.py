@@ -172,11 +172,14 @@ class Permalinks:
         It lasts as long, and costs nothing: links to all parts of a file would read all of it.
         """
         key = self._owner(place.file)
-        if key is None:
-            return ""
-        number = self._numbers[key].get(place.file, 1)
-        name = f"B{place.offset}" + (f".{place.block}" if place.block else "")
-        return f"{self._path(key.text)}?at={f'{number}:' if number > 1 else ''}{name}"
+        return f"{self._path(key.text)}?at={self.name(place)}" if key is not None else ""
+
+    def name(self, place: Place) -> str:
+        """Return what an address says after `at=` of a block for which no line is counted."""
+        key = self._owner(place.file)
+        number = self._numbers[key].get(place.file, 1) if key is not None else 1
+        block = f".{place.block}" if place.block else ""
+        return f"{number}:B{place.offset}{block}".removeprefix("1:")
 
     def _owner(self, file: int) -> Key | None:
         """Return the key of a file; the numbers of its files are known from then on."""

@@ -2,22 +2,28 @@
 (() => {
   const wide = matchMedia("(min-width: 900px)");
   const map = document.getElementById("map");
-  const unfold = () => { if (map && wide.matches) map.open = true; };
+  const unfold = () => {
+    if (!map || !wide.matches) return;
+    map.open = true;
+    const here = map.querySelector(".ai-here");
+    if (here) here.parentElement.scrollTop = here.offsetTop - here.parentElement.offsetTop;
+  };
   unfold();
   wide.addEventListener("change", unfold);
 
-  const reveal = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target) return;
+  const reveal = (target, block) => {
     for (let one = target; one; one = one.parentElement) {
       if (one.tagName === "DETAILS") one.open = true;
     }
-    target.scrollIntoView();
+    target?.scrollIntoView({ block });
   };
-  addEventListener("hashchange", reveal);
-  reveal();
+  const named = () => document.getElementById(location.hash.slice(1));
+  addEventListener("hashchange", () => reveal(named(), "start"));
+  const found = document.querySelector(".ai-target mark");
+  if (found) reveal(found, "center");
+  else reveal(named() || document.querySelector(".ai-target"), "start");
 
-  // j and k: the next prompt, and the one before.
+  // j and k: the next prompt, and the one before; n and N: the next match, and the one before.
   const step = (forward) => {
     const prompts = [...document.querySelectorAll(".ai-typed")];
     const near = 8; // pixels by which a browser misses the place that it scrolled to
@@ -35,5 +41,7 @@
     const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "j" || event.key === "k") step(event.key === "j");
+    if (event.key === "n") document.getElementById("find-next")?.click();
+    if (event.key === "N") document.getElementById("find-before")?.click();
   });
 })();
