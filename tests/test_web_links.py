@@ -210,6 +210,7 @@ def test_a_fork_folds_what_it_copied_and_says_where_it_becomes_new(site: Site) -
     copies, own = page.text.split("This conversation becomes new here")
     assert "6 messages copied from another conversation" in copies
     assert re.search(rf'First said in <a href="{re.escape(HERE)}\?at=1#L1">', copies)
+    assert f'<a href="{FORK}?at=7#L7">Where this conversation becomes new</a>' in copies
     assert f'<a href="{HERE}?at=2#L2">first said here</a>' in copies
     assert "reply to question 2" in copies
     assert "novelty 0" in own

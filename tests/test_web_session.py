@@ -17,6 +17,7 @@ from tests.support.web import Page, Site
 
 from assoc_ingest.ask import query_parser
 from assoc_ingest.ask.find import Marker
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web import conversation_map, marks
 from assoc_ingest.web.paging import PAGE
 
@@ -305,3 +306,37 @@ def test_marks_stand_in_text_and_never_in_a_tag() -> None:
         "&lt;<mark>sow</mark>&gt; <mark>sow</mark>&amp;</p>"
     )
     assert marks.marked("<sow>", look) == "&lt;<mark>sow</mark>&gt;"
+
+
+# -- the header ----------------------------------------------------------------------------------
+
+
+def test_the_page_has_the_same_numbers_in_the_same_words_as_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from assoc_ingest import __main__ as program
+
+    demo = Path(__file__).parent / "demo"
+    sync(tmp_path / "db.db", sorted(demo.iterdir()))
+    site, seen = Site(tmp_path / "db.db"), set()
+    for link in {
+        link.partition("?")[0] for link in site.get("/db/-/sessions").links("/-/session/")
+    }:
+        page = site.get(link)
+        program.main(["show", link.rsplit("/", 1)[1], "-d", str(tmp_path / "db.db")])
+        text = " ".join(capsys.readouterr().out.split())
+        for name in ("Size", "Tokens", "Cost"):
+            for value in re.findall(rf"<div><dt>{name}</dt><dd>(.*?)</dd>", page.text):
+                seen.add(name)
+                words = {"Tokens": "tokens ", "Cost": "cost "}.get(name, "") + value
+                assert words in text or value.startswith("unknown: "), (link, value)
+    assert seen == {"Size", "Tokens", "Cost"}
+
+
+def test_how_it_was_counted_can_be_read_without_a_mouse(site: Callable[[Fill], Site]) -> None:
+    page = site(garden).get(HERE)
+    (counted,) = re.findall(
+        r"<details[^>]*><summary>How was this counted.*?</details>", page.text, re.DOTALL
+    )
+    assert "those of subagents included" in counted
+    assert "dd title=" not in page.text

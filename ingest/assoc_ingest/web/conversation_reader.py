@@ -8,7 +8,7 @@ from itertools import islice
 from urllib.parse import urlencode
 
 from .. import sql
-from ..ask import refs
+from ..ask import heading, refs
 from ..ask.conversation import Conversation, Message, Only, Part, Subagent
 from ..ask.find import find
 from ..ask.lookup import Key
@@ -109,7 +109,7 @@ class Reader:
         rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
         ways = self._ways(begin, messages[-1] if has_more else None)
         finder = self._finder()
-        shown, becomes_new, anchors = self._linked(shown, rest, finder)
+        shown, anchors = self._linked(shown, rest, finder)
         models = conversation.models
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return Shown(
@@ -121,7 +121,9 @@ class Reader:
             has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
             roots=[str(conversation.session["root"]), *conversation.other_roots],
             resume=conversation.resume,
-            usage=pages.ask(self._connection, "pages/session_usage", session=self._id),
+            sizes=heading.sizes_of(conversation),
+            tokens=heading.tokens_of(heading.numbers_of(conversation)).removeprefix("tokens "),
+            cost=heading.cost_of(conversation).removeprefix("cost "),
             subagent=self._subagent,
             spawned_in=self._spawned_in(),
             entries=shown,
@@ -135,7 +137,6 @@ class Reader:
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
             related=related[:MOST_LINKS],
             notes=self.notes,
-            becomes_new=becomes_new,
             map=self._map(begin, messages[-1:], shown, anchors),
             finding=self._finding(finder, begin),
             begin=self._begin_name(begin),
@@ -192,11 +193,10 @@ class Reader:
 
     def _linked(
         self, shown: list[Entry], rest: list[Nested], finder: Finder | None
-    ) -> tuple[list[Entry], str | None, dict[Line, str]]:
+    ) -> tuple[list[Entry], dict[Line, str]]:
         """Give all entries their addresses; return them with runs of copies folded.
 
-        Also returns where a fork becomes new, if that is on a later page, and the anchors of lines
-        that are on this one.
+        Also returns the anchors of the lines that are on the page.
         """
         nested = [entry for one in rest for entry in one.entries or ()]
         every = [*shown, *nested]
@@ -210,9 +210,13 @@ class Reader:
         key = str(self._conversation.session["session_key"])
         folded = list(copies.folded(shown, rows, key))
         if self._subagent is not None:
-            return folded, None, anchors
-        folded, later = copies.with_beginning(self._connection, folded, rows)
-        return folded, self._address(later) if later else None, anchors
+            return folded, anchors
+        folded, beginning = copies.with_beginning(self._connection, folded, rows)
+        address = self._address(beginning) if beginning else None
+        for entry in folded:
+            if entry.shape == "copies":
+                entry.becomes_new = address
+        return folded, anchors
 
     def _address(self, place: permalinks.Place) -> str | None:
         link = self._permalinks.of([place]).get(place)

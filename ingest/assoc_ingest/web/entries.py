@@ -60,6 +60,8 @@ class Entry:
     """The anchors of the messages that are inside."""
     original: str | None = None
     """Of a copy, the address where it was first said."""
+    becomes_new: str | None = None
+    """Of a run of copies, what opens the first message behind it that is no copy of anything."""
     is_target: bool = False
     steps: tuple[str | None, str | None] | None = None
     """Of a prompt, what opens the one before and the one behind it."""

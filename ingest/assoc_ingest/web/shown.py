@@ -50,7 +50,10 @@ class Shown:
     has_more_files: bool
     roots: list[str]
     resume: str | None
-    usage: list[pages.Row]
+    sizes: list[str]
+    """How much the conversation has of what: the words that `show` has for it."""
+    tokens: str
+    cost: str
     has_more_subagents: bool
     subagent: Subagent | None
     spawned_in: str | None
@@ -65,8 +68,6 @@ class Shown:
     work: list[pages.Row]
     related: list[pages.Row]
     notes: list[str]
-    becomes_new: str | None
-    """The address of the first message of a fork, if all on the page are copies."""
     map: Map
     finding: Finding | None
     """None: nothing is looked for."""

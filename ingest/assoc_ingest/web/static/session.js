@@ -11,6 +11,15 @@
   unfold();
   wide.addEventListener("change", unfold);
 
+  const copy = document.getElementById("copy");
+  if (copy && navigator.clipboard) {
+    copy.hidden = false;
+    copy.onclick = async () => {
+      await navigator.clipboard.writeText(document.getElementById("resume").textContent);
+      copy.textContent = "Copied";
+    };
+  }
+
   const reveal = (target, block) => {
     for (let one = target; one; one = one.parentElement) {
       if (one.tagName === "DETAILS") one.open = true;
