@@ -19,6 +19,9 @@ TAGS = {
 SCRIPT = re.compile(r"/-/static-plugins/assoc_ingest/[a-z]+\.js").fullmatch
 """What a page of ours may run: files that come with the plugin, and nothing else."""
 
+IMAGE = re.compile(r"/\w+/-/session/[^/?]+/image\?at=[\dB:.]+&n=\d+").fullmatch
+"""What a page of ours may load: images from its own route."""
+
 _address = re.compile(r"(https?://|mailto:|/|\?|#)", re.IGNORECASE)
 
 
@@ -71,6 +74,8 @@ class _Reader(HTMLParser):
         self.texts.append(data)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag == "img" and IMAGE(dict(attributes).get("src") or ""):
+            return
         if tag == "script":
             self._script(dict(attributes))
             return

@@ -30,6 +30,9 @@ def set_links(
         if row is None:
             continue
         entry.link = links.get(row.place)
+        for picture in entry.pictures:
+            if picture.message in rows:
+                picture.address = addresses.image(rows[picture.message].place, picture.number)
         inside = [links.get(rows[one].place) for one in entry.ids if one in rows]
         entry.inside = [link.anchor for link in inside if link is not None]
         if row.original is not None and row.original in links:

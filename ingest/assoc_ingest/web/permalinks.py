@@ -174,6 +174,13 @@ class Permalinks:
         key = self._owner(place.file)
         return f"{self._path(key.text)}?at={self.name(place)}" if key is not None else ""
 
+    def image(self, place: Place, number: int) -> str:
+        """Return the address of an image of a block, '' if there is none."""
+        key = self._owner(place.file)
+        if key is None:
+            return ""
+        return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
+
     def name(self, place: Place) -> str:
         """Return what an address says after `at=` of a block for which no line is counted."""
         key = self._owner(place.file)
