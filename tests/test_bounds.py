@@ -67,6 +67,8 @@ OURS = {
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "files.exclusions._UUID": ("digits", "dashes"),
+    "web.pictures._placeholder": ("digits", "opened objects"),
+    "web.marks._tag": ("less-than signs", "quotes", "odd escapes"),
     "ask.blocks._json_break": ("backslashes", "line starts"),
     "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),
     "ask.blocks._mark": ("marks", "pairs of marks"),

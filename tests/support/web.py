@@ -16,6 +16,12 @@ TAGS = {
     "dl", "dt", "dd", "div", "span", "section", "article", "details", "summary", "table", "thead",
     "tbody", "tr", "th", "td", "abbr", "mark", "ins", "del", "figure", "figcaption", "svg", "rect",
 }  # fmt: skip
+SCRIPT = re.compile(r"/-/static-plugins/assoc_ingest/[a-z]+\.js").fullmatch
+"""What a page of ours may run: files that come with the plugin, and nothing else."""
+
+IMAGE = re.compile(r"/\w+/-/session/[^/?]+/image\?at=[\dB:.]+&n=\d+").fullmatch
+"""What a page of ours may load: images from its own route."""
+
 _address = re.compile(r"(https?://|mailto:|/|\?|#)", re.IGNORECASE)
 
 
@@ -68,6 +74,11 @@ class _Reader(HTMLParser):
         self.texts.append(data)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag == "img" and IMAGE(dict(attributes).get("src") or ""):
+            return
+        if tag == "script":
+            self._script(dict(attributes))
+            return
         if tag not in TAGS:
             self.harmful.append(f"<{tag}>")
         for name, value in attributes:
@@ -80,6 +91,11 @@ class _Reader(HTMLParser):
                     self.addresses.append(value or "")
             if name == "id":
                 self.ids.append(value or "")
+
+    def _script(self, attributes: dict[str, str | None]) -> None:
+        is_ours = SCRIPT(attributes.pop("src", None) or "")
+        if not (is_ours and attributes.keys() == {"nonce", "defer"}):
+            self.harmful.append(f"<script {attributes}>")
 
 
 class Site:

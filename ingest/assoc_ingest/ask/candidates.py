@@ -135,14 +135,17 @@ class Candidates:
             match, substrings = variant.all_words(), variant.all_substrings()
             if match or substrings:
                 index = _MESSAGES if match else _TRIGRAMS
-                given = {
-                    "match": match or substrings,
-                    "cjk": substrings if match else None,
-                    "letters": _patterns(variant.letters),
-                    "without": _without(variant, cjk_only=match is not None),
-                }
-                parameters = {**self._parameters, **given}
+                parameters = {**self._parameters, **_everything(variant)}
                 yield from _rows(self.connection, "search/hit_counts", parameters, limit, index)
+
+    def in_conversation(self, session: int, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
+        """Yield the places in one conversation of what holds everything that is asked for."""
+        given = {**self._parameters, "session_key": self._parameters["session"], "session": session}
+        for variant in terms.variants():
+            is_in_words = variant.all_words() is not None
+            index = _MESSAGES if is_in_words or not variant.substrings else _TRIGRAMS
+            parameters = {**given, **_everything(variant)}
+            yield from _rows(self.connection, "pages/session_find", parameters, limit, index)
 
     def finds(self, match: str) -> bool:
         """Does any message fit this expression?"""
@@ -237,6 +240,17 @@ def _rows(
 def in_scope(scope: str, expression: str) -> str:
     """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
     return f"{{{_COLUMNS[scope]}}} : ({expression})"
+
+
+def _everything(terms: Terms) -> Parameters:
+    """Return what asks one index for all that is asked for, and compares what it cannot tell."""
+    match, substrings = terms.all_words(), terms.all_substrings()
+    return {
+        "match": match or substrings,
+        "cjk": substrings if match else None,
+        "letters": _patterns(terms.letters),
+        "without": _without(terms, cjk_only=match is not None),
+    }
 
 
 def _without(terms: Terms, *, cjk_only: bool = True) -> str | None:

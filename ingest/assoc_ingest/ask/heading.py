@@ -72,17 +72,26 @@ def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
     ]
 
 
-def _counts(conversation: Conversation) -> list[str | None]:
-    number = {key: value for key, value in conversation.session.items() if isinstance(value, int)}
+def sizes_of(conversation: Conversation) -> list[str]:
+    """Return how much of each kind a session has, in words."""
+    number = numbers_of(conversation)
     subagents = len(conversation.subagents)
     return [
         humanize.many(number["prompt_count"], "prompt"),
         humanize.many(number["message_count"], "message"),
         humanize.many(number["tool_call_count"], "tool call"),
-        humanize.many(subagents, "subagent") if subagents else "",
-        tokens_of(number),
-        cost_of(conversation),
+        *([humanize.many(subagents, "subagent")] if subagents else []),
     ]
+
+
+def numbers_of(conversation: Conversation) -> dict[str, int]:
+    """Return what is counted of a session."""
+    return {key: value for key, value in conversation.session.items() if isinstance(value, int)}
+
+
+def _counts(conversation: Conversation) -> list[str | None]:
+    tokens = tokens_of(numbers_of(conversation))
+    return [*sizes_of(conversation), tokens, cost_of(conversation)]
 
 
 def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:

@@ -9,69 +9,27 @@ subagent in the path. Addresses with the id of a row (`?_at=345`) lead to those 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
 
-from .. import humanize, sql
-from ..ask import refs
-from ..ask.conversation import Conversation, File, Message, Subagent
-from ..ask.lookup import Key
+from .. import humanize
 from ..ask.page import facts_of
-from . import copies, entry_links, keys, pages, permalinks
-from .entries import Entries, Entry, Nested
-from .pages import MOST_LINKS, PageError
-from .paging import FIRST, PAGE, Begin, Paging
+from . import finding, keys, pages, permalinks
+from .conversation_reader import Reader
 from .permalinks import Permalinks
+from .shown import Asked, Shown
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
 
-MOST_SUBAGENTS = 5_000
-"""Subagents of a conversation of which its pages know."""
-
-MOST_FILES = 1_000
-"""Files of a conversation of which its pages show the messages."""
-
-_MOST_FILES = 50  # that a page names
-_MOST_MODELS = 10
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
     "links", "teams", "tasks", "todos", "plans",
 )  # fmt: skip
-
-
-@dataclass(slots=True)
-class _Shown:
-    """What the template gets."""
-
-    session: pages.Row
-    models: list[str]
-    more_models: int
-    files: list[File]
-    has_more_files: bool
-    roots: list[str]
-    resume: str | None
-    usage: list[pages.Row]
-    has_more_subagents: bool
-    subagent: Subagent | None
-    spawned_in: str | None
-    entries: list[Entry]
-    rest: list[Nested]
-    more_rest: int
-    warmups: int
-    earlier: str | None
-    later: str | None
-    is_first: bool
-    links: list[pages.Row]
-    work: list[pages.Row]
-    related: list[pages.Row]
-    notes: list[str]
-    becomes_new: str | None
-    """The address of the first message of a fork, if all on the page are copies."""
+_SCRIPTS = ("session.js",)
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
@@ -82,12 +40,16 @@ async def view(datasette: Datasette, request: Request) -> Response:
     database = pages.named(request, "database")
     prefix = pages.named(request, "session")
     row = request.args.get("_at") or request.args.get("_after")
-    asked = _Asked(
+    query = (request.args.get("find") or "").strip()
+    asked = Asked(
         agent=request.args.get("_agent"),
         at=permalinks.asked(request.args.get("at")),
         after=permalinks.asked(request.args.get("after")),
         row=permalinks.row_id(row),
         is_end=bool(request.args.get("_end")),
+        said=bool(request.args.get("said")),
+        find=query[: finding.LONGEST],
+        goes=bool(request.args.get("go")),
     )
     path = partial(session_path, datasette, database)
     shown = await pages.read(
@@ -96,6 +58,11 @@ async def view(datasette: Datasette, request: Request) -> Response:
     )  # fmt: skip
     if isinstance(shown, permalinks.Link):
         return Response.redirect(shown.address if request.args.get("_at") else shown.behind)
+    if isinstance(shown, str):
+        return Response.redirect(shown)
+    if query != asked.find:
+        note = f"Only the first {finding.LONGEST} characters of the query were used."
+        shown.notes.append(note)
     key = str(shown.session["session_key"])
     context = {
         "database": database,
@@ -108,8 +75,11 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "resume": _whole(shown.resume),
         "tilde": tilde_encode,
         "display": humanize,
+        "kept": asked.keep,
+        **_modes(request),
+        "asked": asked,
     }
-    return await pages.page(datasette, request, "session", context)
+    return await pages.page(datasette, request, "session", context, scripts=_SCRIPTS)
 
 
 def session_path(datasette: Datasette, database: str, key: str) -> str:
@@ -119,202 +89,43 @@ def session_path(datasette: Datasette, database: str, key: str) -> str:
     return f"{datasette.urls.database(database)}/-/session/{tilde_encode(key)}"
 
 
+def _modes(request: Request) -> dict[str, str]:
+    """Return the addresses of this page as it can be, too."""
+    given = parse_qsl(request.query_string)
+
+    def without(*names: str, **more: str) -> str:
+        kept = [(name, value) for name, value in given if name not in names]
+        return f"{request.path}?{urlencode([*kept, *more.items()])}"
+
+    return {
+        "everything": without("said"),
+        "said": without("said", said="1"),
+        "unmarked": without("find", "go"),
+    }
+
+
 def _whole(command: str | None) -> str | None:
     """Return a command if the page has room for all of it: one that is cut is another one."""
     return command if command is None or pages.cut(command) == command else None
 
 
-class _Asked(NamedTuple):
-    agent: str | None
-    at: permalinks.Asked | None
-    after: permalinks.Asked | None
-    row: int | None
-    is_end: bool
-
-
 def _read(
-    connection: sqlite3.Connection, prefix: str, asked: _Asked, path: Callable[[str], str]
-) -> _Shown | permalinks.Link:
-    """Return what is on the page, or the address of the message whose row was asked for."""
+    connection: sqlite3.Connection, prefix: str, asked: Asked, path: Callable[[str], str]
+) -> Shown | permalinks.Link | str:
+    """Return what is on the page, or the address of another one that is asked for.
+
+    That is the page of a message whose row is named, or of the first match of what is looked for.
+    """
     key = keys.find(connection, prefix, path)
     if asked.row is None:
-        return _Reader(connection, key, asked, path).shown()
+        reader = Reader(connection, key, asked, path)
+        return (asked.goes and reader.match()) or reader.shown()
     if link := Permalinks(connection, path).of_row(asked.row, key):
         return link
-    reader = _Reader(connection, key, asked, path)
+    reader = Reader(connection, key, asked, path)
     reader.notes.append(
         f"There is no message {asked.row} in this conversation, which is shown from its beginning. "
         "The address has the number of a row, and such numbers change. Addresses with a line, "
         "behind the time of each message, do not."
     )
     return reader.shown()
-
-
-class _Reader:
-    """Reads one page of a conversation."""
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        key: Key,
-        asked: _Asked,
-        path: Callable[[str], str],
-    ) -> None:
-        self._connection = connection
-        self._asked = asked
-        self._permalinks = Permalinks(connection, path)
-        self.notes: list[str] = []
-        self._place: permalinks.Place | None = None
-        self._named_subagent: int | None = None
-        self._targets: frozenset[int] = frozenset()
-        session_key, session_id = key.session_key, key.session_id
-        if place := asked.at or asked.after:
-            line = permalinks.find(connection, key, place, path(key.text))
-            session_key, session_id = line.file.session_key, line.file.session_id
-            self._name(line, place)
-        self._conversation = Conversation(
-            connection, session_key, session_id=session_id,
-            files=MOST_FILES + 1, subagents=MOST_SUBAGENTS + 1,
-        )  # fmt: skip
-        self._id = self._conversation.session["id"]
-        self._subagent = self._find_subagent(asked.agent or key.agent_key)
-        self._main = list(islice(self._conversation.files_with_messages(), MOST_FILES))
-        self._files = [file.id for file in self._main]
-        if self._subagent is not None:
-            found = sql.ask(self._connection, "pages/subagent_files", subagent=self._subagent.id)
-            self._files = [row["id"] for row in found]
-        self._paging = Paging(
-            connection, self._files, self._subagent.id if self._subagent else None
-        )
-
-    def _name(self, line: refs.Line, place: permalinks.Asked) -> None:
-        """Note the message where the page begins, and those that it marks."""
-        self.notes += line.notes
-        found = refs.messages_of(self._connection, line)
-        if place.block is not None and not line.notes:
-            found = [row for row in found if row["block"] == place.block] or found
-        row = found[0]
-        self._named_subagent = row["subagent_id"]
-        self._place = permalinks.Place(line.file.id, row["byte_offset"], row["block"])
-        if row["answers"] is not None:  # a result is inside its call
-            self._place = permalinks.Place(
-                row["call_file_id"], row["call_offset"], row["call_block"]
-            )
-        if self._asked.at is not None:
-            self._targets = frozenset(row["id"] for row in found)
-
-    def shown(self) -> _Shown:
-        """Return what is on the page."""
-        conversation = self._conversation
-        begin = self._begin()
-        found = list(islice(self._from(begin), PAGE + 1))
-        has_more = len(found) > PAGE
-        messages = found[:PAGE]
-        entries = Entries(conversation, self._targets)
-        shown = list(entries.of(messages))
-        is_whole = self._subagent is None and not has_more
-        rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
-        ways = self._ways(begin, messages[-1] if has_more else None)
-        shown, becomes_new = self._linked(shown, rest)
-        models = conversation.models
-        related = pages.ask(self._connection, "pages/session_related", session=self._id)
-        return _Shown(
-            session=pages.brief(conversation.session),
-            models=list(map(pages.cut, models[:_MOST_MODELS])),
-            more_models=max(len(models) - _MOST_MODELS, 0),
-            files=conversation.files[:_MOST_FILES],
-            has_more_files=len(conversation.files) > _MOST_FILES,
-            has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
-            roots=[str(conversation.session["root"]), *conversation.other_roots],
-            resume=conversation.resume,
-            usage=pages.ask(self._connection, "pages/session_usage", session=self._id),
-            subagent=self._subagent,
-            spawned_in=self._spawned_in(),
-            entries=shown,
-            rest=rest,
-            more_rest=more_rest,
-            warmups=warmups,
-            earlier=ways[0],
-            later=ways[1],
-            is_first=begin == FIRST,
-            links=pages.ask(self._connection, "pages/session_links", session=self._id),
-            work=pages.ask(self._connection, "pages/session_work", session=self._id),
-            related=related[:MOST_LINKS],
-            notes=self.notes,
-            becomes_new=becomes_new,
-        )
-
-    def _linked(self, shown: list[Entry], rest: list[Nested]) -> tuple[list[Entry], str | None]:
-        """Give all entries their addresses; return them with runs of copies folded.
-
-        Also returns where a fork becomes new, if that is on a later page.
-        """
-        nested = [entry for one in rest for entry in one.entries or ()]
-        every = [*shown, *nested]
-        rows = entry_links.set_links(self._connection, self._permalinks, every, self._targets)
-        key = str(self._conversation.session["session_key"])
-        folded = list(copies.folded(shown, rows, key))
-        if self._subagent is not None:
-            return folded, None
-        folded, later = copies.with_beginning(self._connection, folded, rows)
-        return folded, self._address(later) if later else None
-
-    def _address(self, place: permalinks.Place) -> str | None:
-        link = self._permalinks.of([place]).get(place)
-        return link.address if link else None
-
-    def _spawned_in(self) -> str | None:
-        """Return the address of the call that spawned the subagent whose page it is."""
-        call = self._subagent.call_id if self._subagent else None
-        if call is None:
-            return None
-        row = permalinks.rows(self._connection, [call]).get(call)
-        return self._address(row.place) if row else None
-
-    def _find_subagent(self, wanted: str | None) -> Subagent | None:
-        named = self._named_subagent
-        if named is None and (wanted is None or self._place is not None):
-            return None  # a line that is named is one of the main conversation
-        for subagent in self._conversation.subagents:
-            if subagent.id == named or (named is None and subagent.agent_key == wanted):
-                return subagent
-        if named is not None:
-            raise PageError(404, "This conversation has more subagents than its pages show.")
-        raise PageError(404, f"This conversation has no subagent {wanted!r}.")
-
-    def _begin(self) -> Begin:
-        if self._asked.is_end:
-            return self._paging.last()
-        if self._place is None:
-            return FIRST
-        if self._asked.at is not None:
-            return self._paging.around(self._place)
-        return self._paging.behind(self._place)
-
-    def _ways(self, begin: Begin, last: Message | None) -> tuple[str | None, str | None]:
-        """Return the addresses of the pages before and behind this one.
-
-        The one before is '' where it is the first; `last` is the last message of this page.
-        """
-        earlier = self._paging.before(begin)
-        later = last and permalinks.Place(last.file_id, last.byte_offset, last.block)
-        links = self._permalinks.of(place for place in (earlier, later) if place)
-        return (
-            links[earlier].behind if earlier in links else None if begin == FIRST else "",
-            links[later].behind if later in links else None,
-        )
-
-    def _from(self, begin: Begin) -> Iterator[Message]:
-        if self._subagent is not None:
-            after = (self._files[begin.file], begin.after) if begin.after else None
-            yield from self._conversation.subagent_messages(self._subagent, after, PAGE + 1)
-            return
-        after_place = begin.after
-        for file in self._main[begin.file :]:
-            yield from self._conversation.messages(file, after_place, PAGE + 1)
-            after_place = None
-
-    def _unspawned(self, entries: Entries) -> tuple[list[Nested], int, int]:
-        free = [one for one in self._conversation.subagents if one.spawned_by is None]
-        rest, more = entries.nested_all([one for one in free if one.kind != "warmup"])
-        return rest, more, sum(one.kind == "warmup" for one in free)

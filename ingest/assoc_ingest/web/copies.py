@@ -56,7 +56,7 @@ def with_beginning(
 ) -> tuple[list[Entry], Place | None]:
     """Return entries with a line before the first message of a fork that is no copy.
 
-    If they end with copies, return the place of that message, which is on a later page.
+    Also return the place of that message, which may be on a later page; None without copies.
     """
     first = next((number for number, one in enumerate(entries) if one.shape == "copies"), None)
     if first is None:
@@ -65,9 +65,9 @@ def with_beginning(
     own = sql.ask(connection, "pages/first_own_message", file=place.file).fetchone()
     if own is None or (own["byte_offset"], own["block"]) < place[1:]:
         return entries, None
+    beginning = Place(place.file, own["byte_offset"], own["block"])
     for number, entry in enumerate(entries):
         if own["id"] in (entry.id, *entry.ids):
             rule = Entry(0, "rule", "This conversation becomes new here", "new")
-            return [*entries[:number], rule, *entries[number:]], None
-    is_later = entries[-1].shape == "copies"
-    return entries, Place(place.file, own["byte_offset"], own["block"]) if is_later else None
+            return [*entries[:number], rule, *entries[number:]], beginning
+    return entries, beginning

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from markupsafe import Markup
 
@@ -18,9 +19,11 @@ from ..ask import message_text, tool_calls
 from ..ask.conversation import Conversation, Message, Subagent
 from ..ask.page import by_call, facts_of
 from ..terminal import one_line, readable
+from . import pictures
 from .budget import Budget
 from .html import joined, markdown, plain, shortened
 from .permalinks import Link
+from .pictures import Picture
 from .tool_input import body_of, summary_of
 
 INLINE = 40
@@ -32,6 +35,7 @@ _LEVELS = 5  # of subagents inside each other
 _MOST_AGENTS = 300  # on one page, however short
 _SUMMARY = 90  # letters of what a folded entry says of itself
 _FACTS = 300  # letters of what is said of a subagent
+_MOST_PICTURES = 200  # on one page
 _OPEN = 1_500  # letters of what is said that stand unfolded where folding is usual
 
 
@@ -60,10 +64,15 @@ class Entry:
     """The anchors of the messages that are inside."""
     original: str | None = None
     """Of a copy, the address where it was first said."""
+    becomes_new: str | None = None
+    """Of a run of copies, what opens the first message behind it that is no copy of anything."""
     is_target: bool = False
+    steps: tuple[str | None, str | None] | None = None
+    """Of a prompt, what opens the one before and the one behind it."""
     entries: list[Entry] = field(default_factory=list)
     """Of a run of copies, those that it consists of."""
     result: Markup | None = None
+    pictures: list[Picture] = field(default_factory=list)
     agents: list[Nested] = field(default_factory=list)
     more_agents: int = 0
     """How many more the call spawned."""
@@ -107,6 +116,7 @@ class Entries:
         self._spawned = by_call(conversation.subagents)
         self._shown: set[int] = set()
         self._room = _MOST_INLINE
+        self._pictures_left = _MOST_PICTURES
         self._level = 0
         cwd = conversation.session["cwd"]
         self._directory = f"{cwd}/" if cwd else None
@@ -198,6 +208,7 @@ class Entries:
             entry.is_open = entry.is_open or message.result_id in self._targets
             text = self._conversation.text(message.result_id)
             entry.result = shortened(text, self._budget) if text.strip() else None
+            entry.pictures = self._pictures(message.result_id, text)
         if message.output_file:
             note = "the output was too large for the transcript"
             entry.facts = f"{entry.facts} · {note}".removeprefix(" · ")
@@ -212,6 +223,7 @@ class Entries:
         if message.kind == "image":
             shown = self._budget.beginning(readable(text), _OPEN)
             entry.body = Markup('<p class="ai-image">{}</p>').format(shown)
+            entry.pictures = self._pictures(message.id, text)
             return entry
         is_prose = message.kind in ("agent_prompt", "compact_summary", "agent_message", "thinking")
         entry.body = (markdown if is_prose else shortened)(text, self._budget)
@@ -219,6 +231,11 @@ class Entries:
         if not is_line and (len(text) >= _OPEN or message.kind not in _UNFOLDED):
             entry.summary = _cut(one_line(text))
         return entry
+
+    def _pictures(self, message: int, text: str) -> list[Picture]:
+        found = list(islice(pictures.in_text(message, text), self._pictures_left))
+        self._pictures_left -= len(found)
+        return found
 
     def _noise(self, messages: list[Message]) -> Entry:
         counts: Counter[str] = Counter(

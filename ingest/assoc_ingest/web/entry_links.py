@@ -20,7 +20,7 @@ def set_links(
 
     Returns the places of their messages.
     """
-    every = list(_every(entries))
+    every = list(nested_in(entries))
     rows = permalinks.rows(connection, {one for entry in every for one in (entry.id, *entry.ids)})
     places = {row.place for row in rows.values()}
     links = addresses.of(places | {row.original for row in rows.values() if row.original})
@@ -30,6 +30,9 @@ def set_links(
         if row is None:
             continue
         entry.link = links.get(row.place)
+        for picture in entry.pictures:
+            if picture.message in rows:
+                picture.address = addresses.image(rows[picture.message].place, picture.number)
         inside = [links.get(rows[one].place) for one in entry.ids if one in rows]
         entry.inside = [link.anchor for link in inside if link is not None]
         if row.original is not None and row.original in links:
@@ -39,9 +42,9 @@ def set_links(
     return rows
 
 
-def _every(entries: Iterable[Entry]) -> Iterator[Entry]:
+def nested_in(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield entries and those of the subagents in them, in order."""
     for entry in entries:
         yield entry
         for agent in entry.agents:
-            yield from _every(agent.entries or ())
+            yield from nested_in(agent.entries or ())

@@ -7,6 +7,7 @@ contradict itself, and a template is filled. What a user can get wrong ends as a
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row = dict[str, Any]
 
+_POLICY = "content-security-policy"
 HEADERS = {
     # Our pages need no script at all: whatever slipped through could not run.
-    "content-security-policy": (
+    _POLICY: (
         "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -122,18 +124,29 @@ async def page(
     template: str,
     context: Mapping[str, object],
     status: int = 200,
+    scripts: Sequence[str] = (),
 ) -> Response:
-    """Return a template as a response, with headers that let nothing run or load."""
+    """Return a template as a response, with headers that let nothing run or load.
+
+    Static files of ours that are `scripts` may run, and ask this server: they have a number that
+    nobody can guess, so nothing else does.
+    """
     from datasette.utils.asgi import Response
 
+    headers, nonce = HEADERS, secrets.token_urlsafe(16)
+    if scripts:
+        policy = f"{HEADERS[_POLICY]}; script-src 'nonce-{nonce}'; connect-src 'self'"
+        headers = {**HEADERS, _POLICY: policy}
     body = await datasette.render_template(
-        [f"assoc_{template}.html"], {"urls": datasette.urls, **context}, request=request
+        [f"assoc_{template}.html"],
+        {"urls": datasette.urls, "scripts": scripts, "nonce": nonce, **context},
+        request=request,
     )
     if len(body) > _LARGEST and status == 200:  # a page that tells an error is never too large
         message = f"This page is too large ({len(body):,} characters). Open the rows in Tables."
         raise PageError(503, message)
     # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
-    return Response.html(safe(body), status=status, headers=HEADERS)
+    return Response.html(safe(body), status=status, headers=headers)
 
 
 async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:

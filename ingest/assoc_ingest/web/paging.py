@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,11 +32,17 @@ class Paging:
     """The pages of the main conversation, or of one subagent, in files in order."""
 
     def __init__(
-        self, connection: sqlite3.Connection, files: Sequence[int], subagent: int | None
+        self,
+        connection: sqlite3.Connection,
+        files: Sequence[int],
+        subagent: int | None,
+        only: conversation.Only | None = None,
     ) -> None:
+        """Remember which messages are paged; `only` those of some kinds, where not all are."""
         self._connection = connection
         self._files = files
         self._subagent = subagent
+        self._kinds = json.dumps(only.kinds) if only else None
 
     def last(self) -> Begin:
         """Return where the last page begins."""
@@ -76,6 +83,7 @@ class Paging:
             subagent=self._subagent,
             before_offset=after.byte_offset if after else 0,
             before_block=after.block if after else 0,
+            kinds=self._kinds,
             limit=count + 1,
         ).fetchall()
         if len(places) <= count:

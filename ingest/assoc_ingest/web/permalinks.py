@@ -151,6 +151,7 @@ class Permalinks:
         self._path = path
         self._lines = Lines(connection)
         self._numbers: dict[Key, dict[int, int]] = {}
+        self._owners: dict[int, Key | None] = {}
 
     def of(self, places: Iterable[Place]) -> dict[Place, Link]:
         """Return the address of each place whose file belongs to a conversation.
@@ -159,14 +160,41 @@ class Permalinks:
         """
         found: dict[Place, Link] = {}
         for file, group in groupby(sorted(set(places)), key=lambda place: place.file):
-            key = refs.owner_of(self._connection, file)
-            if key is None:
-                continue
-            if key not in self._numbers:  # it may have a thousand files
-                self._numbers[key] = refs.numbers_of(self._connection, key)
-            number = self._numbers[key].get(file, 1)
-            found.update((place, self._link(key, number, place)) for place in group)
+            key = self._owner(file)
+            if key is not None:
+                number = self._numbers[key].get(file, 1)
+                found.update((place, self._link(key, number, place)) for place in group)
         return found
+
+    def by_byte(self, place: Place) -> str:
+        """Return an address of a block for which no line is counted; '' if there is none.
+
+        It lasts as long, and costs nothing: links to all parts of a file would read all of it.
+        """
+        key = self._owner(place.file)
+        return f"{self._path(key.text)}?at={self.name(place)}" if key is not None else ""
+
+    def image(self, place: Place, number: int) -> str:
+        """Return the address of an image of a block, '' if there is none."""
+        key = self._owner(place.file)
+        if key is None:
+            return ""
+        return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
+
+    def name(self, place: Place) -> str:
+        """Return what an address says after `at=` of a block for which no line is counted."""
+        key = self._owner(place.file)
+        number = self._numbers[key].get(place.file, 1) if key is not None else 1
+        block = f".{place.block}" if place.block else ""
+        return f"{number}:B{place.offset}{block}".removeprefix("1:")
+
+    def _owner(self, file: int) -> Key | None:
+        """Return the key of a file; the numbers of its files are known from then on."""
+        if file not in self._owners:
+            key = self._owners[file] = refs.owner_of(self._connection, file)
+            if key is not None and key not in self._numbers:  # it may have a thousand files
+                self._numbers[key] = refs.numbers_of(self._connection, key)
+        return self._owners[file]
 
     def of_row(self, row: int, key: Key) -> Link | None:
         """Return the address of the message in a row, None if the conversation has no such row."""

@@ -1,0 +1,260 @@
+"""The map of a conversation: its prompts in order, the files that it changed, errors, subagents
+and compactions, each a link to its place.
+
+A conversation may have any number of them. Of each kind, the map has those nearest to the page
+that is read, and says how many come before and behind.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+from .. import humanize, sql
+from ..ask import message_text
+from ..ask.conversation import Conversation, Subagent
+from ..records import EDIT
+from ..terminal import one_line
+from .permalinks import Place
+
+MOST = 100
+"""Lines of each part of a map."""
+
+_MOST_READ = 60_000  # prompts of a conversation that are looked at, and calls
+_LETTERS = 80  # of a line
+_BEFORE = MOST // 4  # lines before those that are on the page
+
+Order = tuple[float, int, int]
+"""Number of the file, offset and block: what comes first is smaller."""
+
+_END: Order = (float("inf"), 0, 0)
+
+
+class Stretch(NamedTuple):
+    """What of a conversation is on a page: behind one place, up to another."""
+
+    behind: Order
+    until: Order
+
+
+class Line(NamedTuple):
+    """A line of the map."""
+
+    text: str
+    facts: str
+    address: str
+    is_here: bool
+    """Is its place on the page?"""
+
+
+class Part(NamedTuple):
+    """Things of one kind; `before` and `behind` are how many more there are."""
+
+    name: str
+    total: int
+    lines: list[Line]
+    before: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The map beside one page."""
+
+    parts: list[Part]
+    steps: Mapping[int, tuple[str | None, str | None]]
+    """Of each prompt on the page, by its message: what opens those before and behind it."""
+    is_whole: bool
+    """False: the conversation has more than is looked at."""
+
+
+class _Thing(NamedTuple):
+    """What the map has a line for."""
+
+    order: Order
+    place: Place | None
+    text: str = ""
+    """'' for a message, whose text is read when its line is made."""
+    facts: str = ""
+    message: int = 0
+    address: str = ""
+    """Of what has no place in the conversation."""
+
+
+class Mapper:
+    """Makes the map of a conversation, or of one subagent of it."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        subagent: Subagent | None,
+        files: Sequence[int],
+        address: Callable[[Place], str],
+        page_of: Callable[[Subagent], str],
+    ) -> None:
+        """Remember what is mapped: `files` in order; `address` says what opens a place."""
+        self._connection = conversation.connection
+        self._conversation = conversation
+        self._subagent = subagent
+        self._files = {file: rank for rank, file in enumerate(files)}
+        self._address = address
+        self._page_of = page_of
+        self._is_whole = True
+
+    def map(self, page: Stretch) -> Map:
+        """Return the map beside a page."""
+        prompts = _Messages(self._files, self._ask("map_prompts"))
+        notices = _Messages(self._files, self._ask("map_notices", kind="error"))
+        compacted = _Messages(self._files, self._ask("map_notices", kind="compact_summary"))
+        calls = self._calls()
+        errors = [
+            self._call(row, one_line(f"{row['name']} {self._short(row['target'])}"))
+            for row in calls
+            if row["status"] == "error"
+        ]
+        found = (
+            ("Prompts", prompts),
+            ("Files changed", list(self._edited(calls))),
+            ("Errors", sorted([*errors, *notices])),
+            ("Subagents", sorted(self._agents(calls))),
+            ("Compactions", compacted),
+        )
+        parts = [self._part(name, things, page) for name, things in found if things]
+        return Map(parts, self._steps(prompts, page), self._is_whole)
+
+    def _ask(self, query: str, **more: object) -> list[sqlite3.Row]:
+        rows = sql.ask(
+            self._connection,
+            f"pages/{query}",
+            session=self._conversation.session["id"],
+            subagent=self._subagent.id if self._subagent else None,
+            limit=_MOST_READ,
+            **more,
+        ).fetchall()
+        self._is_whole &= len(rows) < _MOST_READ
+        return rows
+
+    def _calls(self) -> list[sqlite3.Row]:
+        """Return calls in order; of one that several files of the conversation have, the first."""
+        rows = [row for row in self._ask("map_calls") if row["file_id"] in self._files]
+        rows.sort(key=lambda row: self._order(_place_of(row)))
+        first: dict[object, sqlite3.Row] = {}
+        for row in rows:
+            first.setdefault(row["tool_use_id"] or row["id"], row)
+        return list(first.values())
+
+    def _call(self, row: sqlite3.Row, text: str, facts: str = "") -> _Thing:
+        place = _place_of(row)
+        return _Thing(self._order(place), place, text or "tool", facts)
+
+    def _edited(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
+        """Yield files, those that were changed most often first, each with its first change."""
+        first: dict[str, sqlite3.Row] = {}
+        counts: Counter[str] = Counter()
+        for row in calls:
+            if row["action"] == EDIT and row["target"] and row["status"] != "error":
+                first.setdefault(row["target"], row)
+                counts[row["target"]] += 1
+        for target, count in counts.most_common():
+            yield self._call(
+                first[target], one_line(self._short(target)), humanize.many(count, "change")
+            )
+
+    def _agents(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
+        """Yield the subagents that were spawned here, and those that nobody knows the call of."""
+        spawning = {row["id"]: row for row in calls if row["spawned"]}
+        for agent in self._conversation.subagents:
+            text = one_line(agent.description or agent.agent_type or agent.name or agent.kind)
+            facts = humanize.many(agent.message_count, "message")
+            if agent.spawned_by in spawning:
+                yield self._call(spawning[agent.spawned_by], text, facts)
+            elif agent.spawned_by is None and agent.kind != "warmup" and self._subagent is None:
+                yield _Thing(_END, None, text, facts, address=self._page_of(agent))
+
+    def _part(self, name: str, things: Sequence[_Thing], page: Stretch) -> Part:
+        """Return the lines of a part that are nearest to the page."""
+        is_in_order = name != "Files changed"
+        here = bisect_right(things, page.behind, key=_order_of) if is_in_order else 0
+        start = max(0, min(here - _BEFORE, len(things) - MOST)) if is_in_order else 0
+        chosen = things[start : start + MOST]
+        texts = self._texts(one.message for one in chosen if one.message)
+        lines = [self._line(one, texts, page) for one in chosen]
+        return Part(name, len(things), lines, start, len(things) - start - len(chosen))
+
+    def _line(self, one: _Thing, texts: Mapping[int, sqlite3.Row], page: Stretch) -> Line:
+        text, facts = one.text, one.facts
+        if row := texts.get(one.message):
+            text = one_line(message_text.typed(row["kind"], row["text"] or "")).strip()
+            facts = humanize.clock(row["timestamp"])
+            if row["kind"] == "compact_summary":
+                text = "Compacted"
+        is_here = page.behind < one.order <= page.until
+        address = one.address if one.place is None else self._address(one.place)
+        return Line(_cut(text) or "(no text)", facts, address, is_here)
+
+    def _texts(self, messages: Iterable[int]) -> dict[int, sqlite3.Row]:
+        ids = json.dumps(list(messages))
+        return {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
+
+    def _steps(
+        self, prompts: Sequence[_Thing], page: Stretch
+    ) -> dict[int, tuple[str | None, str | None]]:
+        def address(number: int) -> str | None:
+            place = prompts[number].place if 0 <= number < len(prompts) else None
+            return self._address(place) if place is not None else None
+
+        first, end = (bisect_right(prompts, order, key=_order_of) for order in page)
+        return {
+            prompts[number].message: (address(number - 1), address(number + 1))
+            for number in range(first, end)
+        }
+
+    def _order(self, place: Place) -> Order:
+        return self._files[place.file], place.offset, place.block
+
+    def _short(self, target: str | None) -> str:
+        cwd = self._conversation.session["cwd"]
+        return (target or "").removeprefix(f"{cwd}/" if cwd else "")
+
+
+class _Messages(Sequence[_Thing]):
+    """Messages in order; a thing is made of one when it is asked for: there may be very many."""
+
+    def __init__(self, ranks: Mapping[int, int], rows: Iterable[sqlite3.Row]) -> None:
+        self._files = list(ranks)
+        self._found = sorted(
+            (ranks[file], offset, block, message)
+            for message, file, offset, block in rows
+            if file in ranks
+        )
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, number: int) -> _Thing: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[_Thing]: ...
+    def __getitem__(self, number: int | slice) -> _Thing | list[_Thing]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        rank, offset, block, message = self._found[number]
+        place = Place(self._files[rank], offset, block)
+        return _Thing((rank, offset, block), place, message=message)
+
+
+def _order_of(thing: _Thing) -> Order:
+    return thing.order
+
+
+def _place_of(row: sqlite3.Row) -> Place:
+    return Place(row["file_id"], row["byte_offset"], row["block"])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"

@@ -1,0 +1,26 @@
+-- Where the prompts of a conversation are
+-- Lines with what a person typed in the conversation :session; of one :subagent, with what it was
+-- told. Lines that repeat others of the conversation are left out. :limit ends after so many.
+select min(m.id) as id, m.file_id, m.byte_offset, 0 as block
+from messages m
+where coalesce(:subagent, '') = ''
+  and m.session_id = :session
+  and m.subagent_id is null
+  and m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt') -- as in the index of prompts
+  and m.kind <> 'queued_prompt'
+  and (
+    m.copy_of is null
+    or not exists (
+        select 1
+        from messages c
+        where c.id = m.copy_of and c.session_id = m.session_id and c.subagent_id is null
+    )
+  )
+group by m.file_id, m.byte_offset
+union all
+select min(m.id), m.file_id, m.byte_offset, 0
+from messages m
+where m.subagent_id = nullif(:subagent, '')
+  and m.kind in ('agent_prompt', 'prompt', 'command', 'bash_input', 'agent_message')
+group by m.file_id, m.byte_offset
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)
