@@ -13,6 +13,7 @@ from . import (
     download,
     front,
     project,
+    reports,
     search_page,
     team,
 )
@@ -31,6 +32,7 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
+    (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
     (r"^/-/assoc/search/?$", search_page.view),
