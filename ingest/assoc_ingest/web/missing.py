@@ -40,11 +40,9 @@ async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, s
     """Return tables, views and reports that are called nearly so, and their addresses."""
     held = datasette.get_database(database)
     urls = datasette.urls
-    known = {
-        name: urls.table(database, name)
-        for name in [*await held.table_names(), *await held.view_names()]
-        if name not in set(await held.hidden_table_names())
-    }
+    tables = {*await held.table_names(), *await held.view_names()}
+    tables -= set(await held.hidden_table_names())
+    known = {name: urls.table(database, name) for name in sorted(tables)}
     known |= {name: urls.query(database, name) for name in queries.for_people()}
     names = get_close_matches(wanted[:_LONGEST], known, _NEAR)
     return [(name, known[name]) for name in names]
