@@ -6,6 +6,7 @@ They run on the line of Datasette that is installed; `.ci/run` runs them on both
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 import sqlite3
 from contextlib import closing
@@ -21,6 +22,7 @@ from tests.test_demo import HOMES
 
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
+from assoc_ingest.web import columns
 from assoc_ingest.web.cells import conversation_path
 from assoc_ingest.web.compat import may_view
 from assoc_ingest.web.queries import for_people
@@ -216,6 +218,196 @@ def test_only_reports_and_lists_are_offered() -> None:
     assert not set(for_people()) & left_out
 
 
+def test_the_page_of_reports_lists_each_with_what_it_says(site: Any) -> None:
+    page = get(site, "/story/-/reports").text
+    for name, query in for_people().items():
+        assert page.count(f'"/story/{name}"') == 1, name
+        assert html.escape(query.title) in page
+    for heading in (*sql.GROUPS.values(), "Lists"):
+        assert page.count(f">{heading}</h2>") == 1
+
+
+@pytest.mark.parametrize("name", sorted(for_people()))
+def test_the_form_of_a_report_says_what_it_asks(name: str, site: Any) -> None:
+    query = for_people()[name]
+    page = get(site, f"/story/{name}").text
+    assert f"<h1>{html.escape(query.title, quote=False)}</h1>" in page
+    assert "Custom SQL query" not in page
+    for parameter in query.parameters:
+        (label,) = re.findall(rf'<label[^>]*>([^<]*)<input [^>]*name="{parameter}"', page) or [""]
+        box = re.findall(
+            rf'<input type="checkbox" name="{parameter}"[^>]*> (\w[^<]+)</label>', page
+        )
+        assert len(label) > 3 or box, parameter
+        placeholder = re.search(rf'name="{parameter}" [^>]*placeholder="([^"]+)"', page)
+        assert placeholder or box, parameter
+
+
+def test_a_form_says_what_is_taken_where_a_field_is_empty(site: Any) -> None:
+    assert 'placeholder="50"' in get(site, "/story/ask-errors").text
+    assert 'placeholder="7"' in get(site, "/story/ask-recent-sessions").text
+    page = get(site, "/story/ask-usage-by-day").text
+    assert "<option>fernhill</option>" in page
+    assert re.search(r'placeholder="all; such as claude-[^"]+"', page)
+
+
+def test_a_form_keeps_what_was_asked(site: Any) -> None:
+    page = get(site, "/story/ask-list-tasks?project=fernhill&all=1&limit=2").text
+    assert re.search(r'name="project" value="fernhill"', page)
+    assert re.search(r'name="all" value="1" checked', page)
+    assert re.search(r'name="limit" value="2"', page)
+
+
+# -- one application -----------------------------------------------------------------------------
+
+DATASETTES = (
+    "/-/", "/story", "/story/sessions", "/story/conversation", "/story/sessions/1",
+    "/story/ask-usage-by-day", "/story?sql=select+1", "/story/no_such_table",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DATASETTES)
+def test_the_pages_of_datasette_have_the_navigation_of_all_others(path: str, site: Any) -> None:
+    own = navigation(get(site, "/-/assoc/dashboard").text)
+    assert [text for text, _ in own] == [
+        "Conversations", "Search", "Dashboard", "Reports", "Tables",
+    ]  # fmt: skip
+    page = get(site, path)
+    if page.status_code == 302:  # 1.0 has queries at an address of their own
+        page = get(site, page.headers["location"])
+    assert navigation(page.text) == own
+    assert 'role="search"' in page.text
+    assert "assoc.css" in page.text
+    for _, address in own:
+        assert get(site, address).status_code == 200
+
+
+def navigation(page: str) -> list[tuple[str, str]]:
+    """Return the places in the header of a page, and where they are."""
+    (part,) = re.findall(r'<nav aria-label="Pages">(.*?)</nav>', page, re.DOTALL)
+    found = re.findall(r'<a href="([^"]+)"[^>]*>([^<]+)</a>', part)
+    return [(text, address) for address, text in found]
+
+
+def test_every_page_says_in_which_part_it_is(site: Any) -> None:
+    expected = {
+        "/": "Conversations", "/story/-/sessions": "Conversations", "/-/assoc/search": "Search",
+        f"/story/-/session/{FROST}": "Conversations", "/story/-/project/fernhill": "Dashboard",
+        "/story/-/reports": "Reports", "/story/ask-errors": "Reports", "/story": "Tables",
+        "/story/messages": "Tables", "/story/messages/1": "Tables",
+    }  # fmt: skip
+    for path, part in expected.items():
+        page = get(site, path).text
+        assert re.findall(r'<a [^>]*aria-current="true">([^<]+)</a>', page)[:1] == [part], path
+
+
+def test_several_databases_of_ours_keep_to_theirs(demo: Path, hostile: Path) -> None:
+    page = get(served(demo, hostile), "/assoc/sessions").text
+    addresses = dict(navigation(page))
+    assert addresses["Dashboard"] == "/-/assoc/dashboard?db=assoc"
+    assert addresses["Reports"] == "/assoc/-/reports"
+    assert '<input type="hidden" name="db" value="assoc">' in page
+
+
+def test_what_is_not_there_offers_a_search_and_what_is_called_nearly_so(site: Any) -> None:
+    answer = get(site, "/story/mesages")
+    assert answer.status_code == 404
+    assert "/story/messages" in links(answer.text)
+    assert re.search(r'name="q" value="mesages"', answer.text)
+    assert get(site, "/story/mesages.json").headers["content-type"].startswith("application/json")
+
+
+def shown(page: str) -> list[str]:
+    """Return the names of the columns that a page of a table shows."""
+    return re.findall(r'<th [^>]*data-column="([^"]+)"', page)
+
+
+@pytest.mark.parametrize("table", sorted(tables()))
+def test_a_table_shows_at_most_eight_columns_first(table: str, site: Any) -> None:
+    rows = data(site, f"/story/{table}.json?_size=1")
+    if not rows:
+        return
+    page = get(site, f"/story/{table}").text
+    first, every = shown(page), shown(get(site, f"/story/{table}?_all=1").text)
+    assert 0 < len(first) <= 8
+    assert set(first) <= set(every)
+    assert set(every) - {"Link"} == set(rows[0]) - ({"id"} if "Link" in every else set())
+    assert ("_all=1" in page) == (len(first) < len(every))
+    assert len(re.findall(r'<td [^>]*data-column="', page)) % len(first) == 0
+
+
+def test_what_is_sorted_or_filtered_by_is_among_the_columns(site: Any) -> None:
+    assert "cwd" not in shown(get(site, "/story/sessions").text)
+    for asked in ("_sort=cwd", "_sort_desc=cwd", "cwd__contains=s"):
+        assert shown(get(site, f"/story/sessions?{asked}").text)[-1] == "cwd"
+    page = get(site, "/story/messages?_sort=byte_offset&_size=2").text
+    (following,) = re.findall(r'<a rel="next" href="([^"]+)"', page)
+    following = html.unescape(following).removeprefix("http://localhost")
+    assert "byte_offset" in shown(get(site, following).text)
+
+
+def test_the_columns_that_are_shown_first_exist(demo: Path) -> None:
+    with closing(sqlite3.connect(demo)) as connection:
+        for table, names in columns.FIRST.items():
+            known = {row[1] for row in connection.execute(f"pragma table_info({table})")}
+            assert set(names) <= known, table
+            assert len(set(names)) == len(names) <= columns.MOST
+
+
+def test_the_notes_on_columns_are_folded_below_the_rows(site: Any) -> None:
+    page = get(site, "/story/messages").text
+    (folded,) = re.findall(r"<details[^>]*><summary>What the columns mean</summary>", page)
+    assert page.index("</table>") < page.index(folded)
+    assert " open" not in folded
+
+
+@pytest.mark.parametrize("table", ["messages", "tool_calls", "responses", "statements"])
+def test_a_row_leads_to_its_message(table: str, demo: Path, site: Any) -> None:
+    with closing(sqlite3.connect(demo)) as connection:
+        (number,) = connection.execute(
+            f"select r.id from {table} r join files f on f.id = r.file_id"
+            " where f.session_key = ? order by r.id",
+            [FROST],
+        ).fetchone()
+    page = get(site, f"/story/{table}/{number}").text
+    found = re.findall(r'<a href="([^"]+)">Open the message in its conversation</a>', page)
+    assert [address.split("?")[0] for address in found] == [f"/story/-/session/{FROST}"]
+    answer = get(site, html.unescape(found[0]))
+    assert answer.status_code == 200
+    assert "ai-target" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "target"),
+    [
+        ("sessions", "session_key = '{key}'", "/story/-/session/{key}"),
+        ("tasks", "team_id is not null", "/story/-/team/"),
+        ("projects", "name = 'fernhill'", "/story/-/project/"),
+        ("teams", "true", "/story/-/team/"),
+        ("inbox_items", "team_id is not null", "/story/-/team/"),
+        ("subagents", "session_id is not null", "/story/-/session/"),
+    ],
+)
+def test_a_row_leads_to_what_it_belongs_to(
+    table: str, where: str, target: str, demo: Path, site: Any
+) -> None:
+    with closing(sqlite3.connect(demo)) as connection:
+        (number,) = connection.execute(
+            f"select id from {table} where {where.format(key=FROST)}"
+        ).fetchone()
+    page = get(site, f"/story/{table}/{number}").text
+    (part,) = re.findall(r'<ul class="ai-actions">(.*?)</ul>', page, re.DOTALL)
+    ways = links(part)
+    assert any(way.startswith(target.format(key=FROST)) for way in ways)
+    assert {get(site, html.unescape(way)).status_code for way in ways} == {200}
+
+
+def test_a_row_leads_nobody_to_what_they_may_not_see(demo: Path) -> None:
+    page = get(served(demo, denied="messages"), "/story/tool_calls/1")
+    assert page.status_code == 200
+    assert "Open the message" not in page.text
+
+
 # -- cells ---------------------------------------------------------------------------------------
 
 
@@ -241,7 +433,7 @@ def test_the_title_of_a_link_is_not_that_of_its_conversation(site: Any) -> None:
 
 def test_a_time_is_readable_and_still_exact(site: Any) -> None:
     stored = data(site, "/story/sessions.json?_size=1")[0]["started_at"]
-    page = get(site, "/story/sessions").text
+    page = get(site, "/story/sessions?_all=1").text
     shown = f'<time datetime="{stored}" title="{stored}">{stored[:10]} {stored[11:16]}</time>'
     assert shown in page
 
@@ -336,15 +528,25 @@ def test_a_database_that_is_not_ours_stays_as_it_is(demo: Path, tmp_path: Path) 
     connection.commit()
     connection.close()
     alone = bare(path)
-    for address in ("/", "/assoc", "/assoc/sessions"):
+    addresses = ("/", "/assoc", "/assoc/sessions", "/assoc/sessions/1", "/assoc?sql=select+1")
+    for address in addresses:
         page = get(alone, address)
+        if page.status_code == 302:
+            page = get(alone, page.headers["location"])
         assert page.status_code == 200
+        assert "assoc.css" not in page.text
+        assert "app.css" in page.text
         assert "/-/assoc/search" not in page.text
         assert "/-/session/" not in page.text
         assert "<time" not in page.text
     assert get(alone, "/assoc/ask-usage-by-day").status_code == 404
 
+    assert "assoc.css" not in get(alone, "/assoc/nothing").text
+    assert get(alone, "/assoc/-/reports").status_code == 404
+
     beside = served(demo, path)
+    assert "assoc.css" not in get(beside, "/assoc/sessions").text
+    assert "assoc.css" not in get(beside, "/assoc/nothing").text
     assert "/-/session/" not in get(beside, "/assoc/sessions").text
     assert "/-/session/" in get(beside, "/story/sessions").text
     assert get(beside, "/story/ask-usage-by-day").status_code == 200

@@ -13,7 +13,7 @@ from typing import Any
 from pluggy import HookimplMarker
 
 from .. import sql
-from . import cells, guard, queries
+from . import cells, frame, guard, missing, queries
 from .compat import jump_item, may_view, stores_queries
 from .detect import is_ours, our_databases
 from .routes import View, routes
@@ -21,7 +21,6 @@ from .routes import View, routes
 # Datasette's own name for it; taken from pluggy, so that importing this loads no Datasette.
 hookimpl = HookimplMarker("datasette")
 
-FRONT, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
 _PLUGIN = "assoc_ingest"
 
 Link = dict[str, str]
@@ -88,35 +87,17 @@ def menu_links(datasette: Any, actor: Any) -> Later:
 
 
 @hookimpl
-def database_actions(datasette: Any, database: str) -> Later:
-    """Add the pages to the menu of an assoc-ingest database."""
+def extra_template_vars(
+    datasette: Any, request: Any, template: str | None, database: str | None
+) -> Later:
+    """Give every template our frame, None where Datasette's own page stays as it is."""
 
-    async def links() -> list[Link]:
-        return _links(datasette) if await is_ours(datasette, database) else []
+    async def variables() -> dict[str, Any]:
+        return {"assoc": await frame.of(datasette, request, template, database)}
 
-    return links
-
-
-@hookimpl
-def table_actions(datasette: Any, database: str) -> Later:
-    """Put our pages into the menu of each of its tables."""
-    return database_actions(datasette, database)
+    return variables
 
 
-@hookimpl
-def row_actions(datasette: Any, database: str, table: str, row: Any) -> Later:
-    """Lead from the row of a session to its conversation. Datasette 1.0 has such a menu."""
-
-    async def links() -> list[Link]:
-        if table != "sessions" or not await is_ours(datasette, database):
-            return []
-        path = datasette.urls.database(database) + cells.conversation_path(row["session_key"])
-        return [{"href": path, "label": "Read the conversation"}]
-
-    return links
-
-
-# Last, so that what other plugins answer passes the guard, too.
 @hookimpl
 def jump_items_sql(datasette: Any, actor: Any) -> Later:
     """Offer conversations by their titles in the menu of Datasette 1.0 that opens with `/`."""
@@ -132,6 +113,17 @@ def jump_items_sql(datasette: Any, actor: Any) -> Later:
     return items
 
 
+@hookimpl
+def handle_exception(datasette: Any, request: Any, exception: Exception) -> Later:
+    """Show what is missing on a page of ours, with what may have been meant."""
+
+    async def answer() -> Any:
+        return await missing.answer(datasette, request, exception)
+
+    return answer
+
+
+# Last, so that what other plugins answer passes the guard, too.
 @hookimpl(trylast=True)
 def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
     """Let every request pass the guard, where `serve` has switched it on."""
@@ -147,7 +139,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
 
 def _links(datasette: Any) -> list[Link]:
     return [
-        {"href": datasette.urls.path(FRONT), "label": "Conversations"},
-        {"href": datasette.urls.path(SEARCH), "label": "Search all conversations"},
-        {"href": datasette.urls.path(DASHBOARD), "label": "Dashboard"},
+        {"href": datasette.urls.path(frame.CONVERSATIONS), "label": "Conversations"},
+        {"href": datasette.urls.path(frame.SEARCH), "label": "Search all conversations"},
+        {"href": datasette.urls.path(frame.DASHBOARD), "label": "Dashboard"},
     ]

@@ -52,3 +52,21 @@ async def index(datasette: Any, request: Any) -> Any:
 
     request.scope = {**request.scope, "url_route": {"kwargs": {"format": None}}}
     return await IndexView(datasette).dispatch_request(request)
+
+
+async def descriptions(datasette: Any, database: str) -> dict[str, str]:
+    """Return what the metadata of a database says of each of its tables and views."""
+    if hasattr(datasette, "get_resource_metadata"):
+        known = {
+            table: (await datasette.get_resource_metadata(database, table)).get("description")
+            for table in await _tables(datasette, database)
+        }
+    else:
+        entries = (datasette.metadata("tables", database=database) or {}).items()
+        known = {table: (entry or {}).get("description") for table, entry in entries}
+    return {table: str(text) for table, text in known.items() if text}
+
+
+async def _tables(datasette: Any, database: str) -> list[str]:
+    held = datasette.get_database(database)
+    return [*await held.table_names(), *await held.view_names()]

@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..store.database import APPLICATION_ID
+from . import guard
 
 _known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
@@ -23,6 +24,13 @@ async def is_ours(datasette: Any, database: str) -> bool:
 async def our_databases(datasette: Any) -> list[str]:
     """Return the names of the assoc-ingest databases."""
     return [name for name in datasette.databases if await is_ours(datasette, name)]
+
+
+async def is_for_us(datasette: Any) -> bool:
+    """Is the server there for assoc-ingest: is it `serve`, or has it nothing but our databases?"""
+    ours = await our_databases(datasette)
+    others = set(datasette.databases) - {"_internal"} - set(ours)
+    return bool(ours) and (guard.is_switched_on() or not others)
 
 
 async def _application_id(database: Any) -> int:

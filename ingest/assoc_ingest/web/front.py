@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from .. import humanize, sql
 from . import charts, compat, conversations, guard, pages
-from .detect import our_databases
+from .detect import is_for_us, our_databases
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class Day:
 
 async def home(datasette: Datasette, request: Request) -> Response:
     """Return what is at `/`: our first page where it belongs there, else Datasette's."""
-    if await _is_for_us(datasette) and await pages.databases(datasette, request, TABLES):
+    is_first = guard.is_switched_on() or len(await our_databases(datasette)) == 1
+    is_ours = is_first and await is_for_us(datasette)
+    if is_ours and await pages.databases(datasette, request, TABLES):
         return await view(datasette, request)
     return await compat.index(datasette, request)
 
@@ -64,12 +66,6 @@ async def view(datasette: Datasette, request: Request) -> Response:
         **conversations.links(datasette, database),
     }
     return await pages.page(datasette, request, "front", context)
-
-
-async def _is_for_us(datasette: Datasette) -> bool:
-    ours = await our_databases(datasette)
-    others = set(datasette.databases) - {"_internal"} - set(ours)
-    return len(ours) > 0 if guard.is_switched_on() else len(ours) == 1 and not others
 
 
 def _read(connection: sqlite3.Connection) -> dict[str, object]:

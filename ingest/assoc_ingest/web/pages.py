@@ -66,7 +66,11 @@ class PageError(Exception):
 
 def named(request: Request, part: str) -> str:
     """Return what a part of the path names: written as Datasette writes it, or percent-encoded."""
-    text: str = request.url_vars[part]
+    return unquoted(request.url_vars[part])
+
+
+def unquoted(text: str) -> str:
+    """Return a part of a path without its quotation, Datasette's own or that of the web."""
     return unquote_plus(text.replace("~", "%"))
 
 
@@ -149,15 +153,17 @@ async def page(
     return Response.html(safe(body), status=status, headers=headers)
 
 
-async def error_page(datasette: Datasette, request: Request, error: PageError) -> Response:
-    """Return the page that shows an error."""
+async def error_page(
+    datasette: Datasette, request: Request, error: PageError, database: str | None = None
+) -> Response:
+    """Return the page that shows an error; a search in it is for the database, or the address's."""
     context: dict[str, object] = {
         "title": _TITLES.get(error.status, "Error"),
         "message": str(error),
     }
     context |= {"links": error.links, "wanted": error.wanted}
     if error.wanted is not None:
-        context["database"] = named(request, "database")
+        context["database"] = database or named(request, "database")
     return await page(datasette, request, "error", context, error.status)
 
 

@@ -16,7 +16,9 @@ from typing import Any
 from .. import sql
 from ..sql import Query
 
-_PREFIX = "ask-"
+PREFIX = "ask-"
+"""What their names in Datasette begin with."""
+
 _IDS = "(select value from json_each(:project))"
 _NAMED = "(select id from projects where :project collate nocase in (id || '', path, name))"
 """A command has already found the ids of a project; into a form, a person writes what it is."""
@@ -27,7 +29,7 @@ _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 def for_people() -> dict[str, Query]:
     """Return the queries that are shown, by the names that they have in Datasette."""
     return {
-        _PREFIX + name.replace("_", "-"): replace(query, sql=query.sql.replace(_IDS, _NAMED))
+        PREFIX + name.replace("_", "-"): replace(query, sql=query.sql.replace(_IDS, _NAMED))
         for name, query in sql.named_queries().items()
         if set(query.parameters) <= set(_optional.findall(query.sql))
     }

@@ -14,6 +14,7 @@ from . import (
     front,
     images,
     project,
+    reports,
     search_page,
     team,
 )
@@ -33,6 +34,7 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", images.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
+    (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
     (r"^/-/assoc/search/?$", search_page.view),

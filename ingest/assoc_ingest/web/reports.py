@@ -1,0 +1,150 @@
+"""The reports and lists as pages: all of them by group, and a form for each that says what it asks.
+
+What a parameter means is the same in all of them, so it is said here once. What a report does
+without it stands in its SQL, as in `coalesce(nullif(:days, ''), '7')`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import sql
+from ..sql import Query
+from . import pages, queries
+from .pages import PageError
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request, Response
+
+LISTS = "Lists"
+"""The heading of the queries of `list`."""
+
+_VALUES = 200  # of a field, to choose from
+_LONGEST_VALUE = 200  # letters of one
+_ALL = "-1"
+_TABLES = ("sessions", "projects", "sources")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form: what it asks for, and an example or what is taken if it stays empty."""
+
+    name: str
+    label: str
+    placeholder: str
+    kind: str = "text"
+    values: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report or a list, as its page and the list of reports show it."""
+
+    name: str
+    title: str
+    description: str
+    fields: Sequence[Field] = ()
+
+    @property
+    def line(self) -> str:
+        """The first sentence of the description."""
+        return self.description.split(". ")[0].rstrip(".") + "."
+
+
+FIELDS = {
+    "project": Field("project", "Project", "all; a name, a path or an id"),
+    "session": Field("session", "Session key", "all; such as 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"),
+    "source": Field("source", "Source", "all"),
+    "model": Field("model", "Model", "all"),
+    "branch": Field("branch", "Branch", "all; such as main"),
+    "tool": Field("tool", "Tool", "all; such as Bash"),
+    "cwd": Field("cwd", "Working directory", "any; such as /home/me/shop"),
+    "since": Field("since", "From (UTC)", "any time; such as 2026-01-31"),
+    "until": Field("until", "Before (UTC)", "any time; such as 2026-02-01"),
+    "days": Field("days", "Days", "{default}", "number"),
+    "limit": Field("limit", "Rows at most", "{default}", "number"),
+    "all": Field("all", "Everything, see above", "", "checkbox"),
+    "gone": Field("gone", "Also what is gone", "", "checkbox"),
+}
+"""What the parameters of the queries ask for."""
+
+
+async def view(datasette: Datasette, request: Request) -> Response:
+    """Return the page with all reports and lists of a database."""
+    from datasette.utils import tilde_decode
+
+    database = tilde_decode(request.url_vars["database"])
+    await pages.read(datasette, request, database, (), lambda connection: None)
+    context: dict[str, object] = {
+        "title": "Reports",
+        "database": database,
+        "groups": grouped(),
+        "address": lambda name: datasette.urls.query(database, name),
+    }
+    return await pages.page(datasette, request, "reports", context)
+
+
+def grouped() -> dict[str, list[Report]]:
+    """Return the reports by their headings, the lists as the last group."""
+    found: dict[str, list[Report]] = {heading: [] for heading in (*sql.GROUPS.values(), LISTS)}
+    for name, query in queries.for_people().items():
+        heading = LISTS if query.folder == "lists" else sql.GROUPS[query.group]
+        found[heading].append(Report(name, query.title, _told(query)))
+    return {heading: reports for heading, reports in found.items() if reports}
+
+
+async def report_of(datasette: Any, request: Any, database: str, name: str | None) -> Report | None:
+    """Return the report or list of this name with its form, None if the name is of no such one."""
+    query = queries.for_people().get(name or "")
+    if name is None or query is None:
+        return None
+    known = await _known(datasette, request, database)
+    return Report(name, query.title, _told(query), list(_fields(query, known)))
+
+
+def _told(query: Query) -> str:
+    """Return a description with the parameters as the form calls them."""
+
+    def called(match: re.Match[str]) -> str:
+        return f"“{FIELDS[match[1]].label}”" if match[1] in FIELDS else match[0]
+
+    # "The newest :limit files (default 30)" has what the field says already.
+    text = query.description.replace(":limit ", "")
+    return re.sub(r":(\w+)", called, text)
+
+
+def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]:
+    for name in query.parameters:
+        field = FIELDS[name]
+        default = re.search(rf"nullif\(:{name}, ''\), '?(-?\w+)", query.sql)
+        given = "all" if default is None or default[1] == _ALL else default[1]
+        placeholder = field.placeholder.format(default=given)
+        values = known.get(name, ())
+        if placeholder == "all" and values:
+            placeholder += f"; such as {values[0]}"
+        yield Field(name, field.label, placeholder, field.kind, values)
+
+
+async def _known(datasette: Any, request: Any, database: str) -> Mapping[str, Sequence[str]]:
+    """Return what can be chosen of projects, models and sources; nothing for who may not see it."""
+    from datasette import Forbidden
+
+    try:
+        return await pages.read(datasette, request, database, _TABLES, _values)
+    except (Forbidden, PageError):
+        return {}
+
+
+def _values(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = defaultdict(list)
+    for row in sql.ask(connection, "pages/conversation_values", limit=_VALUES):
+        text = str(row["text"] or "")
+        if 0 < len(text) <= _LONGEST_VALUE and text not in values[row["what"]]:
+            values[row["what"]].append(text)
+    return values
