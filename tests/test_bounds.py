@@ -62,6 +62,8 @@ def lacking(names: object) -> str:
 OURS = {
     # Never see stored text: our own query files, addresses of our own pages, mount points.
     "sql._quoted_or_parameter", "web.queries._optional", "upkeep.check_environment._SYNCED",
+    # Only the views of our own schema.
+    "mcp.limited._create_view",
     # Only the columns of our own schema, and names of files, which systems bound.
     "upkeep.lost_rows._PART", "upkeep.lost_rows._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
@@ -97,6 +99,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     ),
     "ask.snippets._mark": ("marks", "pairs of marks"),
     "ask.since._ago": ("digits", "spaces"),
+    "mcp.quotes._plain": ("letters", "dots"),
+    "mcp.tools._option": ("dashes", "letters"),
     "project_paths._in_repository": ("letters", "worktrees", "lines"),
     "project_paths._named_after_drive": ("dashes", "letters"),
     "project_paths._windows_path": ("backslashes", "letters"),

@@ -10,7 +10,6 @@ head`) or text cannot be encoded. If output could not be written, that is report
 
 from __future__ import annotations
 
-import errno
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,26 +20,8 @@ import click
 
 from . import streams
 from .cli import cli
-from .errors import AssocIngestError
 
 _LOST, _BUG, _INTERRUPTED, _TERMINATED = 5, 70, 130, 143
-
-_DISK_ERRORS = {
-    getattr(errno, name)
-    for name in (
-        "ENOSPC",
-        "EDQUOT",
-        "EFBIG",
-        "EIO",
-        "EROFS",
-        "EACCES",
-        "EPERM",
-        "ENOTDIR",
-        "EEXIST",
-    )
-    if hasattr(errno, name)
-}
-"""Errors of a disk, or of permissions on it."""
 
 
 class _Terminated(BaseException):
@@ -87,9 +68,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: bool) -> int:
     """Print one sentence about the error; return the exit code."""
+    from .failures import as_known
     from .terminal import safe
 
-    known = _known(error)
+    known = as_known(error)
     if is_verbose and known is None:
         import traceback
 
@@ -124,39 +106,6 @@ def _write_error(code: str, words: str) -> None:
     error = {"code": code, "message": message, "hint": hint}
     with suppress(OSError):  # nobody reads it; the exit code says the same
         sys.stdout.write(safe_json({"schema": SCHEMA, "error": error}) + "\n")
-
-
-def _known(error: Exception) -> AssocIngestError | None:
-    """Return the error as one that the user can act on, None if it is an internal error."""
-    import sqlite3
-
-    from .errors import BusyError, DatabaseError, DatabaseIOError
-    from .failures import PASSING, Failure, kind_of
-
-    if isinstance(error, AssocIngestError):
-        return error
-    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-        return DatabaseIOError(f"Writing failed: {error}.")
-    if not isinstance(error, sqlite3.Error):
-        return None
-    kind = kind_of(error)
-    if kind is Failure.BUSY:
-        return BusyError(
-            "Another process keeps the database locked. Try again when it has finished."
-        )
-    if kind is Failure.DAMAGED:
-        return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
-    if kind is Failure.NOT_TEXT:
-        return DatabaseError(
-            f"The database contains invalid text ({error}): another program has changed it. "
-            "Give another file: --db FILE"
-        )
-    if kind in PASSING:
-        return DatabaseIOError(
-            f"The database could not be read or written: {error}. Committed data is intact. "
-            "Check that the disk works, has free space and is writable, then try again."
-        )
-    return None
 
 
 def _raise_on_sigterm() -> None:

@@ -26,6 +26,7 @@ _COMMANDS = {
     "stats": "stats:stats",
     "status": "status:status",
     "schema": "schema:schema",
+    "mcp": "mcp:mcp",
     "service": "service:service",
     "verify": "verify:verify",
     "rebuild": "rebuild:rebuild",

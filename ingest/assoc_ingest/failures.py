@@ -1,9 +1,12 @@
-"""Classifies errors of SQLite by what can be done about them."""
+"""Classifies errors of SQLite and of the disk by what can be done about them."""
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from enum import Enum, auto
+
+from .errors import AssocIngestError, BusyError, DatabaseError, DatabaseIOError
 
 
 class Failure(Enum):
@@ -39,6 +42,23 @@ _KINDS = {
     sqlite3.SQLITE_INTERRUPT: Failure.INTERRUPTED,
 }
 
+_DISK_ERRORS = {
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "ENOTDIR",
+        "EEXIST",
+    )
+    if hasattr(errno, name)
+}
+"""Errors of a disk, or of permissions on it."""
+
 PASSING = frozenset([Failure.BUSY, Failure.FULL, Failure.IO, Failure.DENIED])
 """Temporary failures, which do not mean that the database is damaged."""
 
@@ -57,3 +77,31 @@ def is_damage(error: sqlite3.Error) -> bool:
     If not, the disk failed or another process is using the file.
     """
     return kind_of(error) in (Failure.DAMAGED, Failure.NOT_TEXT)
+
+
+def as_known(error: Exception) -> AssocIngestError | None:
+    """Return the error as one that the user can act on, None if it is an internal error."""
+    if isinstance(error, AssocIngestError):
+        return error
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return DatabaseIOError(f"Writing failed: {error}.")
+    if not isinstance(error, sqlite3.Error):
+        return None
+    kind = kind_of(error)
+    if kind is Failure.BUSY:
+        return BusyError(
+            "Another process keeps the database locked. Try again when it has finished."
+        )
+    if kind is Failure.DAMAGED:
+        return DatabaseError(f"The database is damaged ({error}) - run: assoc-ingest rebuild")
+    if kind is Failure.NOT_TEXT:
+        return DatabaseError(
+            f"The database contains invalid text ({error}): another program has changed it. "
+            "Give another file: --db FILE"
+        )
+    if kind in PASSING:
+        return DatabaseIOError(
+            f"The database could not be read or written: {error}. Committed data is intact. "
+            "Check that the disk works, has free space and is writable, then try again."
+        )
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .. import sql
@@ -69,8 +69,16 @@ class Hit:
 class Marker:
     """Shows the piece of a text that holds most of what was searched for."""
 
-    def __init__(self, terms: Terms, relaxed: Relaxed | None = None) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        relaxed: Relaxed | None = None,
+        clean: Callable[[str], str] | None = None,
+    ) -> None:
+        """`clean` is called with each text before a piece of it is chosen, which may begin within
+        what has to be masked."""
         self._terms = terms
+        self._clean = clean
         self._all = Places(terms.words)
         self._parts = terms.parts()
         forms = [form for word in relaxed.words for form in word.forms] if relaxed else []
@@ -85,6 +93,7 @@ class Marker:
 
     def snippet(self, found: Found, text: str) -> str:
         """Return the piece of the text of a hit, its matches marked."""
+        text = self._clean(text) if self._clean is not None else text
         if found.candidate.scope == TITLE:
             return snippets.around(text, self._spans(found, text), len(text))
         return snippets.around(text, self._spans(found, text))

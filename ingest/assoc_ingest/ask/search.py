@@ -21,7 +21,7 @@ Words of three letters and more in Chinese, Japanese and Korean are relaxed to t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from . import query_parser, raw_search
@@ -67,12 +67,14 @@ def search(
     raw: bool = False,
     shown: int = 3,
     closest: bool = True,
+    clean: Callable[[str], str] | None = None,
 ) -> SearchResult:
     """Return the best `limit` conversations, `shown` hits of each, and the best `limit` hits.
 
     `tools` leaves out what was said. Without `closest`, hits that lack a word are looked for only
     where none has all of them. Of a very long query the beginning is searched for, as
-    `query_parser.parse` says. `raw` takes the query as an FTS5 expression and raises UsageError if
+    `query_parser.parse` says. `clean` masks what no snippet may show. `raw`
+    takes the query as an FTS5 expression and raises UsageError if
     it is none, or too long. A filter that names nothing raises UsageError or NotFoundError.
     """
     filters = filters or Filters()
@@ -82,7 +84,7 @@ def search(
         candidates = Candidates(connection, filters)
         found = raw_search.found(candidates, expression, max(limit, _MOST), tools=tools)
         groups = raw_search.clusters(found)
-        return _answer(candidates, groups, found, Marker(terms), limit, shown)
+        return _answer(candidates, groups, found, Marker(terms, clean=clean), limit, shown)
     terms = query_parser.parse(query)
     note = None
     if terms.without and not terms.fields:
@@ -95,7 +97,7 @@ def search(
         groups, question = _Search(
             terms, candidates, words, limit, tools=tools, closest=closest
         ).found()
-    marker = Marker(terms, question)
+    marker = Marker(terms, question, clean)
     answer = _answer(candidates, groups, in_one_list(groups), marker, limit, shown)
     for group in answer.groups:
         marker.look(group.title or "")

@@ -1,0 +1,157 @@
+"""The database behind the tools: opened once, current for each call, limited if it has to be."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import humanize, sql
+from ..ask.project_names import find_projects
+from ..ask.redaction import redact
+from ..errors import NotFoundError, UsageError
+from ..paths import identity
+from ..store.database import open_reader
+from .fitting import Standing
+from .limited import Limited, apart
+
+Look = Callable[[], list[str]]
+"""Reads what is new; returns a sentence for each thing that was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the server was started."""
+
+    database: Path
+    project: str | None = None
+    """The only project that there is for every tool."""
+    look: Look | None = None
+    """Called before each answer; None if nothing new is to be read."""
+    is_masked: bool = True
+    """Are credentials masked?"""
+
+
+class Index:
+    """One database, as the tools ask it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._connection: sqlite3.Connection | None = None
+        self._limited: list[Limited] = []
+        self._file: tuple[int, int] | None = None
+        self._version = -1
+        self._not_read: list[str] = []
+
+    @property
+    def is_limited(self) -> bool:
+        """Is there only one project for the tools?"""
+        return self.settings.project is not None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """Return the connection that `prepare` has opened."""
+        if self._connection is None:
+            raise RuntimeError("prepare was not called")
+        return self._connection
+
+    def prepare(self) -> None:
+        """Read what is new, and open the database where it is not open, or was replaced.
+
+        Raises DatabaseError, or NotFoundError if the one project is not there.
+        """
+        path = self.settings.database
+        self._not_read = []
+        if self.settings.look is None:
+            self._not_read = ["Nothing newer than synced_at was looked for (--no-sync)."]
+        elif path.exists():
+            self._not_read = self.settings.look()
+        if self._connection is not None and self._file != identity(path):
+            self.close()
+        if self._connection is None:
+            self._open(path)
+        if self.is_limited:
+            self._limit()
+
+    def mask(self, text: str) -> str:
+        """Return a text without the credentials in it."""
+        return redact(text)[0] if self.settings.is_masked else text
+
+    def standing(self) -> Standing:
+        """Say how fresh the answers are, and what they do not cover."""
+        fresh = dict(sql.ask(self.connection, "pages/fresh").fetchone())
+        fresh["is_complete"] = bool(fresh["is_complete"])
+        row = sql.ask(self.connection, "pages/coverage").fetchone()
+        missing = [*self._not_read]
+        if self.is_limited and missing and self.settings.look is not None:
+            missing = ["Not everything new could be read."]  # its paths lead elsewhere
+        if row["files"]:
+            size, files = humanize.size(row["bytes"]), humanize.many(row["files"], "file")
+            missing.append(f"{size} at the end of {files} not read yet.")
+        if row["unparsed"]:
+            missing.append(f"{humanize.many(row['unparsed'], 'record')} could not be parsed.")
+        return Standing(fresh, tuple(missing))
+
+    def for_sql(self) -> tuple[sqlite3.Connection, frozenset[str] | None]:
+        """Return the connection for SQL that an agent wrote, and what it may read; None for all."""
+        if not self.is_limited:
+            return self.connection, None
+        if len(self._limited) == 1:
+            self._limited.append(apart(self.settings.database))
+            self._limited[1].to(self._projects())
+        other = self._limited[1]
+        return other.connection, other.names
+
+    def interrupt(self) -> None:
+        """Stop what is running. This may be called from another thread."""
+        known = (self._connection, *(other.connection for other in self._limited))
+        for connection in known:
+            with suppress(sqlite3.ProgrammingError):  # it was closed meanwhile
+                if connection is not None:
+                    connection.interrupt()
+
+    def close(self) -> None:
+        """Close the database; the next call opens it again."""
+        known = (self._connection, *(other.connection for other in self._limited))
+        self._connection, self._limited = None, []
+        for connection in known:
+            if connection is not None:
+                connection.close()
+
+    def _open(self, path: Path) -> None:
+        self._file = identity(path)
+        self._version = -1
+        self._connection = open_reader(path)
+        if self.is_limited:
+            try:
+                self._projects()
+                self._limited = [Limited(self._connection)]
+            except BaseException:
+                self.close()
+                raise
+
+    def _limit(self) -> None:
+        """Find the project, and what belongs to it, if anything was added since the last call."""
+        version = self._limited[0].version()
+        if version != self._version:
+            projects = self._projects()
+            for limited in self._limited:
+                limited.to(projects)
+            self._version = version
+
+    def _projects(self) -> list[int]:
+        """Return the ids of the one project, and of its worktrees, as they are now."""
+        project = self.settings.project or ""
+        connection = open_reader(self.settings.database)  # one that is limited does not know them
+        try:
+            return find_projects(connection, project)
+        except (NotFoundError, UsageError):  # their words name other projects
+            raise NotFoundError(
+                f"The project {project!r}, to which this server is limited, is not indexed, or "
+                "several are called so. Start it with the id or path of one: "
+                "assoc-ingest list projects"
+            ) from None
+        finally:
+            connection.close()

@@ -1,0 +1,13 @@
+"""The tools: a module with a `TOOL`, and its line here."""
+
+from __future__ import annotations
+
+from . import open_tool, recent_tool, search_tool, sql_tool
+from .tool import Tool
+
+TOOLS: tuple[Tool, ...] = (
+    recent_tool.TOOL,
+    search_tool.TOOL,
+    open_tool.TOOL,
+    sql_tool.TOOL,
+)  # fmt: skip
