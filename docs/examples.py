@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -30,13 +31,37 @@ _DAY = 1_772_700_000  # the time of every file: 5 March 2026
 # -- help ----------------------------------------------------------------------------------------
 
 
+_PURPOSES = {
+    "Read": ("sync", "watch", "service"),
+    "Ask": ("search", "show", "list", "query", "stats", "serve"),
+    "For agents and programs": ("mcp", "schema"),
+    "Hand on": ("export", "secrets"),
+    "Keep and check": ("status", "verify", "rebuild", "restore", "compact"),
+    "Remove": ("prune", "forget"),
+}
+
+
 def commands() -> str:
+    """Return a table of the commands by what they are for. Raises ValueError if one is missing."""
+    context = click.Context(cli, info_name=PROGRAM)
+    known, listed = cli.list_commands(context), [*chain(*_PURPOSES.values())]
+    if sorted(known) != sorted(listed):
+        raise ValueError(f"These commands need a purpose: {set(known) ^ set(listed)}")
+    rows = []
+    for purpose, names in _PURPOSES.items():
+        linked = ", ".join(f"[`{name}`](docs/commands.md#{name})" for name in names)
+        rows.append(f"| {purpose} | {linked} |\n")
+    return "".join(("| to | command |\n|---|---|\n", *rows))
+
+
+def command_table() -> str:
     """Return a table of the commands with what each does."""
     context = click.Context(cli, info_name=PROGRAM)
     rows = []
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
-        rows.append(f"| `{name}` | {command.get_short_help_str(100) if command else ''} |\n")
+        does = command.get_short_help_str(100) if command else ""
+        rows.append(f"| [`{name}`](#{name}) | {does} |\n")
     return "".join(("| command | does |\n|---|---|\n", *rows))
 
 
@@ -48,7 +73,7 @@ def help_texts() -> str:
     for name in cli.list_commands(context):
         if command := cli.get_command(context, name):
             text = command.get_help(click.Context(command, context, name))
-            texts.append(f"```console\n$ {PROGRAM} {name} --help\n{text}\n```\n")
+            texts.append(f"### {name}\n\n```console\n$ {PROGRAM} {name} --help\n{text}\n```\n")
     return "\n".join(texts)
 
 

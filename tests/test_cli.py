@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.reading import index
-from tests.support.shell import Shell
+from tests.support.shell import Shell, running
 
 from assoc_ingest import __main__ as program
 from assoc_ingest import __version__, sql
@@ -427,11 +427,7 @@ def _start(database: Path, *arguments: str, **options: int) -> subprocess.Popen[
         "ASSOC_INGEST_DB": str(database),
         "PYTHONPATH": str(Path(program.__file__).parents[1]),
     }
-    # Python itself is told to heed SIGINT: whoever runs the tests in the background ignores it.
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    entry = "import sys; from assoc_ingest.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", f"{heeding}; {entry}", *arguments]
-    return subprocess.Popen(command, env=environment, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(running(*arguments), env=environment, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell) -> None:

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+from tests.support.shell import running
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.protocol import STATELESS, VERSIONS, WITH_HANDSHAKE, Protocol
@@ -51,7 +51,7 @@ def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(database: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "assoc_ingest", "mcp", "-d", str(database), *options]
+    return running("mcp", "-d", str(database), *options)
 
 
 def environment(home: Path) -> dict[str, str]:

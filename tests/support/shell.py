@@ -1,14 +1,25 @@
-"""Running commands in this process, and looking at what they print."""
+"""Running commands, in this process or in one of their own, and looking at what they print."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assoc_ingest import __main__ as program
+
+
+def running(*arguments: str) -> list[str]:
+    """Return what runs the program with these arguments in a process of its own.
+
+    It heeds SIGINT, which a program ignores whose tests somebody runs in the background.
+    """
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    entry = "import sys; from assoc_ingest.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", f"{heeding}; {entry}", *arguments]
 
 
 class Shell:
