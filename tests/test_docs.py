@@ -27,7 +27,7 @@ def test_the_printed_pages_are_current() -> None:
 
 def test_every_command_is_in_the_readme_and_its_help_on_its_page() -> None:
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    assert [name for name in COMMANDS if f"| `{name}` |" not in README] == []
+    assert [name for name in COMMANDS if f"[`{name}`](docs/commands.md#{name})" not in README] == []
     assert [name for name in COMMANDS if f"$ assoc-ingest {name} --help" not in page] == []
 
 
