@@ -173,7 +173,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.download._not_of_name": ("dashes", "wide letters"),
     "web.permalinks._place": ("digits", "dots"),
     "web.conversations._month": ("digits", "dashes"),
-    "web.search_page._month": ("digits", "dashes"),
     "when._stored_form": ("digits", "dashes"),
 }  # fmt: skip
 MADE = {

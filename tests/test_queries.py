@@ -14,7 +14,7 @@ from tests.support.rows import AT, Rows
 from assoc_ingest import sql
 
 NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
-FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_counts"]
+FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_groups"]
 STORES = ("inbox", "task", "todo", "plan", "document", "prompt", "tool_result_file")
 
 # A plan names a table by its alias; an index of full text is no scan of the table.

@@ -491,7 +491,7 @@ def test_few_conversations_with_very_many_hits_are_all_found(
         answer = search(connection, "walrus")
         assert (answer.conversations, answer.count, answer.is_cut) == (12, 360, False)
         assert whys(answer) == {"all_words"}
-        monkeypatch.setattr("assoc_ingest.ask.search._MOST_IN_ALL", 250)
+        monkeypatch.setattr("assoc_ingest.ask.find._MOST_IN_ALL", 250)
         answer = search(connection, "walrus")
         assert (answer.count, answer.is_cut) == (250, True)
         assert whys(answer) == {"all_words"}, "what was not read is not what lacks a word"

@@ -346,7 +346,7 @@ def test_a_search_shows_the_beginning_of_names_and_the_first_values_of_each_face
         assert "project 2" in words
         assert "… and 32 more" in words, "of the models, which are all offered by name"
 
-    bounded(filled, "/-/assoc/search?n=300&q=walrus", holds)
+    bounded(filled, "/-/assoc/search?q=walrus", holds)
 
 
 def test_the_first_page_and_the_list_show_the_beginning_of_what_is_long_or_many(
@@ -397,12 +397,12 @@ def test_a_search_for_very_many_words_says_which_it_asked_for(site: Callable[[Fi
 
     def holds(page: Page, text: str) -> None:
         assert "The query has 700 words; only the first 100 were used." in text
-        assert page.text.count('<div class="ai-hit">') == 1
+        assert page.text.count('class="ai-hit"') == 1
         assert len(page.text) < 200_000
 
     def cut(page: Page, text: str) -> None:
         assert "Only the first 4,000 characters of the query were used." in text
-        assert page.text.count('<div class="ai-hit">') == 1
+        assert page.text.count('class="ai-hit"') == 1
         assert len(page.text) < 200_000
 
     filled = site(fill)

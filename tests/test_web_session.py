@@ -16,7 +16,7 @@ from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
 from assoc_ingest.ask import query_parser
-from assoc_ingest.ask.find import Marker
+from assoc_ingest.ask.find_within import Marker
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import conversation_map, marks
 from assoc_ingest.web.paging import PAGE

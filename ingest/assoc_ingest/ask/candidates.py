@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .. import sql
 from . import matches
@@ -35,6 +35,8 @@ class Candidate:
     row: sqlite3.Row
     scope: str
     """said, tools or title"""
+    is_at_line_start: bool = False
+    """Is it found only because a word begins a line inside JSON?"""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -87,7 +89,11 @@ class Candidates:
                 found += self._fts(variant, TOOLS, match, limit, line_starts=lines)
         where = matches.Places(terms.words)
         texts = self._texts(found)
-        return [candidate for candidate in found if where.find(texts[candidate.place])]
+        return [
+            replace(candidate, is_at_line_start=True)
+            for candidate in found
+            if where.find(texts[candidate.place])
+        ]
 
     def with_any(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return what an expression for words finds; of `terms`, what no hit may hold."""
@@ -122,21 +128,57 @@ class Candidates:
             ]  # fmt: skip
         return found
 
-    def store_rows(self, terms: Terms) -> Iterator[sqlite3.Row]:
-        """Yield what the smaller stores hold of a query, at most `shown` rows of each."""
+    def with_all_but_messages(self, terms: Terms, limit: int) -> list[Candidate]:
+        """Return the titles that hold everything that is asked for, and rows of smaller stores.
+
+        Of each store there are at most `shown`, of titles at most `limit`.
+        """
+        found = self.in_titles(terms, limit)
         for scope in (SAID, TOOLS):
             for variant in terms.variants():
-                for candidate in self._stores_with_all(variant, scope, self.shown):
-                    yield candidate.row
+                found += self._stores_with_all(variant, scope, self.shown)
+        return found
 
-    def counts(self, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
-        """Yield the counts of the newest messages that hold everything that is asked for."""
-        for variant in terms.variants():
-            match, substrings = variant.all_words(), variant.all_substrings()
-            if match or substrings:
-                index = _MESSAGES if match else _TRIGRAMS
-                parameters = {**self._parameters, **_everything(variant)}
-                yield from _rows(self.connection, "search/hit_counts", parameters, limit, index)
+    def counted(
+        self, terms: Terms, limit: int, *, apart: bool = False, among: Iterable[int] | None = None
+    ) -> list[sqlite3.Row]:
+        """Return the messages that hold everything that is asked for, counted in groups.
+
+        Of very many, the newest `limit` are counted. With `apart`, each is a group of its own;
+        with `among`, only these are counted.
+        """
+        variants = terms.variants()
+        match, substrings = variants[0].all_words(), variants[0].all_substrings()
+        if len(variants) == 1 and (match or substrings):
+            return self._counted(
+                limit, _MESSAGES if match else _TRIGRAMS, apart=apart, among=among,
+                **_everything(variants[0]),
+            )  # fmt: skip
+        ids = {
+            candidate.place[1]
+            for variant in variants
+            for scope in (SAID, TOOLS)
+            for candidate in self._messages_with_all(variant, scope, limit)
+        }
+        return self._counted(limit, apart=apart, among=among, ids=json.dumps(sorted(ids)))
+
+    def counted_raw(self, expression: str, limit: int, *, apart: bool = False) -> list[sqlite3.Row]:
+        """Return what an expression that the user wrote finds in messages, counted in groups."""
+        return self._counted(limit, apart=apart, match=expression)
+
+    def _counted(
+        self, limit: int, index: str = _MESSAGES, *, apart: bool,
+        among: Iterable[int] | None = None, **given: str | int | None,
+    ) -> list[sqlite3.Row]:  # fmt: skip
+        parameters = {
+            **self._parameters,
+            **given,
+            "apart": 1 if apart else None,
+            "among": None if among is None else json.dumps(sorted(among)),
+        }
+        rows = list(_rows(self.connection, "search/hit_groups", parameters, limit, index))
+        self.is_cut |= sum(row["hits"] for row in rows) >= limit
+        return rows
 
     def in_conversation(self, session: int, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
         """Yield the places in one conversation of what holds everything that is asked for."""

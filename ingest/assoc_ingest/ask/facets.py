@@ -1,80 +1,192 @@
-"""Counts the hits of a search by kind, project, source, model, role, branch and month.
+"""All hits of a search, counted: how many there are, and how many a narrower search would have.
 
-Messages are counted by one query over the full-text index, the newest ones first where there are
-very many. The smaller stores are small: their hits are counted one by one.
+A search lists its best hits. Here are all of them, without their texts, in *parts*: hits of one
+conversation that agree in everything that a search can be limited to. What a value of a facet
+counts is what remains of these parts where others are left out, so the two can never differ.
+
+What holds all words is asked for in full (`Hits.of`). What lacks a word, or has it only where a
+line begins inside JSON, are the closest candidates of the search, and these are all there is of
+them (`Hits.add`).
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from . import query_parser
-from .candidates import Candidates
-from .filters import Filters
-from .search_result import SearchResult
+from .. import sql
+from . import raw_search
+from .candidates import Candidate, Candidates
+from .ranking import conversation, preference, preference_of_kind
+from .terms import Terms
 
-MOST = 20_000
+MOST = 50_000
 """Messages that are counted; of more, the newest."""
 
 FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
-_MOST_OF_STORES = 500
+"""What a search can be narrowed to, by a value that is offered."""
+
+_MOST_OF_STORE = 2_000
+_MOST_OF_TITLES = 2_000
+_OWN_KINDS = ("message", "inbox", "document")
+"""What has kinds of its own: a filter takes both."""
+
+Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Facets:
-    """Counts of hits, those of each facet the most frequent first."""
+class Part:
+    """Hits of one conversation that agree in everything that a search can be limited to."""
 
-    total: int
-    is_cut: bool
-    """There are more messages than were counted."""
-    counts: dict[str, list[tuple[str, int]]]
+    owner: object
+    """The conversation; what belongs to none, and with `apart` every hit, is one of its own."""
+    session_key: str | None
+    kinds: frozenset[str]
+    """What the filter `kind` takes for them; the first facet has one of these."""
+    values: Mapping[str, str]
+    """Their value of each facet that they have one of. A project is its id."""
+    hits: int
+    newest: str
+    places: tuple[Place, ...]
+    """The newest and the oldest."""
+    preference: int
 
+    def fits(self, wanted: Mapping[str, frozenset[str]]) -> bool:
+        """Have they one of the wanted values of each facet, and of `session`?"""
+        return all(not values.isdisjoint(self._all(name)) for name, values in wanted.items())
 
-def facets(connection: sqlite3.Connection, query: str, filters: Filters) -> Facets:
-    """Return the counts of what holds all words; none where only single letters are asked for."""
-    terms = query_parser.parse(query)
-    candidates = Candidates(connection, filters.limited_by(terms.fields), shown=_MOST_OF_STORES)
-    found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    total = 0
-    for row in candidates.counts(terms, MOST):
-        if row["facet"] == "all":
-            total += int(row["hits"])
-        else:
-            found[row["facet"]][str(row["value"])] += int(row["hits"])
-    is_cut = total >= MOST
-    for row in candidates.store_rows(terms):
-        total += 1
-        _count(found, row["what"], row["source"], row["project"], row["timestamp"])
-    return _facets(total, is_cut, found)
-
-
-def facets_of(result: SearchResult) -> Facets:
-    """Return the counts of those hits that an result lists: of a query that was relaxed."""
-    found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    for hit in result.hits:
-        kind = hit.kind if hit.what == "message" else hit.what
-        _count(found, kind or "", hit.source, hit.project, hit.time)
-        for name, value in (("model", hit.model), ("branch", hit.branch)):
-            if value and hit.what == "message":
-                found[name][value] += 1
-    return _facets(len(result.hits), result.is_cut, found)
+    def _all(self, name: str) -> Iterable[str]:
+        if name == "kind":
+            return self.kinds
+        found = self.session_key if name == "session" else self.values.get(name)
+        return () if found is None else (found,)
 
 
-def _count(
-    found: dict[str, Counter[str]], kind: str, source: str, project: str | None, time: str | None
-) -> None:
-    found["kind"][kind] += 1
-    found["source"][source] += 1
-    if project:
-        found["project"][project] += 1
-    if time:
-        found["month"][time[:7]] += 1
+@dataclass(slots=True)
+class Hits:
+    """All hits of a search."""
+
+    parts: list[Part]
+    rows: dict[Place, Candidate]
+    """Those that are no messages, and those that were added."""
+    is_cut: bool = False
+    """Are there more than were counted?"""
+    _apart: bool = False
+
+    @classmethod
+    def of(
+        cls, candidates: Candidates, terms: Terms, raw: str | None = None, *, apart: bool = False
+    ) -> Hits:
+        """Return whatever holds all words, or fits the expression `raw`.
+
+        With `apart`, each hit is a part.
+        """
+        candidates.shown = _MOST_OF_STORE
+        others: list[Candidate] = []
+        counted: list[sqlite3.Row] = []
+        if raw is not None:
+            counted = candidates.counted_raw(raw, MOST, apart=apart)
+            others = raw_search.in_stores(candidates, raw, _MOST_OF_STORE)
+        elif terms.clauses:
+            counted = candidates.counted(terms, MOST, apart=apart)
+            others = candidates.with_all_but_messages(terms, _MOST_OF_TITLES)
+        hits = cls([_part(row) for row in counted], {}, candidates.is_cut, apart)
+        hits.add(candidates.connection, others)
+        return hits
+
+    def add(
+        self,
+        connection: sqlite3.Connection,
+        found: Iterable[Candidate],
+        wanted: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        """Add rows, each of them once; those that do not fit what is wanted are left out."""
+        new = {one.place: one for one in found if one.place not in self.rows}
+        for place, part in parts_of(connection, new.values(), apart=self._apart).items():
+            if part.fits(wanted or {}):
+                self.rows[place] = new[place]
+                self.parts.append(part)
 
 
-def _facets(total: int, is_cut: bool, found: dict[str, Counter[str]]) -> Facets:
-    counts = {name: counter.most_common() for name, counter in found.items() if counter}
-    if "month" in counts:
-        counts["month"].sort(reverse=True)
-    return Facets(total, is_cut, counts)
+def parts_of(
+    connection: sqlite3.Connection, found: Iterable[Candidate], *, apart: bool = False
+) -> dict[Place, Part]:
+    """Return each row as a part of its own."""
+    known = {one.place: one for one in found}
+    rows = sql.ask(connection, "pages/hit_facts", places=json.dumps(list(known)))
+    facts = {(row["what"], row["id"]): row for row in rows}
+    return {place: _part_of(one, facts[place], apart=apart) for place, one in known.items()}
+
+
+def owner_of(candidate: Candidate, apart: bool) -> object:
+    """Return what tells the conversation of a row from others; with `apart`, the row itself."""
+    return candidate.place if apart else conversation(candidate)
+
+
+def counts(parts: Iterable[Part]) -> dict[str, Counter[str]]:
+    """Return how many owners each value of a facet has: as many as a search for it finds."""
+    known = list(parts)
+    owners: dict[str, dict[str, set[object]]] = {name: {} for name in FACETS}
+    for part in known:
+        for name, value in part.values.items():
+            owners[name].setdefault(value, set()).add(part.owner)
+    for value, found in owners["kind"].items():  # a kind of a message may be one of an inbox, too
+        found.update(part.owner for part in known if value in part.kinds)
+    return {
+        name: Counter({value: len(found) for value, found in values.items()})
+        for name, values in owners.items()
+        if values
+    }
+
+
+def _part(row: sqlite3.Row) -> Part:
+    is_alone = row["apart"] is not None
+    last = "message", row["last_id"]
+    values = {
+        "kind": row["kind"],
+        "project": None if row["project_id"] is None else str(row["project_id"]),
+        **{name: row[name] for name in ("source", "model", "role", "branch", "month")},
+    }
+    return Part(
+        owner=last if is_alone else row["session_key"],
+        session_key=row["session_key"],
+        kinds=frozenset(("message", row["kind"])),
+        values={name: value for name, value in values.items() if value},
+        hits=row["hits"],
+        newest=row["newest"] or "",
+        places=(last,) if row["hits"] == 1 else (last, ("message", row["first_id"])),
+        preference=preference_of_kind(row["kind"]),
+    )
+
+
+def _part_of(candidate: Candidate, facts: sqlite3.Row, *, apart: bool) -> Part:
+    row = candidate.row
+    kind = row["kind"] if candidate.is_message else row["what"]
+    values = {
+        "kind": kind,
+        "project": None if facts["project_id"] is None else str(facts["project_id"]),
+        "source": row["source"],
+        "model": facts["model"],
+        "role": facts["role"],
+        "branch": facts["branch"],
+        "month": _month(row["timestamp"]),
+    }
+    return Part(
+        owner=owner_of(candidate, apart),
+        session_key=row["session_key"],
+        kinds=frozenset((row["what"], row["kind"]) if row["what"] in _OWN_KINDS else (kind,)),
+        values={name: value for name, value in values.items() if value},
+        hits=1,
+        newest=row["timestamp"] or "",
+        places=(candidate.place,),
+        preference=preference(candidate),
+    )
+
+
+def _month(time: str | None) -> str | None:
+    """Return the month of the local calendar."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m}" if time else None

@@ -55,11 +55,7 @@ class Found:
     @property
     def preference(self) -> int:
         """Among equals, what people and agents said comes first."""
-        if self.candidate.scope == TITLE:
-            return _TITLES
-        if not self.candidate.is_message:
-            return 0 if self.candidate.scope != TOOLS else _OTHERS
-        return _PREFERRED.get(self.candidate.row["kind"], _OTHERS)
+        return preference(self.candidate)
 
 
 @dataclass(slots=True)
@@ -97,6 +93,20 @@ class Relevance:
         """Return the relevance of a text, 0 if it holds no word of the query."""
         folded = fold(text or "")
         return sum(weight for forms, weight in self._words if any(form in folded for form in forms))
+
+
+def preference(candidate: Candidate) -> int:
+    """Return the place of a row among equals: what people and agents said comes first."""
+    if candidate.scope == TITLE:
+        return _TITLES
+    if candidate.is_message:
+        return preference_of_kind(candidate.row["kind"])
+    return _OTHERS if candidate.scope == TOOLS else 0
+
+
+def preference_of_kind(kind: str) -> int:
+    """Return the place of messages of this kind among equals."""
+    return _PREFERRED.get(kind, _OTHERS)
 
 
 def conversation(candidate: Candidate) -> object:

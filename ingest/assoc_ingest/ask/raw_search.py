@@ -35,6 +35,16 @@ def found(candidates: Candidates, expression: str, limit: int, *, tools: bool) -
     return listed
 
 
+def in_stores(candidates: Candidates, expression: str, limit: int) -> list[Candidate]:
+    """Return what an expression finds in the smaller stores."""
+    return [
+        candidate
+        for scope in (SAID, TOOLS)
+        for name in candidates.stores(scope)
+        for candidate in _store(candidates, name, expression, scope, limit)
+    ]
+
+
 def clusters(listed: Iterable[Found]) -> list[Cluster]:
     """Return what was found by conversation, in the order of their first hits."""
     by_key: dict[object, Cluster] = {}

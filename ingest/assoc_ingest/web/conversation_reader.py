@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from .. import sql
 from ..ask import heading, refs
 from ..ask.conversation import Conversation, Message, Only, Part, Subagent
-from ..ask.find import find
+from ..ask.find_within import find
 from ..ask.lookup import Key
 from ..ask.message_text import PEOPLE
 from . import copies, entry_links, pages, permalinks

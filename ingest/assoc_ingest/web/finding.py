@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ..ask.find import Found
+from ..ask.find_within import Found
 from .entries import Entry
 from .marks import marked
 from .permalinks import Place
