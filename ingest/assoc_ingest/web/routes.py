@@ -17,6 +17,7 @@ from . import (
     project,
     search_page,
     team,
+    timeline,
 )
 from .pages import PageError, error_page
 
@@ -34,6 +35,7 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", images.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", news.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", timeline.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
