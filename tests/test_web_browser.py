@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.images import image, png
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
 from assoc_ingest import __main__ as program
@@ -35,8 +36,11 @@ QUIET = [
     "--disable-sync", "--no-first-run",
 ]  # fmt: skip
 FROST = "/demo/-/session/5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+LONG = f"/long/-/session/{SESSION}"
 PAGES = (
     FROST, f"{FROST}?_agent=a4c1e07b92d83f516", f"/evil/-/session/{SESSION}",
+    f"{FROST}?said=1", f"{FROST}?find=frost&at=1", f"/evil/-/session/{SESSION}?find=evil",
+    f"{FROST}/timeline", f"/evil/-/session/{SESSION}/timeline",
     "/-/assoc/search?db=demo&q=the", "/-/assoc/search?db=evil&q=evil",
     "/-/assoc/dashboard?db=demo&days=all", "/-/assoc/dashboard?db=evil&days=all",
     "/demo/-/project/2", "/demo/-/team/1", "/demo/-/session/nix",
@@ -64,9 +68,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     _write_evil(home)
     sync(place / "demo.db", sorted(DEMO.iterdir()))
     sync(place / "evil.db", [home])
+    yield from _served(place, "demo.db", "evil.db")
+
+
+def _served(place: Path, *databases: str) -> Iterator[str]:
     command = [
-        sys.executable, "-m", "datasette", "serve", "demo.db", "evil.db",
-        "--host", "127.0.0.1", "--port", "0",
+        sys.executable, "-m", "datasette", "serve", *databases, "--host", "127.0.0.1", "--port", "0"
     ]  # fmt: skip
     with (place / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=place, stderr=log, stdout=log)
@@ -75,6 +82,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a conversation of several pages."""
+    place = tmp_path_factory.mktemp("long")
+    said = [
+        line
+        for number in range(150)
+        for line in (
+            user(f"question {number}", f"u{number}", None, number),
+            assistant(f"reply to question {number}. " + "More of it.\n\n" * 9, f"a{number}", None,
+                      number, id=f"m{number}"),
+        )
+    ]  # fmt: skip
+    write(
+        place / "home", TRANSCRIPT, *said,
+        user([image(png())], "i1", None, 900), user([image(b"hello")], "i2", None, 901),
+    )  # fmt: skip
+    sync(place / "long.db", [place / "home"])
+    yield from _served(place, "long.db")
 
 
 def _write_evil(home: Path) -> None:
@@ -169,7 +197,8 @@ def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing(
     page = watched.open(path)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert watched.wrong == []
-    width = "1280px" if "/-/session/" in path and "nix" not in path else "960px"
+    is_wide = "/-/session/" in path and not path.endswith(("nix", "timeline"))
+    width = "1280px" if is_wide else "960px"
     assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == width
 
 
@@ -306,6 +335,121 @@ def test_axe_finds_nothing_serious_in_an_export(browser: Any, exported: str) -> 
     page = Watched(browser, exported).open("/frost.html")
     page.locator("#fold").click()
     assert _serious(axe.Axe().run(page).response) == []
+
+
+# -- the page of a conversation, with and without its scripts -------------------------------------
+
+
+def test_keys_go_from_prompt_to_prompt_and_from_match_to_match(browser: Any, long: str) -> None:
+    watched = Watched(browser, long, viewport={"width": 1200, "height": 600})
+    page = watched.open(LONG)
+    for key, text in (("j", "question 0"), ("j", "question 1"), ("j", "question 2"),
+                      ("k", "question 1")):  # fmt: skip
+        page.keyboard.press(key)
+        assert text in _on_top(page)
+    page.locator("#seek").fill("reply jkn")  # keys are letters where one types
+    assert "question 1" in _on_top(page)
+    page.locator("#seek").fill('"reply to question 90"')
+    with page.expect_navigation():
+        page.locator("#seek").press("Enter")
+    assert page.locator(".ai-target mark").first.is_visible()
+    assert "1 of 1 message" in page.locator(".ai-seek").inner_text()
+    page.goto(f"{long}{LONG}?find=reply&go=1")
+    for key, text in (("n", "2 of 150"), ("n", "3 of 150"), ("N", "2 of 150")):
+        with page.expect_navigation():
+            page.keyboard.press(key)
+        assert text in page.locator(".ai-seek").inner_text()
+    page.goto(f"{long}{LONG}?at=199")
+    for text in ("question 99", "question 100"):  # which is on the next page
+        page.keyboard.press("j")
+        page.wait_for_function("text => document.body.innerText.includes(text)", arg=text)
+    assert watched.wrong == []
+
+
+def test_without_scripts_the_page_has_links_for_all_of_it(browser: Any, long: str) -> None:
+    page = Watched(browser, long, java_script_enabled=False).open(LONG)
+    assert not page.locator("#copy").is_visible()
+    page.locator(".ai-typed .ai-next").first.click()
+    assert page.url.endswith("#L3")
+    page.locator("#seek").fill("reply")
+    with page.expect_navigation():
+        page.locator(".ai-seek button").click()
+    page.locator("#find-next").click()
+    assert "2 of 150" in page.locator(".ai-seek").inner_text()
+    assert page.locator(".ai-map").get_by_text("question 4", exact=True).is_visible()
+
+
+def test_the_map_is_beside_the_page_and_folded_on_a_telephone(browser: Any, long: str) -> None:
+    page = Watched(browser, long, viewport={"width": 1200, "height": 800}).open(LONG)
+    line = page.locator(".ai-map").get_by_text("question 4", exact=True)
+    assert line.is_visible()
+    assert line.bounding_box()["x"] > 800
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.reload()
+    assert not line.is_visible()
+    page.locator("#map > summary").click()
+    assert line.is_visible()
+    line.click()
+    assert page.url.endswith("#L9")
+
+
+def test_the_command_that_resumes_can_be_copied(browser: Any, server: str) -> None:
+    watched = Watched(browser, server)
+    watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = watched.open(FROST)
+    page.locator("#copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#resume").inner_text()
+    assert watched.wrong == []
+
+
+def test_an_image_is_shown_and_one_that_is_not_there_is_text(browser: Any, long: str) -> None:
+    page = Watched(browser, long).open(f"{LONG}?_end=1")
+    loaded = "one => one.complete && one.naturalWidth"
+    first, second = page.locator(".ai-picture img").all()
+    for one in (first, second):
+        one.scroll_into_view_if_needed()
+        one.evaluate("one => one.complete || new Promise(done => one.onload = one.onerror = done)")
+    assert first.evaluate(loaded) == 8
+    assert second.evaluate(loaded) == 0
+    assert second.get_attribute("alt") == "[image image/png 5 bytes]"
+
+
+def test_new_lines_are_offered_and_nothing_moves(browser: Any, long: str, tmp_path: Path) -> None:
+    watched = Watched(browser, long)
+    page = watched.page
+    page.clock.install()
+    answers = [{"lines": 0}, {"lines": 12, "is_more": False, "address": f"{LONG}?at=5"}]
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json=answers[min(len(asked), len(answers)) - 1])
+
+    page.route("**/news?*", answer)
+    watched.open(f"{LONG}?_end=1")
+    before = page.evaluate("scrollY")
+    with page.expect_request("**/news?*"):
+        page.clock.run_for(5_000)
+    assert not page.locator("#news").is_visible()
+    with page.expect_request("**/news?*"):
+        page.clock.run_for(7_000)
+    page.locator("#news a").wait_for()
+    assert page.locator("#news").inner_text() == "12 new lines, show"
+    assert page.evaluate("scrollY") == before
+    with page.expect_navigation():
+        page.locator("#news a").click()
+    assert page.url.endswith("?at=5")
+    assert watched.wrong == []
+
+
+def _on_top(page: Any) -> str:
+    """Return the text of the prompt at the top of the window."""
+    return str(
+        page.evaluate("""() => [...document.querySelectorAll(".ai-typed")]
+        .find(one => one.getBoundingClientRect().bottom > 60)?.innerText""")
+    )
 
 
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>

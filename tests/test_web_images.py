@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import struct
-import zlib
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from tests.support.images import image, png
 from tests.support.web import Page, Site
 from tests.support.writing import (
     SESSION,
     TRANSCRIPT,
-    Object,
     assistant,
     call,
     result,
@@ -28,24 +25,6 @@ pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
 HERE = f"/one/-/session/{SESSION}"
 GIF = b"GIF89a" + bytes(40)
-
-
-def png() -> bytes:
-    """A red square that every browser shows."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        check = zlib.crc32(name + data)
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
-
-    head = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
-    rows = (b"\0" + b"\xc0\x20\x20" * 8) * 8
-    parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-def image(data: bytes, media_type: str = "image/png") -> Object:
-    source = {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
-    return {"type": "image", "source": source}
 
 
 @pytest.fixture

@@ -463,8 +463,10 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
     for address in (
         session, f"{session}?_end=1", f"{session}?said=1", f"{session}?find=evil&at=2",
         f"{session}?find={evil}", f"{session}?find=script+alert&_agent=a1",
-        f"{session}?said={evil}",
-        f"{session}/image?at={evil}&n=1", f"{session}/image?at=2&n={evil}",
+        f"{session}?said={evil}", f"{session}/image?at={evil}&n=1",
+        f"{session}/image?at=2&n={evil}", f"{session}/timeline",
+        f"{session}/timeline?page={evil}", f"{session}/news?after={evil}",
+        f"{session}/news?after=2",
         f"{session}?_agent=a1", f"{session}?_agent={evil}",
         f"{session}?_after={evil}", f"{session}?at=2", f"{session}?at={evil}",
         "/hostile/-/session/a1?at=1", f"{session}/export?format={evil}", f"{session}?_at=999",
@@ -486,7 +488,8 @@ def test_stored_text_and_addresses_stay_text(hostile: Site) -> None:
     for address, page in evil_pages(hostile):
         assert page.status < 500, address
         assert page.harmful() == [], address
-        assert "49" not in re.findall(r"\{\{ .*? \}\}|\b49\b", page.words), address
+        words = re.sub(r"\b\d\d:\d\d\b", "", page.words)  # a file may be written at 18:49
+        assert "49" not in re.findall(r"\{\{ .*? \}\}|\b49\b", words), address
         assert page.headers["content-security-policy"].startswith("default-src 'none'; style-src")
         shown += page.words.count("<script>alert(1)</script>")
     assert shown > 50  # as text

@@ -4,9 +4,11 @@ alone, however long it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +16,7 @@ from markupsafe import Markup
 from tests.support.reading import index
 from tests.support.rows import Rows
 from tests.support.web import Page, Site
+from tests.support.writing import SESSION, TRANSCRIPT, assistant, user, write
 
 from assoc_ingest.ask import query_parser
 from assoc_ingest.ask.find_within import Marker
@@ -340,3 +343,40 @@ def test_how_it_was_counted_can_be_read_without_a_mouse(site: Callable[[Fill], S
     )
     assert "those of subagents included" in counted
     assert "dd title=" not in page.text
+
+
+# -- new lines -----------------------------------------------------------------------------------
+
+
+def test_an_open_page_is_told_how_many_lines_came_since(tmp_path: Path) -> None:
+    lines = [user("dig"), assistant("dug", "a1")]
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    sync(tmp_path / "db.db", [tmp_path / "home"])
+    site = Site(tmp_path / "db.db")
+    here = f"/db/-/session/{SESSION}"
+
+    def told() -> dict[str, Any]:
+        answer = site.get(address)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["cache-control"] == "no-store"
+        return json.loads(answer.text)  # type: ignore[no-any-return]
+
+    (address,) = re.findall(r'data-address="([^"]*)"', site.get(here).text)
+    assert told() == {"lines": 0, "is_more": False, "address": ""}
+    lines += [user("sow", "u2", "a1", 9), assistant("sown", "a2", "u2", 10)]
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    sync(tmp_path / "db.db", [tmp_path / "home"])
+    news = told()
+    assert news["lines"] == 2
+    page = site.get(news["address"])
+    (marked,) = re.findall(r'<article[^>]* ai-target".*?</article>', page.text, re.DOTALL)
+    assert "sow" in marked
+    assert site.get(f"{here}/news?after=99").status == 404
+    assert site.get(f"{here}/news").status == 400
+
+
+def test_only_the_last_page_waits_for_new_lines(site: Callable[[Fill], Site]) -> None:
+    filled = site(beans)
+    assert "data-address" not in filled.get(HERE).text
+    assert "data-address" in filled.get(f"{HERE}?_end=1").text
+    assert "data-address" in filled.get(f"{HERE}?_agent=a1").text

@@ -29,7 +29,7 @@ TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
     "links", "teams", "tasks", "todos", "plans",
 )  # fmt: skip
-_SCRIPTS = ("session.js",)
+_SCRIPTS = ("session.js", "news.js")
 
 
 async def view(datasette: Datasette, request: Request) -> Response:

@@ -140,7 +140,13 @@ class Reader:
             map=self._map(begin, messages[-1:], shown, anchors),
             finding=self._finding(finder, begin),
             begin=self._begin_name(begin),
+            news="" if has_more else self._news(),
         )
+
+    def _news(self) -> str:
+        """Return the address that tells how many lines came since, '' if there is none."""
+        end = self._paging.end()
+        return self._permalinks.news(end) if end else ""
 
     def match(self) -> str | None:
         """Return what opens the first match, or the first behind where the page begins."""

@@ -48,6 +48,16 @@ class Paging:
         """Return where the last page begins."""
         return self._back(Begin(len(self._files) - 1, _END), PAGE) if self._files else FIRST
 
+    def end(self) -> Place | None:
+        """Return the place of the last message, of whatever kind, in the last file."""
+        if not self._files:
+            return None
+        file = self._files[-1]
+        row = sql.ask(
+            self._connection, "pages/message_before", file=file, subagent=self._subagent, limit=1
+        ).fetchone()
+        return Place(file, row["byte_offset"], row["block"]) if row else None
+
     def behind(self, place: Place) -> Begin:
         """Return where the page behind a place begins; the first, if it is in none of the files."""
         if place.file not in self._files:

@@ -181,6 +181,11 @@ class Permalinks:
             return ""
         return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
 
+    def news(self, place: Place) -> str:
+        """Return the address that tells what came behind a block, '' if there is none."""
+        key = self._owner(place.file)
+        return f"{self._path(key.text)}/news?after={self.name(place)}" if key is not None else ""
+
     def name(self, place: Place) -> str:
         """Return what an address says after `at=` of a block for which no line is counted."""
         key = self._owner(place.file)

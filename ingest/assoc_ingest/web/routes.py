@@ -13,10 +13,12 @@ from . import (
     download,
     front,
     images,
+    news,
     project,
     reports,
     search_page,
     team,
+    timeline,
 )
 from .pages import PageError, error_page
 
@@ -33,6 +35,8 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", images.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", news.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", timeline.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),

@@ -71,5 +71,7 @@ class Shown:
     map: Map
     finding: Finding | None
     """None: nothing is looked for."""
+    news: str
+    """On the last page, the address that tells how many lines came since."""
     begin: str
     """Behind which place the page begins, as an address names it; '' if with the first."""

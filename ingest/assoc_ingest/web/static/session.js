@@ -36,14 +36,15 @@
   const step = (forward) => {
     const prompts = [...document.querySelectorAll(".ai-typed")];
     const near = 8; // pixels by which a browser misses the place that it scrolled to
-    const above = prompts.filter((one) => one.getBoundingClientRect().top < near + 20);
-    const current = above.at(-1);
+    const top = (one) =>
+      one.getBoundingClientRect().top - parseFloat(getComputedStyle(one).scrollMarginTop);
+    const current = prompts.filter((one) => top(one) < near).at(-1);
     if (!current) {
       if (forward && prompts[0]) prompts[0].scrollIntoView();
       else document.querySelector(forward ? "a[rel=next]" : "a[rel=prev]")?.click();
       return;
     }
-    if (!forward && current.getBoundingClientRect().top < -near) current.scrollIntoView();
+    if (!forward && top(current) < -near) current.scrollIntoView();
     else current.querySelector(forward ? ".ai-next" : ".ai-previous")?.click();
   };
   addEventListener("keydown", (event) => {

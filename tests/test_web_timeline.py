@@ -1,0 +1,146 @@
+"""The timeline of a conversation has its turns, tools and subagents side by side, each a link to
+its place, however many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.reading import index
+from tests.support.rows import Rows
+from tests.support.web import Site
+
+from assoc_ingest.web import lanes, timeline
+from assoc_ingest.web.lanes import Axis, Span
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+KEY = "0b7c2f4e-1111-4222-8333-444455556666"
+HERE = f"/db/-/session/{KEY}"
+Fill = Callable[[Rows], object]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Callable[[Fill], Site]:
+    def filled(fill: Fill) -> Site:
+        with index(tmp_path / "db.db") as rows:
+            fill(rows)
+        return Site(tmp_path / "db.db")
+
+    return filled
+
+
+def at(minute: float) -> str:
+    """The time so many minutes after ten, as it is stored."""
+    time = datetime(2026, 1, 20, 10) + timedelta(minutes=minute)
+    return f"{time.isoformat(timespec='milliseconds')}Z"
+
+
+def garden(rows: Rows) -> None:
+    session, file = rows.session(KEY)
+    rows.message(file, "prompt", "Dig the first bed", timestamp=at(0))
+    rows.call(file, "Bash", {"command": "dig"}, "dug", started_at=at(1), ended_at=at(3))
+    rows.call(file, "Bash", {"command": "rake"}, "no", status="error", started_at=at(4),
+              ended_at=at(5))  # fmt: skip
+    rows.message(file, "text", "Done.", timestamp=at(6))
+    rows.message(file, "prompt", "Sow <b>beans</b>", timestamp=at(300))
+    call, _ = rows.call(file, "Task", {"description": "sow"}, "sown", started_at=at(301))
+    rows.add(
+        "subagents", agent_key="a1", description="sow beans", session_id=session,
+        source_id=rows.source, spawned_by=call, started_at=at(301), ended_at=at(309),
+    )  # fmt: skip
+    rows.message(file, "text", "Sown.", timestamp=at(310))
+
+
+def test_turns_tools_and_subagents_are_lanes_and_each_bar_is_a_link(
+    site: Callable[[Fill], Site],
+) -> None:
+    filled = site(garden)
+    page = filled.get(f"{HERE}/timeline")
+    found = re.findall(r'<div class="ai-lane ai-lane-(\w+)">(.*?)</svg>', page.text, re.DOTALL)
+    assert [kind for kind, _ in found] == ["turn", "tool", "tool", "agent"]
+    bars = [re.findall(r'<a href="([^"]*)" tabindex="-1"><rect', lane) for _, lane in found]
+    assert [len(lane) for lane in bars] == [2, 2, 1, 1]
+    assert found[1][1].count("failed</title>") == 1
+    for address in (link for lane in bars for link in lane):
+        assert filled.get(address).status == 200, address
+    (marked,) = re.findall(r' ai-target"(.*?)</article>', filled.get(bars[0][1]).text, re.DOTALL)
+    assert "Sow &lt;b&gt;beans" in marked
+    assert page.harmful() == []
+
+
+def test_a_table_has_the_same_turns(site: Callable[[Fill], Site]) -> None:
+    page = site(garden).get(f"{HERE}/timeline")
+    rows = re.findall(r"<tr><td.*?</tr>", page.text, re.DOTALL)
+    words = [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in rows]
+    assert words[0].endswith("Dig the first bed 6 min 2 calls 1 error")
+    assert "Sow &lt;b&gt;beans&lt;/b&gt; Subagent sow beans 10 min 1 call" in words[1]
+    assert "16 min in which something ran; pauses are cut out." in page.words
+
+
+def test_a_long_conversation_has_a_timeline_of_several_pages(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        for number in range(timeline.TURNS + 5):
+            rows.message(file, "prompt", f"question {number}.", timestamp=at(number))
+            for second in range(40):
+                rows.call(file, "Bash", {"command": "dig"}, "dug",
+                          started_at=at(number + second / 60))  # fmt: skip
+
+    filled = site(fill)
+    first, second = filled.get(f"{HERE}/timeline"), filled.get(f"{HERE}/timeline?page=2")
+    assert first.text.count("<tr><td") == timeline.TURNS
+    assert second.text.count("<tr><td") == 5
+    assert "question 50." in second.words
+    assert first.links("timeline?page=2")
+    assert second.links("timeline?page=1")
+    assert "2,000 calls" in first.words
+    assert "200 calls" in second.words
+    assert first.text.count("<rect") < 500
+    assert filled.get(f"{HERE}/timeline?page=3").status == 404
+    assert filled.get(f"{HERE}/timeline?page=x").status == 400
+
+
+def test_a_conversation_without_prompts_or_times_has_a_timeline_too(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "text", "alone")
+        _, other = rows.session("1c7c2f4e-1111-4222-8333-444455556666")
+        rows.message(other, "prompt", "timeless", timestamp=None)
+
+    filled = site(fill)
+    assert "there are no turns" in filled.get(f"{HERE}/timeline").words
+    page = filled.get("/db/-/session/1c7c/timeline")
+    assert "timeless" in page.words
+    assert "<svg" not in page.text
+
+
+def test_a_pause_takes_no_more_room_than_a_gap() -> None:
+    spans = [Span(0, 10, "a", ""), Span(1_000_000, 1_000_010, "b", "")]
+    first, second = lanes.lane(Axis(spans), spans)
+    assert first.width == pytest.approx(second.width, rel=0.01)
+    assert second.x - first.width < 10
+    assert second.x + second.width == pytest.approx(lanes.WIDTH)
+
+
+def test_bars_that_cannot_be_told_apart_are_one_and_what_failed_is_seen() -> None:
+    spans = [Span(n, n + 1, "x", "", is_bad=n == 5_000) for n in range(10_000)]
+    bars = lanes.lane(Axis(spans), spans)
+    assert [bar.others for bar in bars] == [9_998, 0]
+    assert [bar.is_bad for bar in bars] == [False, True]
+    assert bars[1].width >= 2
+
+
+def test_subagents_that_run_at_once_are_in_rows_and_those_without_room_are_counted() -> None:
+    spans = [Span(n % 10, 20, "x", "") for n in range(12)] + [Span(30, 40, "y", "")]
+    rows, left = lanes.packed(spans, 8)
+    assert [len(row) for row in rows] == [2, *[1] * 7]
+    assert left == 4
