@@ -57,6 +57,13 @@ class Report:
         return self.description.split(". ")[0].rstrip(".") + "."
 
 
+SUMMED = frozenset({
+    "calls", "cost_usd", "edits", "errors", "files", "issues", "lines", "message_count", "messages",
+    "prompt_count", "responses", "sessions", "size", "tool_call_count", "unpriced", "input_tokens",
+    "output_tokens", "cache_read_tokens", "cache_write_tokens",
+})  # fmt: skip
+"""Columns whose sum over the rows of a report means something."""
+
 FIELDS = {
     "project": Field("project", "Project", "all; a name, a path or an id"),
     "session": Field("session", "Session key", "all; such as 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"),
@@ -129,6 +136,21 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
         if placeholder == "all" and values:
             placeholder += f"; such as {values[0]}"
         yield Field(name, field.label, placeholder, field.kind, values)
+
+
+def totals(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[float | None]:
+    """Return the sum of each column, None where it has none; Datasette's rows hold text."""
+    return [
+        sum(_number(row[place]) for row in rows) if name in SUMMED and len(rows) > 1 else None
+        for place, name in enumerate(columns)
+    ]
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:  # an empty cell
+        return 0.0
 
 
 async def _known(datasette: Any, request: Any, database: str) -> Mapping[str, Sequence[str]]:
