@@ -65,15 +65,15 @@ SUMMED = frozenset({
 """Columns whose sum over the rows of a report means something."""
 
 FIELDS = {
-    "project": Field("project", "Project", "all; a name, a path or an id"),
-    "session": Field("session", "Session key", "all; such as 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"),
+    "project": Field("project", "Project", "all; name, path or id"),
+    "session": Field("session", "Session", "all; the whole key"),
     "source": Field("source", "Source", "all"),
     "model": Field("model", "Model", "all"),
     "branch": Field("branch", "Branch", "all; such as main"),
     "tool": Field("tool", "Tool", "all; such as Bash"),
-    "cwd": Field("cwd", "Working directory", "any; such as /home/me/shop"),
-    "since": Field("since", "From (UTC)", "any time; such as 2026-01-31"),
-    "until": Field("until", "Before (UTC)", "any time; such as 2026-02-01"),
+    "cwd": Field("cwd", "Working directory", "any; such as /srv/shop"),
+    "since": Field("since", "From (UTC)", "such as 2026-01-31"),
+    "until": Field("until", "Before (UTC)", "such as 2026-02-01"),
     "days": Field("days", "Days", "{default}", "number"),
     "limit": Field("limit", "Rows at most", "{default}", "number"),
     "all": Field("all", "Everything, see above", "", "checkbox"),
