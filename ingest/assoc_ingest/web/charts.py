@@ -1,51 +1,54 @@
-"""Numbers as stacked bars and shades: geometry only, the template draws it as SVG or a table.
+"""Numbers as stacked bars and shades, which the pages draw with charts.css.
 
-No script and no library draws: the server does, so a chart needs nothing that is loaded, and what
-it says is in the page as text too.
+It draws a table of HTML, without a script, so what a chart says is in the page as text, too. A bar
+has one of a hundred heights, each a class of assoc.css: our pages allow no styles in their HTML.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 1000, 200
-COLOURS = 6
+SERIES = 12
+"""Series of a chart; the smallest of more are one."""
+
 OTHERS = "others"
+SIZES = 100
 SHADES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle of a chart, in units of its view box; `text` says what it shows."""
+    """A part of a column: its series, its value, and its height in percent of the chart."""
 
-    x: float
-    y: float
-    width: float
-    height: float
-    colour: int
-    text: str
+    name: str
+    value: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Bars that stand on each other, the largest series at the bottom."""
+
+    label: str
+    bars: list[Bar]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Stacked bars."""
+    """Columns of stacked bars."""
 
-    bars: list[Bar]
+    columns: list[Column]
     series: list[str]
-    """What the colours mean, in their order."""
     top: float
-    """The value of the highest bar."""
+    """The value of the highest column."""
     labels: list[str]
     """Of the first, the middle and the last column."""
 
 
 def stacked(
-    columns: Sequence[str],
-    values: Mapping[tuple[str, str], float],
-    series: Sequence[str],
-    form: str = "{:,.0f}",
+    columns: Sequence[str], values: Mapping[tuple[str, str], float], series: Sequence[str]
 ) -> Chart:
     """Return bars for values by (column, series); what is not in `series` is its last, others."""
     stacks = {column: dict.fromkeys(series, 0.0) for column in columns}
@@ -53,13 +56,8 @@ def stacked(
         if column in stacks and value:
             stacks[column][name if name in stacks[column] else OTHERS] += value
     top = max((sum(stack.values()) for stack in stacks.values()), default=0)
-    step = WIDTH / max(len(columns), 1)
-    bars = [
-        bar
-        for number, column in enumerate(columns)
-        for bar in _stack(column, stacks[column], number * step, step, top, form)
-    ]
-    return Chart(bars, list(series), top, _labels(columns))
+    drawn = [Column(column, _bars(stack, top)) for column, stack in stacks.items()] if top else []
+    return Chart(drawn, list(series), top, _labels(columns))
 
 
 def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
@@ -68,29 +66,12 @@ def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
     for (_, name), value in values.items():
         sums[name] += value
     names = sorted((name for name in sums if sums[name]), key=lambda name: (-sums[name], name))
-    return names if len(names) <= COLOURS else [*names[: COLOURS - 1], OTHERS]
+    return names if len(names) <= SERIES else [*names[: SERIES - 1], OTHERS]
 
 
-def _stack(
-    column: str, stack: Mapping[str, float], x: float, step: float, top: float, form: str
-) -> Iterable[Bar]:
-    y = float(HEIGHT)
-    for colour, (name, value) in enumerate(stack.items()):
-        if value:
-            height = value / top * HEIGHT
-            y -= height
-            text = f"{column}: {name} {form.format(value)}"
-            yield Bar(
-                round(x + step * 0.1, 2), round(y, 2), round(step * 0.8, 2), round(height, 2),
-                colour, text,
-            )  # fmt: skip
-
-
-def _labels(columns: Sequence[str]) -> list[str]:
-    if not columns:
-        return []
-    places = dict.fromkeys((0, len(columns) // 2, len(columns) - 1))
-    return [columns[place] for place in places]
+def size(value: float, top: float) -> int:
+    """Return how long a bar is in percent of the longest: at least 1 if there is anything."""
+    return max(1, round(SIZES * value / top)) if value and top else 0
 
 
 def shade(value: float, top: float) -> int:
@@ -98,3 +79,22 @@ def shade(value: float, top: float) -> int:
     if not value or not top:
         return 0
     return max(1, min(SHADES, round(value / top * SHADES)))
+
+
+def _bars(stack: Mapping[str, float], top: float) -> list[Bar]:
+    """Return the parts of a column; what is too low to be seen is left to the table."""
+    bars, total, drawn = [], 0.0, 0
+    for name, value in stack.items():
+        total += value
+        height = size(total, top) - drawn
+        if value and height:
+            bars.append(Bar(name, value, height))
+            drawn += height
+    return bars
+
+
+def _labels(columns: Sequence[str]) -> list[str]:
+    if not columns:
+        return []
+    places = dict.fromkeys((0, len(columns) // 2, len(columns) - 1))
+    return [columns[place] for place in places]

@@ -20,8 +20,9 @@ from urllib.parse import urlencode
 from .. import humanize, sql
 from ..ask.since import since, until
 from ..terminal import one_line
-from . import pages
+from . import colours, pages
 from .conversation import session_path
+from .counted import Counted
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -88,10 +89,12 @@ def links(datasette: Datasette, database: str) -> dict[str, Callable[..., str]]:
     """Return what templates that show conversations need to make their links."""
     here = list_path(datasette, database)
     base = datasette.urls.database(database)
+    counted = Counted(datasette, database)
     return {
         "session_path": lambda key: session_path(datasette, database, key),
         "project_path": lambda project: f"{base}/-/project/{project}",
         "list_path": lambda **asked: address(here, asked),
+        "usage_path": lambda key: counted.report("usage-by-session", session=key),
         "moment": humanize.moment,
         "many": humanize.many,
     }
@@ -149,6 +152,7 @@ def rows(
         row["models"] = [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]]
         row["more_models"] = len(models) - len(row["models"])
         row["cost"] = _cost(usage[row["id"]])
+        row["cost_usd"] = usage[row["id"]]["cost_usd"]
         row["state"] = ends.get(row["id"])
     return found, found[0]["total"] if found else 0
 
@@ -170,6 +174,7 @@ def _read(
         "has_more": offset + len(found) < total,
         "chips": list(_chips(asked, project, here)),
         "values": _values(connection, asked, project),
+        "colour": colours.of_models(connection),
     }
 
 

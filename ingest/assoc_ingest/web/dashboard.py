@@ -16,9 +16,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
-from . import charts, pages
+from . import charts, colours, pages
 from .conversation import session_path
 from .conversations import address, list_path
+from .counted import EVER, Counted
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -135,8 +136,13 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "periods": PERIODS,
         "display": humanize,
         "charts": charts,
+        "counted": Counted(datasette, database),
+        "ever": EVER,
+        "following": _following,
         "weekdays": _WEEKDAYS,
         "due_days": _DUE_DAYS,
+        # days_left is cut to whole days, so less than a day more counts.
+        "due_before": f"{datetime.now(UTC) + timedelta(days=_DUE_DAYS + 1):%Y-%m-%dT%H:%M:%S.000Z}",
         "session_path": lambda key: session_path(datasette, database, key),
         "list_path": lambda **asked: address(list_path(datasette, database), asked),
         "team_path": lambda team: f"{datasette.urls.database(database)}/-/team/{team}",
@@ -162,7 +168,7 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     for (day, model), sums in usage.days.items():
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
-    series = charts.ranked(tokens)  # the same colours in both charts
+    series = charts.ranked(tokens)  # in the same order in both charts
     tools = _Calls(sql.ask(connection, "reports/tool_use", since=since, project=None))
     projects = iter(sql.ask(connection, "pages/dashboard_projects", since=since))
     shown_projects = [
@@ -179,8 +185,9 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "since": since,
         "sessions": recent["sessions"] or 0,
         "total": usage.total,
-        "cost_chart": charts.stacked(columns, costs, series, "${:,.2f}"),
+        "cost_chart": charts.stacked(columns, costs, series),
         "token_chart": charts.stacked(columns, tokens, series),
+        "colour": colours.of_models(connection),
         "is_cut": usage.is_cut,
         "days": sorted(usage.days.items(), reverse=True)[:MOST_DAYS],
         "more_days": max(len(usage.days) - MOST_DAYS, 0),
@@ -211,3 +218,11 @@ def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
     if count > _MOST_DAYS:
         return sorted({day[:7] for day in known}), lambda day: day[:7]
     return [f"{first + timedelta(days=number):%Y-%m-%d}" for number in range(count)], str
+
+
+def _following(day: str) -> str:
+    """Return the day after a day, or the first one after a month such as 2026-01."""
+    if len(day) == len("2026-01"):
+        first = datetime.fromisoformat(f"{day}-01") + timedelta(days=31)
+        return f"{first:%Y-%m}-01"
+    return f"{datetime.fromisoformat(day) + timedelta(days=1):%Y-%m-%d}"

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from . import columns, compat, queries, row_links
 from .detect import is_for_us, our_databases
-from .reports import Report, report_of
+from .reports import Report, report_of, totals
 
 CONVERSATIONS, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
 
@@ -89,6 +89,12 @@ class Frame:
     async def report(self, name: str | None) -> Report | None:
         """Return the report or list with this name in Datasette, None if there is no such one."""
         return await report_of(self.datasette, self.request, str(self.database), name)
+
+    def totals(
+        self, columns: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> list[float | None]:
+        """Return the sums below the columns of a report."""
+        return totals(columns, rows)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""

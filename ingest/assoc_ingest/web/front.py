@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
+from ..errors import UsageError
 from . import charts, compat, conversations, guard, pages
 from .detect import is_for_us, our_databases
 from .pages import PageError
@@ -36,6 +39,15 @@ class Day:
     number: int
     conversations: int
     shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time that is asked for often, as the list takes it, and how many there are."""
+
+    text: str
+    asked: dict[str, str]
+    conversations: int
 
 
 async def home(datasette: Datasette, request: Request) -> Response:
@@ -79,9 +91,25 @@ def _read(connection: sqlite3.Connection) -> dict[str, object]:
         "projects": shown_projects[:PROJECTS],
         "has_more_projects": len(shown_projects) > PROJECTS,
         "weeks": _weeks(connection, newest) if newest else [],
+        "spans": list(_spans(connection, newest)) if newest else [],
         "fresh": sql.ask(connection, "pages/fresh").fetchone(),
         "read": sql.ask(connection, "pages/indexed_files").fetchone(),
     }
+
+
+def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
+    """Yield the last seven days and the month of the newest activity, as lists of conversations."""
+    last = datetime.fromisoformat(newest).astimezone().date()
+    week, month = f"{last - timedelta(days=6)}", f"{last:%Y-%m}"
+    empty = dict.fromkeys((*conversations.FILTERS, "sort"), "")
+    for text, asked in (
+        ("The last 7 days", {"since": week}),
+        (f"{month}, the highest cost first", {"month": month, "sort": "cost"}),
+    ):
+        with suppress(UsageError):  # a week that begins before all times that are taken
+            wanted = conversations.parameters({**empty, **asked}) | {"sort": None}
+            _, count = conversations.rows(connection, 1, **wanted)
+            yield Span(text, asked, count)
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:

@@ -11,6 +11,7 @@ from .. import humanize, sql
 from . import pages
 from .budget import Budget
 from .conversation import session_path
+from .counted import Counted
 from .html import markdown
 from .named_row import named_row
 from .pages import MOST_LINKS, PageError
@@ -44,6 +45,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "display": humanize,
         "markdown": partial(markdown, budget=Budget()),
         "base": base,
+        "counted": Counted(datasette, database),
         "number": number,
         "session_path": lambda key: session_path(datasette, database, key),
         "table": lambda name: datasette.urls.table(database, name),

@@ -57,16 +57,23 @@ class Report:
         return self.description.split(". ")[0].rstrip(".") + "."
 
 
+SUMMED = frozenset({
+    "calls", "cost_usd", "edits", "errors", "files", "issues", "lines", "message_count", "messages",
+    "prompt_count", "responses", "sessions", "size", "tool_call_count", "unpriced", "input_tokens",
+    "output_tokens", "cache_read_tokens", "cache_write_tokens",
+})  # fmt: skip
+"""Columns whose sum over the rows of a report means something."""
+
 FIELDS = {
-    "project": Field("project", "Project", "all; a name, a path or an id"),
-    "session": Field("session", "Session key", "all; such as 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"),
+    "project": Field("project", "Project", "all; name, path or id"),
+    "session": Field("session", "Session", "all; the whole key"),
     "source": Field("source", "Source", "all"),
     "model": Field("model", "Model", "all"),
     "branch": Field("branch", "Branch", "all; such as main"),
     "tool": Field("tool", "Tool", "all; such as Bash"),
-    "cwd": Field("cwd", "Working directory", "any; such as /home/me/shop"),
-    "since": Field("since", "From (UTC)", "any time; such as 2026-01-31"),
-    "until": Field("until", "Before (UTC)", "any time; such as 2026-02-01"),
+    "cwd": Field("cwd", "Working directory", "any; such as /srv/shop"),
+    "since": Field("since", "From (UTC)", "such as 2026-01-31"),
+    "until": Field("until", "Before (UTC)", "such as 2026-02-01"),
     "days": Field("days", "Days", "{default}", "number"),
     "limit": Field("limit", "Rows at most", "{default}", "number"),
     "all": Field("all", "Everything, see above", "", "checkbox"),
@@ -129,6 +136,21 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
         if placeholder == "all" and values:
             placeholder += f"; such as {values[0]}"
         yield Field(name, field.label, placeholder, field.kind, values)
+
+
+def totals(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[float | None]:
+    """Return the sum of each column, None where it has none; Datasette's rows hold text."""
+    return [
+        sum(_number(row[place]) for row in rows) if name in SUMMED and len(rows) > 1 else None
+        for place, name in enumerate(columns)
+    ]
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:  # an empty cell
+        return 0.0
 
 
 async def _known(datasette: Any, request: Any, database: str) -> Mapping[str, Sequence[str]]:

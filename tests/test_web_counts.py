@@ -1,0 +1,228 @@
+"""A number that is a link leads to exactly what it counts; a model has one colour everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.reading import index
+from tests.support.rows import Rows
+from tests.support.served import data, get, served
+from tests.test_demo import HOMES
+
+from assoc_ingest.sync.run import sync
+from assoc_ingest.web import charts
+from assoc_ingest.web.colours import COLOURS, Colours
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+STATIC = Path(charts.__file__).parent / "static"
+PAGES = (
+    "/-/assoc", "/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7",
+    "/{db}/-/sessions", "/{db}/-/project/1", "/{db}/-/project/2",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("demo") / "db.db"
+    path.write_bytes(template.read_bytes())
+    sync(path, HOMES)
+    return served(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A database with copies, failures, worktrees, and what the demo lacks to be counted."""
+    path = tmp_path_factory.mktemp("made") / "db.db"
+    with index(path) as rows:
+        _fill(rows)
+    return served(path)
+
+
+def _fill(rows: Rows) -> None:
+    rows.add("prices", model="walrus-1", input=1_000_000, output=0)
+    shop = rows.project("shop", session_count=2)
+    branch = rows.project("shop · spring", is_worktree=1, parent_id=shop, session_count=1)
+    days = [(shop, "01-20"), (shop, "02-03"), (branch, "02-03"), (None, "02-05")]
+    for place, (project, date) in enumerate(days):
+        day = f"2026-{date}"
+        session, file = rows.session(
+            f"k{place}", project, title=f"Fix {place}", message_count=2, prompt_count=place + 1,
+            started_at=f"{day}T10:00:00.000Z", ended_at=f"{day}T11:00:00.000Z",
+            models='["walrus-1"]',
+        )  # fmt: skip
+        rows.message(file, "prompt", "fix it")
+        for name, status in (("Bash", "ok"), ("Bash", "error"), (None, "error"), ("Edit", "ok")):
+            rows.call(file, name, {}, "said", status=status)
+        for number, model in enumerate(["walrus-1", "seal-2", "unpriced & <b>", None]):
+            rows.add(
+                "responses", model=model, timestamp=f"{day}T10:0{number}:00.000Z",
+                input_tokens=1_000_000 * (place + number), output_tokens=7 * number + place,
+                cache_read_tokens=3, session_id=session, response_key=f"r{place}-{number}",
+                file_id=file, byte_length=1,
+            )  # fmt: skip
+    rows.connection.execute("update sources set retention_days = 30")
+    rows.connection.execute("update files set mtime = '2020-01-01T00:00:00.000Z', size = 9")
+    rows.connection.execute(
+        "update files set gone_at = '2026-02-01T00:00:00.000Z'"
+        " where id = (select min(id) from files)"
+    )
+
+
+def counts(site: Any, path: str) -> list[tuple[str, float, str]]:
+    """Return the links of a page that say a number: address, number, columns that add up to it."""
+    answer = get(site, path)
+    assert answer.status_code == 200, answer.text[:500]
+    found = []
+    for tag in re.findall(r"<a [^>]*data-count=[^>]*>", answer.text):
+        said = {
+            name: html.unescape(value) for name, value in re.findall(r'([\w-]+)="([^"]*)"', tag)
+        }
+        found.append((said["href"], float(said["data-count"]), said.get("data-sum", "")))
+    return found
+
+
+def at_the_end(site: Any, address: str, columns: str) -> float:
+    """Return the number that the page at an address shows."""
+    page = get(site, address)
+    assert page.status_code == 200, address
+    if not columns:
+        (shown,) = re.findall(r'data-(?:rows|total)="(\d+)"', page.text)
+        return float(shown)
+    path, _, asked = address.partition("?")
+    rows = data(site, f"{path}.json?{asked}")
+    totals = dict(one.split("=") for one in re.findall(r'data-total="([^"]+)"', page.text))
+    result = 0.0
+    for column in columns.split():
+        result += (column_sum := sum(row[column] or 0 for row in rows))
+        if len(rows) > 1:  # the page says it below the column
+            assert float(totals[column]) == pytest.approx(column_sum)
+    return result
+
+
+@pytest.mark.parametrize("site", ["demo", "made"])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_number_leads_to_what_it_counts(
+    site: str, path: str, request: pytest.FixtureRequest
+) -> None:
+    served = request.getfixturevalue(site)
+    links = counts(served, path.format(db="db"))
+    assert len(links) >= (1 if "project" in path else 3)
+    for address, number, columns in dict.fromkeys(links):
+        shown = at_the_end(served, address, columns)
+        assert shown == pytest.approx(number, abs=0.001), (address, columns)
+
+
+def test_each_kind_of_number_is_a_link(made: Any) -> None:
+    links = counts(made, "/-/assoc/dashboard?days=all")
+    named = {(address.split("?")[0], columns) for address, _, columns in links}
+    assert named >= {
+        ("/db/ask-usage-by-session", "cost_usd"), ("/db/response_costs", ""),
+        ("/db/ask-usage-by-model", "input_tokens output_tokens cache_write_tokens"),
+        ("/db/ask-usage-by-project", "output_tokens"), ("/db/-/sessions", ""),
+        ("/db/tool_calls_full", ""), ("/db/ask-list-sessions", "prompt_count"),
+        ("/db/retention", ""),
+    }  # fmt: skip
+    assert any("status=error" in address for address, _, _ in links)
+    assert any("name__isnull=1" in address for address, _, _ in links)
+
+
+@pytest.mark.skipif("ASSOC_REAL_CORPUS" not in os.environ, reason="no transcripts of real people")
+def test_numbers_of_real_transcripts_lead_to_what_they_count(
+    template: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "db.db"
+    path.write_bytes(template.read_bytes())
+    sync(path, sorted(Path(os.environ["ASSOC_REAL_CORPUS"], "homes").iterdir()))
+    site = served(path)
+    links = counts(site, "/-/assoc/dashboard?days=all") + counts(site, "/db/-/sessions")
+    assert len(links) > 100
+    for address, number, columns in dict.fromkeys(links):
+        assert at_the_end(site, address, columns) == pytest.approx(number, abs=0.01), address
+
+
+# -- charts --------------------------------------------------------------------------------------
+
+
+def test_every_bar_has_its_share_of_the_highest_column() -> None:
+    values = {("a", "x"): 30.0, ("a", "y"): 10.0, ("b", "x"): 20.0, ("c", "y"): 0.0}
+    chart = charts.stacked(["a", "b", "c"], values, charts.ranked(values))
+    assert chart.series == ["x", "y"]
+    assert [[(bar.name, bar.size) for bar in one.bars] for one in chart.columns] == [
+        [("x", 75), ("y", 25)], [("x", 50)], [],
+    ]  # fmt: skip
+    assert chart.top == 40
+
+
+def test_no_column_is_higher_than_the_chart() -> None:
+    values = {("a", f"m{number:02}"): 1 / 3 + number for number in range(40)}
+    chart = charts.stacked(["a"], values, charts.ranked(values))
+    assert sum(bar.size for bar in chart.columns[0].bars) == 100
+    assert chart.series[-1] == charts.OTHERS
+    assert len(chart.series) == charts.SERIES
+
+
+def test_charts_css_is_what_its_authors_published() -> None:
+    """The file of version 1.2.0 in the npm registry, and its licence beside it."""
+    known = {
+        "charts.min.css": "edd9756a53c171ead90291cbfa24dfcdde44ec850f1eacd6bcfb8e40e9ebfe12",
+        "charts.LICENSE.txt": "9fb5b4c3525591873b594a923ebe0e85f54715b6880d5fb5230a1b1d719f5521",
+    }
+    for name, digest in known.items():
+        assert hashlib.sha256((STATIC / name).read_bytes()).hexdigest() == digest
+
+
+# -- colours -------------------------------------------------------------------------------------
+
+
+def test_a_model_has_one_colour_on_every_page(made: Any) -> None:
+    colours: dict[str, set[str]] = {}
+    for path in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/db/-/sessions"):
+        for colour, name in re.findall(
+            r'<i class="ai-dot ai-(c[\w-]+)"></i>([^<]+)', get(made, path).text
+        ):
+            colours.setdefault(name.strip(), set()).add(colour)
+    assert len(colours) == 4
+    assert {len(one) for one in colours.values()} == {1}
+    assert len(set.union(*colours.values())) == 4
+
+
+def test_a_colour_stays_whatever_models_come_later() -> None:
+    names = [f"model-{number}" for number in range(40)]
+    every = Colours(names)
+    for count in range(40):
+        some = Colours(names[:count])
+        assert [some(name) for name in names[:count]] == [every(name) for name in names[:count]]
+    assert len({every(name) for name in names[:COLOURS]}) == COLOURS
+    assert {Colours([])(name) for name in names} <= set(range(COLOURS))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_colour_stands_out_from_the_ground(scheme: str) -> None:
+    style = (STATIC / "assoc.css").read_text("utf-8")
+    place = style.index("prefers-color-scheme: dark")
+    part = style[:place] if scheme == "light" else style[place : style.index("}", place)]
+    known = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", part))
+    assert {f"c{number}" for number in range(COLOURS)} <= set(known)
+    for name, colour in known.items():
+        if re.fullmatch(r"c\d+|others", name):
+            for ground in ("ground", "raised"):
+                assert _contrast(colour, known[ground]) >= 3, name
+
+
+def _contrast(first: str, second: str) -> float:
+    """Return the ratio of luminances as WCAG defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
