@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -34,7 +36,7 @@ _DAY = 1_772_700_000  # the time of every file: 5 March 2026
 _PURPOSES = {
     "Read": ("sync", "watch", "service"),
     "Ask": ("search", "show", "list", "query", "stats", "serve"),
-    "For agents and programs": ("mcp", "schema"),
+    "For agents and programs": ("mcp", "skill", "schema"),
     "Hand on": ("export", "secrets"),
     "Keep and check": ("status", "verify", "rebuild", "restore", "compact"),
     "Remove": ("prune", "forget"),
@@ -85,15 +87,29 @@ def example(*lines: str, prepare: bool = False) -> str:
 
     With `prepare` the demonstration homes are synced first, which is not shown.
     """
+    with _home() as home:
+        if prepare:
+            _run(home, f"{PROGRAM} sync tests/demo/*")
+        shown = "\n".join(f"$ {line}\n{_run(home, line)}" for line in lines)
+    return f"```console\n{shown}```\n"
+
+
+@contextmanager
+def at_home() -> Iterator[tuple[Path, dict[str, str]]]:
+    """Yield a home with the demonstration homes, synced, and the environment of who lives there."""
+    with _home() as home:
+        _run(home, f"{PROGRAM} sync tests/demo/*")
+        yield home, _environment(home)
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as place:
         home = Path(place).resolve()
         copy = shutil.copytree(DEMO, home / "tests" / "demo")
         for path in copy.rglob("*"):
             os.utime(path, (_DAY, _DAY))
-        if prepare:
-            _run(home, f"{PROGRAM} sync tests/demo/*")
-        shown = "\n".join(f"$ {line}\n{_run(home, line)}" for line in lines)
-    return f"```console\n{shown}```\n"
+        yield home
 
 
 def _run(home: Path, line: str) -> str:
@@ -101,20 +117,10 @@ def _run(home: Path, line: str) -> str:
     for word in shlex.split(line)[1:]:
         found = sorted(home.glob(word)) if "*" in word else []
         arguments += [str(path.relative_to(home)) for path in found] or [word]
-    kept = {key: value for key, value in os.environ.items() if key in ("PATH", "SYSTEMROOT")}
     done = subprocess.run(
         [sys.executable, "-m", "assoc_ingest", *arguments],
         cwd=home,
-        env={
-            **kept,
-            "HOME": str(home),
-            "USERPROFILE": str(home),
-            "XDG_DATA_HOME": str(home / "data"),
-            "ASSOC_INGEST_DB": str(home / "assoc.db"),
-            "PYTHONPATH": str(Path(__file__).parents[1] / "ingest"),
-            "COLUMNS": str(_WIDTH),
-            "TZ": "UTC",
-        },
+        env=_environment(home),
         capture_output=True,
         text=True,
     )
@@ -122,3 +128,17 @@ def _run(home: Path, line: str) -> str:
         raise RuntimeError(f"{line} failed: {done.stderr}")
     shown = (done.stdout + done.stderr).replace(str(home), "/home/ada")
     return re.sub(r"in \d+\.\d s", "in 0.1 s", shown)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key in ("PATH", "SYSTEMROOT")}
+    return {
+        **kept,
+        "HOME": str(home),
+        "USERPROFILE": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "ASSOC_INGEST_DB": str(home / "assoc.db"),
+        "PYTHONPATH": str(Path(__file__).parents[1] / "ingest"),
+        "COLUMNS": str(_WIDTH),
+        "TZ": "UTC",
+    }

@@ -52,6 +52,7 @@ COMMANDS = [
     "prune --gone --dry-run", "prune --gone", f"forget {SESSION} --dry-run", f"forget {SESSION}",
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules",
+    "mcp config", "skill print", "skill install --to .",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 

@@ -299,11 +299,11 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
 
 
 def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_path: Path) -> None:
-    token = "ghp_" + "a1B2" * 9
+    token = "github_pat_" + "a1B2" * 20  # a snippet may begin within it
     home = tmp_path / "home"
     write(home, TRANSCRIPT, user(f"the {'long ' * 30}token is {token} frost {'and ' * 30}"),
           assistant([call("t1", "Bash", command=f"curl -H 'Authorization: Bearer {token}'")], "a2"),
-          user([result("t1", f"password={token[4:]}")], "u2", "a2"),
+          user([result("t1", f"password={token[11:]}")], "u2", "a2"),
           {"type": "custom-title", "customTitle": f"use {token}",
           "sessionId": SESSION})  # fmt: skip
     index = made(tmp_path, template, [home])

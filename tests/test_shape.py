@@ -373,8 +373,11 @@ SOURCE_NAMES = re.compile(
 )
 NAMES_LEFT = {
     # Places outside `sources/` where a source is named, and why it has to be.
+    "commands/mcp.py": "clients that are configured in their own words",
+    "commands/skill.py": "an example of a command",
     "commands/sync.py": "an example of a command",
     "commands/watch.py": "an example of a command",
+    "mcp/clients.py": "clients that are configured in their own words",
     "derive/worktrees.py": "how a repository lies around its worktrees, whoever made them",
     "project_paths.py": "how a repository lies around its worktrees, whoever made them",
 }

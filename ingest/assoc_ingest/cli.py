@@ -28,6 +28,7 @@ _COMMANDS = {
     "status": "status:status",
     "schema": "schema:schema",
     "mcp": "mcp:mcp",
+    "skill": "skill:skill",
     "service": "service:service",
     "verify": "verify:verify",
     "rebuild": "rebuild:rebuild",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from .options import database_option, project_option
 
@@ -25,7 +26,7 @@ def mcp(
 
     \b
     Examples:
-      assoc-ingest mcp
+      assoc-ingest mcp config
       assoc-ingest mcp --project .
     """
     if context.invoked_subcommand is not None:
@@ -46,3 +47,49 @@ def mcp(
         serve(Protocol(INSTRUCTIONS, tools.offered, tools.call), index.interrupt)
     finally:
         index.close()
+
+
+@mcp.command()
+@click.option(
+    "--client",
+    type=click.Choice(["claude", "json", "codex", "vscode"]),
+    help="Only for this client; else for all that are known.",
+)
+@click.pass_context
+def config(context: click.Context, client: str | None) -> None:
+    """Print what a client needs to start the server; nothing is written.
+
+    Options that stand before `config` become those of the server.
+
+    \b
+    Examples:
+      assoc-ingest mcp config
+      assoc-ingest mcp --project ~/work/shop --no-sync config --client json
+    """
+    from ..ask.output import write
+    from ..mcp.clients import CLIENTS, lines
+
+    arguments = ["mcp", *_given(context.parent or context)]
+    if client is not None:
+        write([lines(client, arguments)])
+        return
+    for number, (name, what) in enumerate(CLIENTS.items()):
+        write(["\n" * bool(number), f"# {what}\n", lines(name, arguments)])
+
+
+def _given(context: click.Context) -> list[str]:
+    """Return the options of the server that were given, as words: paths in full."""
+    words: list[str] = []
+    given = context.params
+    is_given = context.get_parameter_source("database") is not ParameterSource.DEFAULT
+    if is_given or (context.find_root().obj or {}).get("database"):
+        words += ["--db", str(Path(given["database"]).absolute())]
+    if project := given["project"]:
+        words += ["--project", _in_full(project)]
+    return words + ["--no-sync"] * given["no_sync"] + ["--no-redact"] * given["no_redact"]
+
+
+def _in_full(project: str) -> str:
+    """Return a project as it is named from anywhere: a directory by its path."""
+    is_directory = project.split("/")[0] in (".", "..", "~")
+    return str(Path(project).expanduser().resolve()) if is_directory else project

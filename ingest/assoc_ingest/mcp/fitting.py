@@ -26,6 +26,7 @@ _ELLIPSIS = "…"
 _FAR = 10**7  # a number in a cursor for which room is kept
 _EXACT = frozenset({"ref", "key", "kind", "time", "stated", "in", "earlier"})
 """Fields that are useless if they are cut, and hold nothing that could be masked."""
+_UNCUT = _EXACT | {"file"}
 _ESSENTIAL = (*_EXACT, "title", "text", "hits", "snippet", "row", "name", "from", "cut")
 _SHARES, _LEAST_SHARE = 8, 400  # of a budget, that a text takes which has to leave room for others
 _READABLE, _SHORTEST = 120, 12  # letters of a text: before fields are left out, and at all
@@ -254,7 +255,7 @@ def _texts(owner: Any, least: int, name: str = "") -> Iterator[_Text]:
         if isinstance(one, dict | list):
             if field != "cut":
                 yield from _texts(one, least, field)
-        elif isinstance(one, str) and len(one) > least and field not in _EXACT:
+        elif isinstance(one, str) and len(one) > least and field not in _UNCUT:
             yield _Text(owner, place, field)
 
 
