@@ -116,8 +116,9 @@ def results(connection: sqlite3.Connection, asked: Asked) -> Results:
     if hits.is_cut:
         # What is older than all that was counted may be among the best.
         hits.add(connection, _without_owner(ranked, hits, apart=apart))
-    parts = [part for part in hits.parts if part.fits(wanted)]
+    parts = hits.parts
     if wanted:
+        parts = [part for part in parts if part.fits(wanted)]
         known = facets.parts_of(connection, (one.candidate for one in ranked), apart=apart)
         ranked = [one for one in ranked if known[one.candidate.place].fits(wanted)]
     cards = _in_order(
