@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from html import unescape
@@ -165,6 +166,28 @@ def test_every_count_is_what_it_leads_to(
     for address in behind:
         for deeper, count in site.found(address).chips:
             assert site.found(deeper).total == count, deeper
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be changed here")
+def test_a_month_is_one_of_the_local_calendar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with index(tmp_path / "one.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        for moment in ("01-31T12:00", "02-01T04:59", "02-01T05:00", "02-28T23:00"):
+            rows.message(file, "text", "walrus", timestamp=f"2026-{moment}:00.000Z")
+        row = {"text": "walrus", "timestamp": "2026-02-01T04:59:00.000Z"}
+        rows.add("prompts", file_id=file, byte_offset=0, byte_length=1, **row)
+    monkeypatch.setenv("TZ", "EST5")
+    time.tzset()
+    try:
+        with closing(Pages(tmp_path / "one.db")) as site:
+            assert dict(site.found(at("walrus")).chips)[at("walrus", month="2026-01", closest="0")]
+            for month, hits in (("2026-01", 3), ("2026-02", 2)):
+                assert site.found(at("walrus", month=month)).hits == hits
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("query", ["walrus", "the walrus says unheard things"])
