@@ -272,6 +272,33 @@ def test_a_click_on_a_facet_narrows_and_another_takes_it_back(browser: Any, serv
     assert page.locator(".ai-hit").count() == every
 
 
+@pytest.mark.parametrize("query", ["frost", "seedlngs", "frost&kind=document&month=2026-03"])
+def test_the_first_hit_is_at_most_five_stops_of_the_keyboard_away(
+    browser: Any, server: str, query: str
+) -> None:
+    page = Watched(browser, server).open(f"/-/assoc/search?db=demo&q={query}")
+    stops = []
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate("document.activeElement.matches('.ai-hit a')"))
+    assert True in stops
+
+
+def test_facets_stand_at_the_side_where_there_is_room_and_are_folded_elsewhere(
+    browser: Any, server: str
+) -> None:
+    page = Watched(browser, server, viewport={"width": 900, "height": 800}).open(
+        "/-/assoc/search?db=demo&q=frost"
+    )
+    chip, hit = page.locator(".ai-facets a").first, page.locator(".ai-hit a").first
+    assert chip.bounding_box()["x"] > hit.bounding_box()["x"] + 300
+    page.set_viewport_size({"width": 899, "height": 800})
+    assert not chip.is_visible()
+    page.locator(".ai-narrow > summary").press("Enter")
+    assert chip.is_visible()
+    assert chip.bounding_box()["y"] < hit.bounding_box()["y"]
+
+
 def test_a_page_works_for_those_who_hear_it(browser: Any, server: str) -> None:
     for path in PAGES:
         page = Watched(browser, server).open(path)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.support.reading import index
+from tests.support.reading import index, reader
 from tests.support.web import Page
 
+from assoc_ingest.ask import facets
+from assoc_ingest.ask.search import search
 from assoc_ingest.sync.run import sync
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -23,43 +26,33 @@ DEMO = Path(__file__).parent / "demo"
 SEARCH = "/-/assoc/search"
 
 
-@dataclass
-class Found(HTMLParser):
-    """What a program can read from the page."""
+_tally = re.compile(r'data-total="(\d+)" data-hits="(\d+)"')
+_counted = re.compile(r'<a href="([^"]*)"[^>]* data-count="(\d+)"')
+_more = re.compile(r'<a href="([^"]*)" data-more="(\d+)"')
+_removing = re.compile(r'<a class="ai-chosen" href="([^"]*)"')
+_card = re.compile(r'<h2 class="ai-hit"><a href="([^"]*)">([^<]*)</a> <span[^>]*>([^<]*)</span>')
+_next = re.compile(r'<a rel="next" href="([^"]*)"')
 
-    total: int = -1
-    hits: int = -1
-    chips: list[tuple[str, int]] = field(default_factory=list)
-    """Addresses, each with how many it says."""
-    more: list[tuple[str, int]] = field(default_factory=list)
-    """The same of the links to all hits in a conversation."""
-    removing: list[str] = field(default_factory=list)
-    cards: list[str] = field(default_factory=list)
-    """What each card leads to."""
-    close: int = 0
-    next: str | None = None
-    _is_in_title: bool = False
 
-    def __post_init__(self) -> None:
-        super().__init__()
+class Found:
+    """What a program can read from the page; addresses with how many they say they lead to."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if "data-total" in given:
-            self.total, self.hits = int(given["data-total"]), int(given["data-hits"])
-        if "data-count" in given:
-            self.chips.append((given["href"], int(given["data-count"])))
-        if "data-more" in given:
-            self.more.append((given["href"], int(given["data-more"])))
-        if given.get("class") == "ai-chosen":
-            self.removing.append(given["href"])
-        if given.get("rel") == "next":
-            self.next = given["href"]
-        if given.get("class") == "ai-card":
-            self.close += given["data-why"] == "relaxed"
-        if tag == "a" and self._is_in_title:
-            self.cards.append(given["href"])
-        self._is_in_title = given.get("class") == "ai-hit"
+    def __init__(self, page: Page) -> None:
+        (self.total, self.hits), *_ = _pairs(_tally, page.text, int, int)
+        self.chips = _pairs(_counted, page.text, unescape, int)
+        self.more = _pairs(_more, page.text, unescape, int)
+        self.removing = [unescape(address) for address in _removing.findall(page.text)]
+        cards = _card.findall(page.text)
+        self.cards = [unescape(address) for address, _, _ in cards]
+        self.titles = [unescape(title) for _, title, _ in cards]
+        self.times = [time for _, _, time in cards]
+        self.next = next(map(unescape, _next.findall(page.text)), None)
+
+
+def _pairs(
+    pattern: re.Pattern[str], text: str, one: Callable[[str], Any], other: Callable[[str], Any]
+) -> list[tuple[Any, Any]]:
+    return [(one(first), other(second)) for first, second in pattern.findall(text)]
 
 
 class Pages:
@@ -76,9 +69,7 @@ class Pages:
     def found(self, address: str) -> Found:
         page = self.get(address)
         assert page.status == 200, page.words
-        read = Found()
-        read.feed(page.text)
-        return read
+        return Found(page)
 
     def every(self, address: str | None) -> Iterator[Found]:
         """Yield this page and all that follow."""
@@ -146,14 +137,10 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
 # -- a count is what it leads to -----------------------------------------------------------------
 
-ON_DEMO = (
-    "the", "how do we warn about frost", "seedlngs asparagus", "planting_calendar",
-    "beans OR squash", "kind:document frost",
-)  # fmt: skip
-ON_CROWD = (
-    "walrus", "漢字 walrus", "漢", "漢字 OR tusk", "walrus_pup", "the walrus says unheard things",
-    "project:shop walrus",
-)  # fmt: skip
+ON_DEMO = ("the", "how do we warn about frost", "seedlngs asparagus", "planting_calendar",
+           "kind:document frost")  # fmt: skip
+ON_CROWD = ("walrus", "漢字 walrus", "漢", "漢字 OR tusk", "walrus_pup", "project:shop walrus",
+            "the walrus says unheard things")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -162,19 +149,171 @@ ON_CROWD = (
 def test_every_count_is_what_it_leads_to(
     home: str, query: str, request: pytest.FixtureRequest
 ) -> None:
-    """Each chip of a page, and each chip of the first pages behind them; also what is more."""
-    site = request.getfixturevalue(home)
+    """Every chip of a page is followed, and every chip behind the first and behind "n more"."""
+    site: Pages = request.getfixturevalue(home)
     page = site.found(at(query))
-    assert page.total > 0
+    assert page.total > 1
+    assert page.chips
     for address, count in page.chips:
         narrowed = site.found(address)
         assert narrowed.total == count, address
         assert narrowed.removing, address
-    inner = [address for address, _ in page.chips[:1]]
+    behind = [address for address, _ in page.chips[:1]]
     for address, count in page.more[:1]:
         inside = site.found(address)
         assert inside.total == inside.hits > count
-        inner.append(address)
-    for address in inner:
+        behind.append(address)
+    for address in behind:
         for deeper, count in site.found(address).chips:
             assert site.found(deeper).total == count, deeper
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be changed here")
+def test_a_month_is_one_of_the_local_calendar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with index(tmp_path / "one.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        for moment in ("01-31T12:00", "02-01T04:59", "02-01T05:00", "02-28T23:00"):
+            rows.message(file, "text", "walrus", timestamp=f"2026-{moment}:00.000Z")
+        row = {"text": "walrus", "timestamp": "2026-02-01T04:59:00.000Z"}
+        rows.add("prompts", file_id=file, byte_offset=0, byte_length=1, **row)
+    monkeypatch.setenv("TZ", "EST5")
+    time.tzset()
+    try:
+        with closing(Pages(tmp_path / "one.db")) as site:
+            assert dict(site.found(at("walrus")).chips)[at("walrus", month="2026-01", closest="0")]
+            for month, hits in (("2026-01", 3), ("2026-02", 2)):
+                assert site.found(at("walrus", month=month)).hits == hits
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("query", ["walrus", "the walrus says unheard things"])
+@pytest.mark.parametrize("sort", ["", "newest"])
+def test_no_page_loses_or_repeats_a_card(crowd: Pages, query: str, sort: str) -> None:
+    kept = "month=2026-02"
+    for address in (at(query, sort=sort), f"{at(query, sort=sort)}&{kept}"):
+        pages = list(crowd.every(address))
+        cards = [card for page in pages for card in page.cards]
+        assert len(cards) == len(set(cards)) == pages[0].total
+        assert {page.total for page in pages} == {pages[0].total}
+        if address.endswith(kept):
+            assert all(kept in page.next for page in pages[:-1]), "in all links"
+    assert len(list(crowd.every(at(query)))) > 1
+
+
+def test_a_filter_that_is_set_is_taken_back_with_one_click(demo: Pages) -> None:
+    every = demo.found(at("frost")).total
+    page = demo.get(at("frost", kind="document", source="associate"))
+    assert "Kind document ×" in page.words
+    assert "Source associate ×" in page.words
+    found = demo.found(at("frost", kind="document", source="associate"))
+    assert len(found.removing) == 2
+    for address in found.removing:
+        (last,) = demo.found(address).removing
+        assert found.total <= demo.found(address).total <= demo.found(last).total == every
+
+
+def test_what_is_too_much_to_count_has_no_numbers(
+    crowd: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facets, "MOST", 50)
+    page = crowd.get(at("walrus"))
+    assert "More than" in page.words
+    assert "Too many messages fit to count them all" in page.words
+    assert 'data-facet="kind"' in page.text, "it can be narrowed"
+    assert "data-count" not in page.text
+    narrowed = crowd.get(at("walrus", kind="plan"))
+    assert "30 conversations, 30 hits" in narrowed.words
+
+
+# -- the order -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["frost", "how do we warn about frost", "planting_calendar", "seedlngs", '"bed one"']
+)
+def test_cards_are_in_the_order_of_the_command_line(
+    demo: Pages, demo_path: Path, query: str
+) -> None:
+    with closing(reader(demo_path)) as connection:
+        groups = search(connection, query).groups
+    titles = [(group.title or group.best.file or "").rpartition("/")[2] for group in groups]
+    page = demo.get(at(query))
+    assert Found(page).titles[:10] == titles
+    for group, card in zip(groups, page.text.split('class="ai-card"')[1:], strict=False):
+        relaxed = {True: "relaxed", False: "exact"}[group.best.why == "relaxed"]
+        assert card.startswith(f' data-why="{relaxed}"')
+
+
+def test_the_newest_come_first_where_that_is_asked_for(crowd: Pages) -> None:
+    pages = list(crowd.every(at("walrus", sort="newest")))
+    times = [time for page in pages for time in page.times]
+    assert times == sorted(times, reverse=True)
+    assert {"2026-01", "2026-02", "2026-03", "2026-04"} <= {time[:7] for time in times}
+    assert times != [time for page in crowd.every(at("walrus")) for time in page.times]
+
+
+def test_what_was_said_stands_above_thinking_and_thinking_above_tools(crowd: Pages) -> None:
+    page = crowd.get(at("walrus", model="model-1"))
+    kinds = re.findall(r'class="ai-place ai-is-(\w+)"', page.text)
+    assert set(kinds[::2]) == {"said"}
+    assert set(kinds[1::2]) == {"thinking"}
+
+
+def test_a_hit_leads_to_its_very_message(demo: Pages) -> None:
+    page = demo.get(at("sow"))
+    links = page.links("?at=")
+    assert links
+    for address in links:
+        path, _, anchor = address.partition("#")
+        assert anchor in demo.get(path).anchors()
+
+
+# -- what is said --------------------------------------------------------------------------------
+
+
+def test_close_matches_are_told_apart_from_those_with_all_words(demo: Pages) -> None:
+    page = demo.get(at("kale frost"))
+    exact, close = page.text.split("Closest matches that lack a word:")
+    assert set(re.findall(r'data-why="(\w+)"', exact)) == {"exact"}
+    assert set(re.findall(r'data-why="(\w+)"', close)) == {"relaxed"}
+    assert (
+        close.count("close match") == close.count('class="ai-card"') > 0 == exact.count("close m")
+    )
+    page = demo.get(at("kale frost", closest="0"))
+    assert 'data-why="relaxed"' not in page.text
+    assert at("kale frost") in page.links(), "from where the others are one click away"
+
+
+def test_a_search_without_hits_says_what_helps(crowd: Pages, demo: Pages) -> None:
+    page = crowd.get(at("walrus tusk", model="model-1", kind="tool_result"))
+    assert "Nothing found for “walrus tusk” with these filters." in page.words
+    assert "Search without the filters : 30 conversations" in page.words
+    assert "With fewer words: walrus , tusk" in page.words
+    assert at("walrus tusk") in page.links()
+    page = crowd.get(at("zebra"))
+    assert "Nothing found for “zebra”." in page.words
+    assert "Everything that was read is searched: 30 files" in page.words
+    page = demo.get(at("-frost"))
+    assert "The query has no word to look for" in page.words
+
+
+def test_an_expression_is_asked_as_it_is(demo: Pages) -> None:
+    page = demo.found(at("frost NOT warning", raw="1"))
+    assert 0 < page.hits < demo.found(at("frost", raw="1")).hits
+    for address, count in page.chips:
+        assert demo.found(address).total == count
+    wrong = demo.get(at("frost AND (", raw="1"))
+    assert wrong.status == 400
+    assert "The query is not a valid FTS5 expression (" in wrong.words
+    assert "--raw" not in wrong.words
+    assert at("frost AND (") in wrong.links()
+
+
+def test_a_word_that_was_corrected_is_a_link(demo: Pages) -> None:
+    page = demo.get(at("seedlngs kind:document"))
+    assert "Showing results for seedlings instead of seedlngs." in page.words
+    assert at("seedlings kind:document") in page.links()

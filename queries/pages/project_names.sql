@@ -6,6 +6,7 @@ select
     path,
     key,
     id,
-    parent_id
+    parent_id,
+    (select r.kind from sources r where r.id = projects.source_id) as source
 from projects
 order by last_activity_at desc, id

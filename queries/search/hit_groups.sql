@@ -89,7 +89,7 @@ with hits as materialized (
                 not like l.value escape '~'
         )
       )
-    limit cast(coalesce(nullif(:limit, ''), 50000) as integer)
+    limit cast(coalesce(nullif(:limit, ''), 30000) as integer)
 ),
 counted as (
     select

@@ -24,7 +24,7 @@ from .candidates import Candidate, Candidates
 from .ranking import conversation, preference, preference_of_kind
 from .terms import Terms
 
-MOST = 50_000
+MOST = 30_000
 """Messages that are counted; of more, the newest."""
 
 FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
@@ -32,8 +32,8 @@ FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
 
 _MOST_OF_STORE = 2_000
 _MOST_OF_TITLES = 2_000
-_OWN_KINDS = ("message", "inbox", "document")
-"""What has kinds of its own: a filter takes both."""
+_WITH_OWN_KIND = ("inbox", "document")
+"""What can be asked for by its name and by its own kind."""
 
 Place = tuple[str, int]
 
@@ -45,8 +45,8 @@ class Part:
     owner: object
     """The conversation; what belongs to none, and with `apart` every hit, is one of its own."""
     session_key: str | None
-    kinds: frozenset[str]
-    """What the filter `kind` takes for them; the first facet has one of these."""
+    own_kind: str | None
+    """A kind that the filter takes, too, besides the one that the facet has of them."""
     values: Mapping[str, str]
     """Their value of each facet that they have one of. A project is its id."""
     hits: int
@@ -60,10 +60,8 @@ class Part:
         return all(not values.isdisjoint(self._all(name)) for name, values in wanted.items())
 
     def _all(self, name: str) -> Iterable[str]:
-        if name == "kind":
-            return self.kinds
         found = self.session_key if name == "session" else self.values.get(name)
-        return () if found is None else (found,)
+        return (found or "", self.own_kind or "") if name == "kind" else (found or "",)
 
 
 @dataclass(slots=True)
@@ -98,18 +96,11 @@ class Hits:
         hits.add(candidates.connection, others)
         return hits
 
-    def add(
-        self,
-        connection: sqlite3.Connection,
-        found: Iterable[Candidate],
-        wanted: Mapping[str, frozenset[str]] | None = None,
-    ) -> None:
-        """Add rows, each of them once; those that do not fit what is wanted are left out."""
+    def add(self, connection: sqlite3.Connection, found: Iterable[Candidate]) -> None:
+        """Add rows, each of them once."""
         new = {one.place: one for one in found if one.place not in self.rows}
-        for place, part in parts_of(connection, new.values(), apart=self._apart).items():
-            if part.fits(wanted or {}):
-                self.rows[place] = new[place]
-                self.parts.append(part)
+        self.rows |= new
+        self.parts += parts_of(connection, new.values(), apart=self._apart).values()
 
 
 def parts_of(
@@ -129,13 +120,15 @@ def owner_of(candidate: Candidate, apart: bool) -> object:
 
 def counts(parts: Iterable[Part]) -> dict[str, Counter[str]]:
     """Return how many owners each value of a facet has: as many as a search for it finds."""
-    known = list(parts)
     owners: dict[str, dict[str, set[object]]] = {name: {} for name in FACETS}
-    for part in known:
+    others: dict[str, set[object]] = {}
+    for part in parts:
         for name, value in part.values.items():
             owners[name].setdefault(value, set()).add(part.owner)
-    for value, found in owners["kind"].items():  # a kind of a message may be one of an inbox, too
-        found.update(part.owner for part in known if value in part.kinds)
+        if part.own_kind:
+            others.setdefault(part.own_kind, set()).add(part.owner)
+    for value, found in owners["kind"].items():  # a kind of messages may be one of an inbox, too
+        found |= others.get(value, set())
     return {
         name: Counter({value: len(found) for value, found in values.items()})
         for name, values in owners.items()
@@ -144,17 +137,21 @@ def counts(parts: Iterable[Part]) -> dict[str, Counter[str]]:
 
 
 def _part(row: sqlite3.Row) -> Part:
-    is_alone = row["apart"] is not None
     last = "message", row["last_id"]
+    project = row["project_id"]
     values = {
         "kind": row["kind"],
-        "project": None if row["project_id"] is None else str(row["project_id"]),
-        **{name: row[name] for name in ("source", "model", "role", "branch", "month")},
+        "project": None if project is None else str(project),
+        "source": row["source"],
+        "model": row["model"],
+        "role": row["role"],
+        "branch": row["branch"],
+        "month": row["month"],
     }
     return Part(
-        owner=last if is_alone else row["session_key"],
+        owner=row["session_key"] if row["apart"] is None else last,
         session_key=row["session_key"],
-        kinds=frozenset(("message", row["kind"])),
+        own_kind=None,
         values={name: value for name, value in values.items() if value},
         hits=row["hits"],
         newest=row["newest"] or "",
@@ -165,10 +162,10 @@ def _part(row: sqlite3.Row) -> Part:
 
 def _part_of(candidate: Candidate, facts: sqlite3.Row, *, apart: bool) -> Part:
     row = candidate.row
-    kind = row["kind"] if candidate.is_message else row["what"]
+    project = facts["project_id"]
     values = {
-        "kind": kind,
-        "project": None if facts["project_id"] is None else str(facts["project_id"]),
+        "kind": row["kind"] if candidate.is_message else row["what"],
+        "project": None if project is None else str(project),
         "source": row["source"],
         "model": facts["model"],
         "role": facts["role"],
@@ -178,7 +175,7 @@ def _part_of(candidate: Candidate, facts: sqlite3.Row, *, apart: bool) -> Part:
     return Part(
         owner=owner_of(candidate, apart),
         session_key=row["session_key"],
-        kinds=frozenset((row["what"], row["kind"]) if row["what"] in _OWN_KINDS else (kind,)),
+        own_kind=row["kind"] if row["what"] in _WITH_OWN_KIND else None,
         values={name: value for name, value in values.items() if value},
         hits=1,
         newest=row["timestamp"] or "",

@@ -40,8 +40,8 @@ def in_stores(candidates: Candidates, expression: str, limit: int) -> list[Candi
     return [
         candidate
         for scope in (SAID, TOOLS)
-        for name in candidates.stores(scope)
-        for candidate in _store(candidates, name, expression, scope, limit)
+        for what in candidates.stores(scope)
+        for candidate in _store(candidates, what, expression, scope, limit)
     ]
 
 

@@ -92,15 +92,15 @@ class Cards:
 
     def _card(self, card: Card) -> Shown:
         best = card.shown[0]
-        title = best.title if best.title != best.session_key else None
         key = card.parts[0].values.get("project")
         is_said = best.branch and (best.project or "").endswith(f"· {best.branch}")  # a worktree
         places = [self._place(hit) for hit in card.shown if hit.what != "session"]
         more = card.hits - len(card.shown)
+        is_by_time = self._asked.values.get("sort") == "newest"
         return Shown(
-            title=shown_name(title or _file_name(best)),
+            title=shown_name(best.title or _file_name(best)),
             address=self._address(best),
-            moment=humanize.moment(best.time),
+            moment=humanize.moment(card.newest if is_by_time else best.time),
             is_close=card.is_close,
             project=(self._projects.name(key), self._paths.project(key)) if key else None,
             facts=[

@@ -7,6 +7,7 @@ page has that it leads to.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -54,26 +55,28 @@ class Projects:
     """The names and the directories of projects."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._known = {
-            str(row["id"]): (row["name"] or row["key"] or "", row["path"] or row["key"] or "")
-            for row in sql.ask(connection, "pages/project_names")
-        }
+        rows = sql.ask(connection, "pages/project_names")
+        self._known = {str(row["id"]): row for row in rows}
 
     def name(self, key: str) -> str:
         """Return the name of the project with this id; what is none, as it is."""
-        return shown_name(self._known.get(key, (key, ""))[0], "(unnamed)")
+        row = self._known.get(key)
+        return shown_name((row["name"] or row["key"] or "") if row else key, "(unnamed)")
 
     def names(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the names of projects; those of one name with the directories they are in."""
+        """Return the names of projects; of one name, with directories, and else with sources."""
         names = {key: self.name(key) for key in keys}
-        every = list(names.values())
-        return {
-            key: name if every.count(name) == 1 else f"{name} ({self._directory(key)})"
-            for key, name in names.items()
-        }
+        for column in ("path", "source"):
+            every = Counter(names.values())
+            names = {
+                key: f"{name} ({self._fact(key, column)})" if every[name] > 1 else name
+                for key, name in names.items()
+            }
+        return names
 
-    def _directory(self, key: str) -> str:
-        return shown_name(self._known.get(key, ("", ""))[1], key)
+    def _fact(self, key: str, column: str) -> str:
+        row = self._known.get(key)
+        return shown_name((row[column] or row["key"] or "") if row else key)
 
 
 def shown_name(text: str, nameless: str = "(untitled)") -> str:

@@ -126,6 +126,8 @@ class _Page:
             said.append(f"Left out: what holds {', '.join(found.without)}.")
         if found.relaxation and found.cards:
             said += found.relaxation.closest_lines(has_corrected=bool(found.corrected))
+            if found.is_mixed:
+                said.append("Only some of these have all words.")
         return [pages.cut(line) for line in said]
 
     def _corrected(self, found: Results) -> Iterator[tuple[str, list[tuple[str, str]], int]]:

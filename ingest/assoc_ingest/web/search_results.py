@@ -89,6 +89,8 @@ class Results:
     """Are there hits that lack a word?"""
     split: int | None
     """From which card of the page on all lack a word; None if that is no border."""
+    is_mixed: bool
+    """Do some cards of the page lack a word, and not only the last ones?"""
 
     @property
     def has_more(self) -> bool:
@@ -116,8 +118,9 @@ def results(connection: sqlite3.Connection, asked: Asked) -> Results:
     if hits.is_cut:
         # What is older than all that was counted may be among the best.
         hits.add(connection, _without_owner(ranked, hits, apart=apart))
-    parts = [part for part in hits.parts if part.fits(wanted)]
+    parts = hits.parts
     if wanted:
+        parts = [part for part in parts if part.fits(wanted)]
         known = facets.parts_of(connection, (one.candidate for one in ranked), apart=apart)
         ranked = [one for one in ranked if known[one.candidate.place].fits(wanted)]
     cards = _in_order(
@@ -207,6 +210,7 @@ def _results(
 ) -> Results:  # fmt: skip
     lacking = [card.is_close for card in shown]
     first = lacking.index(True) if True in lacking else 0
+    split = first if first and all(lacking[first:]) else None
     return Results(
         cards=shown,
         page=asked.page,
@@ -221,5 +225,6 @@ def _results(
         without=tuple(term.text for term in found.terms.without),
         fields=frozenset(name for name, _ in found.terms.fields),
         has_close=has_close,
-        split=first if first and all(lacking[first:]) else None,
+        split=split,
+        is_mixed=split is None and len(set(lacking)) > 1,
     )
