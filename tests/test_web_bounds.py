@@ -20,6 +20,7 @@ from tests.support.web import Page, Site
 
 from assoc_ingest.web import (
     budget,
+    conversation_map,
     conversations,
     dashboard,
     front,
@@ -408,6 +409,55 @@ def test_a_search_for_very_many_words_says_which_it_asked_for(site: Callable[[Fi
     filled = site(fill)
     bounded(filled, f"/-/assoc/search?q={words}", holds)
     bounded(filled, f"/-/assoc/search?q={words}{'+w1' * 20_000}", cut)
+
+
+# -- what is beside a conversation ---------------------------------------------------------------
+
+
+def test_a_map_and_a_timeline_have_an_end_whatever_is_on_them(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        session, file = rows.session(KEY)
+        for number in range(1_500):
+            rows.message(file, "prompt", f"prompt {number} " + "\n" * 5_000)
+            rows.call(file, f"tool {number} " + "n" * 5_000, {"path": "p" * 5_000}, "no",
+                      status="error", started_at=AT)  # fmt: skip
+            rows.call(file, "Edit", {"file_path": f"{number}" + "f" * 5_000}, "ok", started_at=AT)
+        for number in range(3_000):
+            rows.add(
+                "subagents", agent_key=f"a{number}", description="d" * 5_000, session_id=session,
+                source_id=rows.source, started_at=AT, ended_at=AT,
+            )  # fmt: skip
+
+    filled = site(fill)
+
+    def shows_a_map(page: Page, words: str) -> None:
+        named = page.text.partition('class="ai-map"')[2].partition("</nav>")[0]
+        assert named.count("<li") == 4 * conversation_map.MOST
+        assert len(named) < 200_000
+
+    def shows_lanes(page: Page, words: str) -> None:
+        assert page.text.count("<rect") < 2_000
+        assert len(page.text) < 300_000
+
+    bounded(filled, f"/db/-/session/{KEY}", shows_a_map)
+    bounded(filled, f"/db/-/session/{KEY}/timeline", shows_lanes)
+
+
+def test_marks_have_an_end_however_much_is_found(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        for _ in range(40):
+            rows.message(file, "prompt", "word &lt; " * (LONG // 10))
+            rows.message(file, "text", "| word " * 3_000)
+
+    def holds(page: Page, words: str) -> None:
+        assert "80 messages" in words
+        assert 1_000 < page.text.count("<mark>") < 100_000
+
+    many = "+OR+".join(f"word{number}" for number in range(40))
+    filled = site(fill)
+    bounded(filled, f"/db/-/session/{KEY}?find=word", holds)
+    bounded(filled, f"/db/-/session/{KEY}?find=word+OR+{many}", holds)
 
 
 # -- pieces --------------------------------------------------------------------------------------

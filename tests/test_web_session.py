@@ -18,6 +18,7 @@ from tests.support.rows import Rows
 from tests.support.web import Page, Site
 from tests.support.writing import SESSION, TRANSCRIPT, assistant, user, write
 
+from assoc_ingest import humanize
 from assoc_ingest.ask import query_parser
 from assoc_ingest.ask.find_within import Marker
 from assoc_ingest.sync.run import sync
@@ -58,6 +59,7 @@ def garden(rows: Rows) -> None:
     rows.message(file, "compact_summary", "A summary")
     rows.message(file, "thinking", "Which seeds?")
     rows.message(file, "prompt", "Sow the beans")
+    rows.message(file, "queued_prompt", "And the kale")
     rows.message(file, "text", "They are sown.")
 
 
@@ -84,7 +86,7 @@ def test_the_map_has_prompts_changed_files_errors_subagents_and_compactions(
     }
     assert shown.keys() == {"Prompts", "Files changed", "Errors", "Subagents", "Compactions"}
     assert [line.rsplit(" ", 1)[0] for line in shown["Prompts"]] == [
-        "Dig the first bed", "Sow the beans"
+        "Dig the first bed", "Sow the beans", "And the kale"
     ]  # fmt: skip
     assert shown["Files changed"] == ["beds.py 2 changes"]
     assert shown["Errors"] == ["Bash dig --deep"]
@@ -141,12 +143,13 @@ def test_each_prompt_leads_to_the_one_before_and_the_one_behind(
     site: Callable[[Fill], Site],
 ) -> None:
     page = site(garden).get(HERE)
-    first, second = re.findall(r'<article class="ai-typed.*?</article>', page.text, re.DOTALL)
-    ids = [re.findall(r' id="([^"]*)"', one)[0] for one in (first, second)]
+    first, second, last = re.findall(r'<article class="ai-typed.*?</article>', page.text, re.DOTALL)
+    ids = [re.findall(r' id="([^"]*)"', one)[0] for one in (first, second, last)]
     assert f'<a class="ai-next" href="#{ids[1]}"' in first
     assert "ai-previous" not in first
     assert f'<a class="ai-previous" href="#{ids[0]}"' in second
-    assert "ai-next" not in second
+    assert f'<a class="ai-next" href="#{ids[2]}"' in second
+    assert "ai-next" not in last
 
 
 def test_a_subagent_has_a_map_of_its_own(site: Callable[[Fill], Site]) -> None:
@@ -164,7 +167,7 @@ def test_only_what_was_said_leaves_prompts_and_answers(site: Callable[[Fill], Si
     page = filled.get(link.replace("&amp;", "&"))
     body = page.text.partition('<div class="ai-body">')[2]
     assert re.findall(r'class="ai-(typed|text|call|aside|noise|agent)\b', body) == [
-        "typed", "text", "typed", "text"
+        "typed", "text", "typed", "typed", "text"
     ]  # fmt: skip
     assert "The bed is dug." in body
     assert "Which seeds?" not in body
@@ -216,7 +219,7 @@ def beans(rows: Rows) -> None:
         rare = " beans, <b>beans" if number % 50 == 7 else ""
         rows.message(file, "prompt", f"question {number}{rare}")
         rows.message(file, "text", f"answer {number}")
-    rows.call(file, "Bash", {"command": "sow beans"}, "beans & more are sown")
+    rows.call(file, "Bash", {"command": "sow beans\nnpm test"}, "beans & more are sown")
     agent = rows.add(
         "subagents", agent_key="a1", session_id=session, source_id=rows.source, message_count=1
     )
@@ -260,13 +263,14 @@ def test_find_begins_behind_where_the_page_begins(site: Callable[[Fill], Site]) 
     [
         ("beans question", 4), ('"beans b beans"', 4), ("bean*", 7), ("beans kind:prompt", 4),
         ("beans -question", 3), ("beans OR answer", PAGE + 7), ("beans tool:bash", 2),
+        ("npm", 1),
     ],
 )  # fmt: skip
 def test_find_reads_a_query_as_search_does(
     site: Callable[[Fill], Site], query: str, total: int
 ) -> None:
     page = site(beans).get(f"{HERE}?find={quote(query)}")
-    assert f"{total} messages" in page.words
+    assert f" {humanize.many(total, 'message')} " in page.words.partition(" Find ")[2]
 
 
 def test_letters_of_chinese_are_found_however_few(site: Callable[[Fill], Site]) -> None:

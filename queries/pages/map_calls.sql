@@ -2,7 +2,7 @@
 -- In the conversation :session, or in one :subagent of it: calls that failed, changed files or
 -- spawned a subagent. :limit ends after so many.
 select
-    t.name,
+    substr(t.name, 1, 200) as name,
     t.action,
     substr(t.target, 1, 500) as target,
     t.status,

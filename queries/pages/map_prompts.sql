@@ -1,13 +1,12 @@
 -- Where the prompts of a conversation are
 -- Lines with what a person typed in the conversation :session; of one :subagent, with what it was
 -- told. Lines that repeat others of the conversation are left out. :limit ends after so many.
-select min(m.id) as id, m.file_id, m.byte_offset, 0 as block
+select min(m.id) as id, m.file_id, m.byte_offset, 0 as block, max(m.kind) as kind
 from messages m
 where coalesce(:subagent, '') = ''
   and m.session_id = :session
   and m.subagent_id is null
   and m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt') -- as in the index of prompts
-  and m.kind <> 'queued_prompt'
   and (
     m.copy_of is null
     or not exists (
@@ -18,7 +17,7 @@ where coalesce(:subagent, '') = ''
   )
 group by m.file_id, m.byte_offset
 union all
-select min(m.id), m.file_id, m.byte_offset, 0
+select min(m.id), m.file_id, m.byte_offset, 0, max(m.kind)
 from messages m
 where m.subagent_id = nullif(:subagent, '')
   and m.kind in ('agent_prompt', 'prompt', 'command', 'bash_input', 'agent_message')

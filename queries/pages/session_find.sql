@@ -1,8 +1,8 @@
 -- Find in one conversation
 -- Places in the files of the conversation :session, its subagents included, whose texts match an
 -- FTS5 expression, in the order of each file. What repeats a text of the conversation is left out.
--- Without :match, all texts with Chinese, Japanese or Korean letters are looked at. :cjk, :letters and
--- :without are what `search/messages` takes for them, and so are the filters.
+-- Without :match, all texts with Chinese, Japanese or Korean letters are looked at. :cjk, :letters,
+-- :line_starts and :without are what `search/messages` takes for them, and so are the filters.
 with own as materialized (
     -- The index of places has all that is needed: no message is read.
     select m.id, m.file_id, m.byte_offset, m.block
@@ -22,7 +22,7 @@ found as materialized (
       and h.has_cjk = 1
       and h.id between (select min(o.id) from own o) and (select max(o.id) from own o)
 )
-select o.id, o.file_id, o.byte_offset, o.block
+select 'message' as what, o.file_id, o.byte_offset, o.block, o.id
 from own o
 cross join messages m on m.id = o.id
 cross join files f on f.id = o.file_id
@@ -72,5 +72,13 @@ where o.id in (select f.id from found f)
     from json_each(coalesce(nullif(:letters, ''), '[]')) l
     where coalesce(m.joined_text, m.text, m.joined_tool_text, m.tool_text)
         not like l.value escape '~'
+  )
+  and (
+    coalesce(:line_starts, '') = ''
+    or exists (
+        select 1
+        from json_each(:line_starts) l
+        where coalesce(m.joined_tool_text, m.tool_text) like l.value escape '~'
+    )
   )
 limit cast(coalesce(nullif(:limit, ''), 20000) as integer)

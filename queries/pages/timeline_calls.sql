@@ -1,7 +1,7 @@
 -- When the calls of a conversation ran
 -- Calls of the main conversation :session, with the time that each took. :limit ends after so many.
 select
-    t.name,
+    substr(t.name, 1, 100) as name,
     t.status,
     t.started_at,
     t.ended_at,

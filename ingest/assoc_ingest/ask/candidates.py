@@ -25,6 +25,7 @@ _STORES = {
 }
 _COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
 _MOST_OF_STORE = 50
+_MOST_READ = 200  # texts of a conversation in which a line may begin with a word
 _MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
 
 
@@ -87,6 +88,10 @@ class Candidates:
             if match is not None and patterns:
                 lines = json.dumps(patterns)
                 found += self._fts(variant, TOOLS, match, limit, line_starts=lines)
+        return self._with_words(terms, found)
+
+    def _with_words(self, terms: Terms, found: list[Candidate]) -> list[Candidate]:
+        """Return those of the candidates whose texts have the words of a query as words."""
         where = matches.Places(terms.words)
         texts = self._texts(found)
         return [
@@ -180,14 +185,27 @@ class Candidates:
         self.is_cut |= sum(row["hits"] for row in rows) >= limit
         return rows
 
-    def in_conversation(self, session: int, terms: Terms, limit: int) -> Iterator[sqlite3.Row]:
-        """Yield the places in one conversation of what holds everything that is asked for."""
+    def in_conversation(self, session: int, terms: Terms, limit: int) -> list[sqlite3.Row]:
+        """Return the places in one conversation of what holds everything that is asked for.
+
+        Words that begin a line inside JSON are found, too.
+        """
         given = {**self._parameters, "session_key": self._parameters["session"], "session": session}
+        found: list[sqlite3.Row] = []
+        at_line_starts: list[Candidate] = []
         for variant in terms.variants():
             is_in_words = variant.all_words() is not None
             index = _MESSAGES if is_in_words or not variant.substrings else _TRIGRAMS
             parameters = {**given, **_everything(variant)}
-            yield from _rows(self.connection, "pages/session_find", parameters, limit, index)
+            found += _rows(self.connection, "pages/session_find", parameters, limit, index)
+            match, patterns = variant.at_line_starts(), variant.line_start_patterns()
+            if match is not None and patterns:
+                parameters |= {"match": match, "line_starts": json.dumps(patterns)}
+                rows = _rows(
+                    self.connection, "pages/session_find", parameters, _MOST_READ, _MESSAGES
+                )
+                at_line_starts += (Candidate(row, TOOLS) for row in rows)
+        return found + [candidate.row for candidate in self._with_words(terms, at_line_starts)]
 
     def finds(self, match: str) -> bool:
         """Does any message fit this expression?"""

@@ -27,6 +27,7 @@ MOST = 100
 
 _MOST_READ = 60_000  # prompts of a conversation that are looked at, and calls
 _LETTERS = 80  # of a line
+_LONGEST_NAME = 500  # letters of the name of a subagent that are looked at
 _BEFORE = MOST // 4  # lines before those that are on the page
 
 Order = tuple[float, int, int]
@@ -169,7 +170,7 @@ class Mapper:
         """Yield the subagents that were spawned here, and those that nobody knows the call of."""
         spawning = {row["id"]: row for row in calls if row["spawned"]}
         for agent in self._conversation.subagents:
-            text = one_line(agent.description or agent.agent_type or agent.name or agent.kind)
+            text = one_line(name_of(agent))
             facts = humanize.many(agent.message_count, "message")
             if agent.spawned_by in spawning:
                 yield self._call(spawning[agent.spawned_by], text, facts)
@@ -229,7 +230,7 @@ class _Messages(Sequence[_Thing]):
         self._files = list(ranks)
         self._found = sorted(
             (ranks[file], offset, block, message)
-            for message, file, offset, block in rows
+            for message, file, offset, block, *_ in rows
             if file in ranks
         )
 
@@ -246,6 +247,11 @@ class _Messages(Sequence[_Thing]):
         rank, offset, block, message = self._found[number]
         place = Place(self._files[rank], offset, block)
         return _Thing((rank, offset, block), place, message=message)
+
+
+def name_of(agent: Subagent) -> str:
+    """Return the beginning of what a subagent was for."""
+    return (agent.description or agent.agent_type or agent.name or agent.kind)[:_LONGEST_NAME]
 
 
 def _order_of(thing: _Thing) -> Order:

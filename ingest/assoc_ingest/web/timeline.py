@@ -23,6 +23,7 @@ from ..ask import message_text
 from ..ask.conversation import Conversation
 from ..terminal import one_line
 from . import conversation, keys, lanes, pages
+from .conversation_map import name_of
 from .conversation_reader import MOST_FILES, MOST_SUBAGENTS
 from .lanes import Axis, Bar, Span
 from .pages import PageError
@@ -146,7 +147,9 @@ class _Reader:
     def page(self, number: int) -> Timeline:
         """Return a page; raise PageError if there are fewer."""
         rows = self._ask("map_prompts")
-        prompts = sorted((*self._order(row), row["id"]) for row in rows)
+        # What is queued is typed while a turn runs, and belongs to it.
+        begins = (row for row in rows if row["kind"] != "queued_prompt")
+        prompts = sorted((*self._order(row), row["id"]) for row in begins)
         first = (number - 1) * TURNS
         if first and first >= len(prompts):
             links = [("The timeline from its beginning", f"{self._here}/timeline")]
@@ -245,7 +248,7 @@ class _Reader:
             if start is None or number < 0 or start >= until or agent.kind == "warmup":
                 continue
             turn = timed[number]
-            text = one_line(agent.description or agent.agent_type or agent.name or agent.kind)
+            text = one_line(name_of(agent))
             query = urlencode({"_agent": agent.agent_key})
             span = Span(start, max(start, end or start), text[:_LETTERS], f"{self._here}?{query}")
             turn.agents.append(span)
