@@ -198,15 +198,15 @@ def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
     assert data(site, "/story/ask-list-subagents.json?project=fern") == []
 
 
-def test_queries_are_listed_with_their_titles(site: Any) -> None:
-    page = get(site, "/story").text
-    listed = [name for name in for_people() if f"/story/{name}" in links(page)]
-    assert [name for name in listed if for_people()[name].title not in page] == []
+def test_the_index_of_tables_leads_to_the_reports_and_lists_other_queries(demo: Path) -> None:
+    own = {"title": "My own", "sql": "select 1"}
+    page = get(served(demo, queries={"mine": own}), "/story").text
+    assert "/story/-/reports" in links(page)
     if is_line_1():  # the first few, and a link to the rest
-        assert len(listed) >= 5
-        assert f"View {len(for_people())} queries" in page
+        assert f"View {len(for_people()) + 1} queries" in page
     else:
-        assert listed == list(for_people())
+        assert "/story/mine" in links(page)
+        assert not [name for name in for_people() if f"/story/{name}" in links(page)]
 
 
 def test_only_reports_and_lists_are_offered() -> None:

@@ -21,10 +21,13 @@ def bare(*databases: Path) -> Any:
     return datasette
 
 
-def served(*databases: Path, plugins: object = None, denied: str | None = None) -> Any:
+def served(
+    *databases: Path, plugins: object = None, denied: str | None = None, queries: object = None
+) -> Any:
     """Return a Datasette over the databases, with metadata.yml keyed to the first one's name.
 
-    `denied` is a table of it that nobody may see; '' is the whole database.
+    `denied` is a table of it that nobody may see; '' is the whole database. `queries` are those
+    that its user has made.
     """
     from datasette.app import Datasette
 
@@ -32,6 +35,8 @@ def served(*databases: Path, plugins: object = None, denied: str | None = None) 
     entry = metadata["databases"][databases[0].stem] = metadata["databases"].pop("assoc")
     if denied is not None:
         (entry["tables"][denied] if denied else entry)["allow"] = False
+    if queries:
+        entry["queries"] = queries
     parts: dict[str, Any] = {"metadata": metadata}
     if is_line_1():
         parts["config"] = metadata  # 1.0 takes the settings of tables from its configuration

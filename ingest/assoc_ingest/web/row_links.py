@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .. import sql
+from ..terminal import one_line
 from . import pages
 from .conversation import session_path
 from .pages import PageError
 from .permalinks import Permalinks, Place
 
 TABLES = ("sessions", "subagents", "files", "messages", "tool_calls")
+_LONGEST_TITLE = 100
 
 
 class Way(NamedTuple):
@@ -58,8 +60,8 @@ class _Reader(NamedTuple):
         if owner["agent_key"]:
             yield Way("Open the subagent", self.path(owner["agent_key"]))
         if owner["session_key"]:
-            title = owner["title"] or "(untitled)"
-            yield Way(f"Open the conversation: {pages.cut(title)}", self.path(owner["session_key"]))
+            title = one_line(owner["title"] or "(untitled)")[:_LONGEST_TITLE]
+            yield Way(f"Open the conversation: {title}", self.path(owner["session_key"]))
         for what in ("project", "team"):
             if (number := self._id(what)) is not None:
                 yield Way(f"Open the {what}", f"{self.base}/-/{what}/{number}")
