@@ -24,9 +24,11 @@ from tests.support.writing import (
     OTHER,
     PROJECT,
     SESSION,
+    THIRD,
     TRANSCRIPT,
     assistant,
     call,
+    jsonl,
     result,
     user,
     wait_for_clock,
@@ -39,7 +41,8 @@ from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.registry import TOOLS
 from assoc_ingest.mcp.tools import Tools
 from assoc_ingest.store.database import writing
-from assoc_ingest.sync.news import read_news
+from assoc_ingest.sync import news
+from assoc_ingest.sync.news import News
 from assoc_ingest.sync.run import sync
 
 DEMO = Path(__file__).parent / "demo"
@@ -352,7 +355,7 @@ def growing(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_was_just_written_is_found(growing: Path, tmp_path: Path) -> None:
-    ask = calls(Index(Settings(growing, look=lambda: read_news(growing))))
+    ask = calls(Index(Settings(growing, look=News(growing).read)))
     assert ask("search", query="frost")["items"] == []
     wait_for_clock(tmp_path)
     write(tmp_path / "home", TRANSCRIPT, user("kale"), user("frost", "u2", "u1"))
@@ -362,10 +365,54 @@ def test_what_was_just_written_is_found(growing: Path, tmp_path: Path) -> None:
     assert found["coverage"] == {"state": "complete", "missing": []}
 
 
+def test_what_goes_on_changing_is_found_each_time_without_a_walk(
+    growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what the cheap look cannot tell takes a walk: a new directory, or a missing file."""
+    passes: list[str] = []
+    known = news.sync_into
+
+    def note(*arguments: Any, places: object = None, **options: Any) -> Any:
+        plan = known(*arguments, places=places, **options)
+        passes.append("all" if places is None else "doubtful" if plan.is_doubtful else "some")
+        return plan
+
+    monkeypatch.setattr(news, "sync_into", note)
+    ask = calls(Index(Settings(growing, look=News(growing).read)))
+    home, transcript = tmp_path / "home", tmp_path / "home" / TRANSCRIPT
+    other = home / PROJECT / f"{OTHER}.jsonl"
+
+    def total(word: str) -> list[str]:
+        answer = ask("search", query=word, kinds=["prompt"])
+        done, passes[:] = [*passes], []
+        return [answer["total"], *done]
+
+    assert total("kale") == [1, "all"]
+    assert total("kale") == [1]
+    for number in range(3):
+        wait_for_clock(tmp_path)
+        with transcript.open("ab") as file:
+            file.write(jsonl(user(f"frost{number}", f"f{number}", "u1")))
+        assert total(f"frost{number}") == [1, "some"]
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("bean", "b1", sessionId=OTHER))
+    assert total("bean") == [1, "some"]
+    wait_for_clock(tmp_path)
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("pea", "b2", sessionId=OTHER))
+    assert total("pea") == [1, "some"]
+    assert total("bean")[0] == 0
+    write(home, f"projects/-srv-new/{THIRD}.jsonl", user("leek", "l1", sessionId=THIRD))
+    assert total("leek") == [1, "all"]
+    other.rename(other.with_name(f"{OTHER[:-1]}9.jsonl"))
+    assert total("pea") == [1, "all"]
+    transcript.unlink()
+    assert total("kale") == [1, "all"]
+    assert total("kale") == [1]
+
+
 def test_nothing_is_read_while_a_watch_does_it(growing: Path, tmp_path: Path) -> None:
     wait_for_clock(tmp_path)
     write(tmp_path / "home", TRANSCRIPT, user("kale"), user("frost", "u2", "u1"))
-    ask = calls(Index(Settings(growing, look=lambda: read_news(growing))))
+    ask = calls(Index(Settings(growing, look=News(growing).read)))
     with writing(growing) as connection:
         assert ask("search", query="frost")["coverage"]["state"] == "complete"
         connection.execute(
@@ -378,15 +425,15 @@ def test_nothing_is_read_while_a_watch_does_it(growing: Path, tmp_path: Path) ->
 def test_reading_ends_when_its_time_is_over_and_says_so(growing: Path, tmp_path: Path) -> None:
     wait_for_clock(tmp_path)
     write(tmp_path / "home", f"{PROJECT}/{OTHER}.jsonl", user("frost", sessionId=OTHER))
-    (missing,) = read_news(growing, seconds=0)
+    (missing,) = News(growing).read(seconds=0)
     assert missing.endswith("still to be read; ask again.")
-    assert read_news(growing) == []
+    assert News(growing).read() == []
 
 
 def test_a_database_that_an_older_parser_made_is_not_made_again(growing: Path) -> None:
     with sqlite3.connect(growing) as connection:
         connection.execute("pragma user_version = 1")
-    (missing,) = read_news(growing)
+    (missing,) = News(growing).read()
     assert missing.endswith("until: assoc-ingest sync")
 
 
