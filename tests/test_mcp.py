@@ -101,28 +101,24 @@ def test_the_versions_are_the_newest_one_and_the_two_before_it() -> None:
 
 @pytest.fixture
 def answers(
-    database: Path, capsys: pytest.CaptureFixture[str]
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., list[Any]]]:
     """Sends lines to a server in this process and returns what it writes."""
     index = Index(Settings(database))
 
     def ask(*lines: object) -> list[Any]:
-        reading, writing = os.pipe()
-        data = b"".join(
-            (line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n"
-            for line in lines
+        sent = tmp_path / "sent"
+        sent.write_bytes(
+            b"".join(
+                (line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n"
+                for line in lines
+            )
         )
-        pid = os.fork()  # the pipe may be smaller than what is sent
-        if not pid:
-            os.close(reading)
-            with os.fdopen(writing, "wb") as stream:
-                stream.write(data)
-            os._exit(0)
-        os.close(writing)
         tools = Tools(index)
-        serve(Protocol(INSTRUCTIONS, tools.offered, tools.call), index.interrupt, reading)
-        os.close(reading)
-        os.waitpid(pid, 0)
+        with sent.open("rb") as stream:
+            serve(
+                Protocol(INSTRUCTIONS, tools.offered, tools.call), index.interrupt, stream.fileno()
+            )
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     yield ask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -36,10 +37,15 @@ def mcp(
     from ..mcp.server import serve
     from ..mcp.tools import INSTRUCTIONS, Tools
 
-    def look() -> list[str]:
-        from ..sync.news import read_news
+    news: Callable[[], list[str]] | None = None
 
-        return read_news(database)
+    def look() -> list[str]:
+        nonlocal news
+        if news is None:  # it is loaded with the first question, not at the start
+            from ..sync.news import News
+
+            news = News(database).read
+        return news()
 
     index = Index(Settings(database, project, None if no_sync else look, not no_redact))
     tools = Tools(index)

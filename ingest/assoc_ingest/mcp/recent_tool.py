@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
 from ..errors import NotFoundError, UsageError
+from ..project_paths import comparable
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
@@ -80,12 +82,12 @@ def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     """Return the projects of a directory: what is there, or nearest above it."""
     from ..ask.project_names import find_projects
 
-    if not directory.startswith(("/", ".", "~")) and ":" not in directory[:2]:
-        raise UsageError("cwd is the absolute path of a directory.")
+    if not PurePosixPath(directory).is_absolute() and not PureWindowsPath(directory).is_absolute():
+        raise UsageError("cwd is a directory: give its absolute path.")
     rows = sql.ask(connection, "pages/project_names").fetchall()
-    inside = directory.rstrip("/") + "/"
+    inside = comparable(directory).rstrip("/") + "/"
     paths = [row["path"] for row in rows if row["path"]]
-    above = [path for path in paths if inside.startswith(path.rstrip("/") + "/")]
+    above = [path for path in paths if inside.startswith(comparable(path).rstrip("/") + "/")]
     if not above:
         raise NotFoundError("Nothing is indexed of this directory, or of one above it.")
     found = set(find_projects(connection, max(above, key=len)))

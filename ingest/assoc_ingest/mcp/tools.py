@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 from ..errors import AssocIngestError, UsageError, with_hint
 from ..failures import Failure, as_known, kind_of
-from ..terminal import safe
+from ..terminal import one_line, safe
 from .answers import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS, Item
-from .fitting import SCHEMA, cost, fitted
+from .fitting import SCHEMA, Masks, cost, fitted
 from .index import Index
 from .messages import Object
+from .quotes import quoted
 from .registry import TOOLS
 from .tool import Arguments, Tool
 
@@ -56,7 +57,7 @@ class Tools:
             shown, text = fitted(answer, self._index.standing(), most, self._index.mask)
             return _result(shown, text)
         except Exception as error:  # it is told; the server goes on
-            shown, text = _told(self._explained(error), most)
+            shown, text = _told(self._explained(error), most, self._index.mask)
             return {**_result(shown, text), "isError": True}
 
     def _explained(self, error: Exception) -> Item:
@@ -105,16 +106,20 @@ def _as_answer(error: AssocIngestError) -> Item:
     return {"code": error.code, "message": message, "hint": hint}
 
 
-def _told(error: Item, most: int) -> tuple[Item, str]:
-    """Return the object and the text of an error, its words cut to the budget."""
-    left = {name: str(error[name] or "") for name in ("message", "hint")}
+def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:
+    """Return the object and the text of an error, its words cut to the budget.
+
+    What stands on lines of its own is candidates, which are called as stored text calls them.
+    """
+    left = {name: masks(str(error[name] or "")) for name in ("message", "hint")}
     while True:
         told = {"code": error["code"], **{name: text or None for name, text in left.items()}}
         shown: Item = {"schema": SCHEMA, "error": told}
-        text = f"Error ({error['code']}): {' '.join(filter(None, left.values()))}"
-        excess = cost(shown) + cost(safe(text)) - most
+        first, *others = " ".join(filter(None, left.values())).split("\n")
+        lines = [f"Error ({error['code']}): {one_line(first)}", *map(quoted, others)]
+        excess = cost(shown) + cost(text := "\n".join(lines)) - most
         if excess <= 0:
-            return shown, safe(text)
+            return shown, text
         longest = max(left, key=lambda name: len(left[name]))
         kept = len(left[longest]) - max(excess // 12, 1) - 1
         left[longest] = left[longest][: max(kept, 0)].rstrip("…") + "…" * (kept > 0)
