@@ -33,6 +33,7 @@ from assoc_ingest.ask import (
     snippets,
 )
 from assoc_ingest.errors import UsageError
+from assoc_ingest.files.secret_scan import find
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude import teams
@@ -79,17 +80,30 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.markdown_text._special": ("back quotes", "less-than signs"),
     "ask.markdown_text._tag_start": ("less-than signs",),
     "ask.markdown_text._ticks": ("back quotes", "growing back quotes"),
-    "ask.redaction._assignment": (
+    "files.randomness._letters": ("letters", "names"),
+    "files.randomness._made_up": ("letters", "digits"),
+    "files.randomness._of_code": ("dots", "letters", "path", "colons"),
+    "files.randomness._uuid": ("digits", "dashes"),
+    "files.randomness._value": ("letters", "dots"),
+    "files.randomness._weak": ("letters", "passwords"),
+    "files.secret_context.assignment": (
         "passwords", "password of spaces", "quoted passwords", "escaped quotes", "letters",
     ),
-    "ask.redaction._authorization": ("headers", "bearers", "spaces"),
-    "ask.redaction._jwt": ("beginnings of web tokens", "web tokens", "dots"),
-    "ask.redaction._key_header": ("private keys", "dashes"),
-    "ask.redaction._key_lines": ("lines of a private key", "letters", "spaces", "odd escapes"),
-    "ask.redaction._option": ("dashes", "passwords", "password of spaces"),
-    "ask.redaction._placeholder": ("letters", "stars", "dots"),
-    "ask.redaction._token": ("beginnings of tokens", "short tokens", "letters"),
-    "ask.redaction._userinfo": ("users in addresses", "addresses", "slashes"),
+    "files.secret_context.authorization": ("headers", "bearers", "spaces"),
+    "files.secret_context.jwt": ("beginnings of web tokens", "web tokens", "dots"),
+    "files.secret_context.key_header": ("private keys", "dashes"),
+    "files.secret_context.key_lines": (
+        "lines of a private key", "letters", "spaces", "odd escapes",
+    ),
+    "files.secret_context.option": ("dashes", "passwords", "password of spaces"),
+    "files.secret_context.placeholder": ("letters", "stars", "dots"),
+    "files.secret_context.userinfo": ("users in addresses", "addresses", "slashes"),
+    "files.secret_tokens.token": ("beginnings of tokens", "short tokens", "letters"),
+    "files.secret_tokens._base64": ("letters", "slashes"),
+    "files.secret_tokens._inner": ("dots", "underscores", "beginnings of tokens"),
+    "files.secret_values._key_line": ("letters", "digits"),
+    "files.secret_values._line_break": ("backslashes", "odd escapes"),
+    "files.secret_values._OTHER_TOKENS": ("letters", "names"),
     "derive.agent_links._wrapped": (
         "ends of messages", "messages", "spaces", "spaces in a message",
     ),
@@ -345,6 +359,13 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     ),
     "masked JSON": (
         redaction.redact_json, ("passwords", "opened objects", "nested lists", "quotes", "digits"),
+    ),
+    "credentials": (
+        lambda text: find(text.encode("utf-8", "replace"), is_log=True),
+        ("beginnings of tokens", "short tokens", "beginnings of web tokens", "web tokens",
+         "private keys", "lines of a private key", "closed private keys", "headers", "bearers",
+         "passwords", "password of spaces", "quoted passwords", "users in addresses", "letters",
+         "escaped slashes", "escaped letters", "backslashes", "prefixes of tokens"),
     ),
     "prose in Markdown": (
         lambda text: markdown_text.prose(text, 2), ("letters", "back quotes", "columns", "table"),

@@ -51,6 +51,7 @@ COMMANDS = [
     f"restore {SESSION} --to OUT --json",
     "prune --gone --dry-run", "prune --gone", f"forget {SESSION} --dry-run", f"forget {SESSION}",
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
+    "secrets", "secrets --json", "secrets --rules",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 

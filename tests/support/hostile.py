@@ -152,6 +152,12 @@ TEXTS: dict[str, Maker] = {
     "lines of a private key": lambda size: (
         "-----BEGIN PRIVATE KEY-----" + f"\\n{'a' * 24} " * (size // 27)
     ),
+    "closed private keys": repeated(
+        "-----BEGIN PRIVATE KEY-----" * 300 + "a1" * 99 + "-----END PRIVATE KEY-----"
+    ),
+    "escaped slashes": repeated("\\/"),
+    "escaped letters": repeated("\\u002d"),
+    "prefixes of tokens": repeated("_eyJ_sk-ant-hooks.slack.com/services/"),
     "headers": repeated("authorization: "),
     "bearers": repeated("bearer "),
     "passwords": repeated("password="),

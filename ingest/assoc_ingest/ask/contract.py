@@ -19,6 +19,7 @@ from ..terminal import safe_json, wrap
 from .answer import LEAST_CHARS, SCHEMA
 from .conversation import Message
 from .hits import Hit
+from .secrets import SecretPlace
 from .show_json import PLACE
 from .stores import Entry
 
@@ -64,6 +65,7 @@ def contract() -> dict[str, object]:
         "beside": BESIDE,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
+        "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
         "list": lists,
@@ -83,10 +85,10 @@ def lines(width: int) -> Iterator[str]:
     yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in ERROR_CODES.items():
         yield from _explained(code, meaning, width)
-    yield "\nOptions of search, show, list, query and stats:"
+    yield "\nOptions of search, show, list, query, stats and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show"):
+    for command in ("search", "show", "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():

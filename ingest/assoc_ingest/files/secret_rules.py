@@ -1,0 +1,234 @@
+"""Credentials that providers issue: how they begin, of which letters they are, and how long.
+
+One list for everything that knows a credential: `secrets` reports what has all marks of a rule,
+`export` masks what has the beginning of one, and `forget --secret` finds a credential again.
+What no rule describes is known only by what names it; see `secret_context`.
+
+To add a rule: the beginning has three letters or more, the source says where the format is
+described, and a credential of this kind is planted in tests/test_secrets.py by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+REVISED = "2026-11-22"
+"""When the rules were last compared with what the providers publish."""
+
+_ALNUM = "[A-Za-z0-9]"
+_HEX = "[a-f0-9]"
+_URL = "[A-Za-z0-9_-]"  # letters of base64 in addresses
+_DOTS = "[A-Za-z0-9_.-]"
+_SCANNERS = "https://github.com/gitleaks/gitleaks/blob/009e025/config/gitleaks.toml"
+"""Where a provider describes no format of its own: what other scanners have found it to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of credential."""
+
+    name: str
+    kind: str
+    """What it is called where it is masked."""
+    prefixes: tuple[str, ...]
+    letters: str
+    """A class of letters, as an expression: all that may follow the prefix."""
+    lengths: tuple[int, int]
+    """How many letters follow, at least and at most."""
+    source: str
+    """Where the format is described."""
+    least: int = 16
+    """From how many letters on it is masked: more of it may have been cut off."""
+    is_word: bool = False
+    """The prefix may end an ordinary word (`disk-`, `half_`), or begin one."""
+    is_cut: bool = True
+    """At the end of a text, four letters behind the prefix are enough to mask it."""
+
+
+class Secret(NamedTuple):
+    """A credential in bytes."""
+
+    rule: str
+    kind: str
+    start: int
+    end: int
+    """Where it stands in the bytes, escapes included."""
+    text: str
+    """What it is, without escapes. It never leaves this program."""
+    prefix: str = ""
+    """What may be shown of it: the beginning that all of its kind have."""
+
+
+def _word(
+    name: str, kind: str, prefix: str | tuple[str, ...], letters: str, count: tuple[int, int],
+    source: str = _SCANNERS,
+) -> Rule:  # fmt: skip
+    """Return a rule whose prefix alone says nothing: the rest has to be complete."""
+    prefixes = (prefix,) if isinstance(prefix, str) else prefix
+    return Rule(name, kind, prefixes, letters, count, source, count[0], is_word=True, is_cut=False)
+
+
+RULES: tuple[Rule, ...] = (
+    # -- models --------------------------------------------------------------------------------
+    Rule("anthropic", "Anthropic API key", ("sk-ant-",), _URL, (80, 200),
+         "https://docs.anthropic.com/en/api/overview"),
+    Rule("openai", "OpenAI API key", ("sk-proj-", "sk-svcacct-", "sk-admin-"), _URL, (40, 250),
+         "https://platform.openai.com/docs/api-reference/authentication"),
+    Rule("openrouter", "OpenRouter API key", ("sk-or-v1-",), _ALNUM, (64, 64),
+         "https://openrouter.ai/docs/api-reference/authentication"),
+    Rule("sk", "API key", ("sk-",), _ALNUM, (32, 64),
+         "https://platform.openai.com/docs/api-reference/authentication", 20, is_word=True),
+    Rule("groq", "Groq API key", ("gsk_",), _ALNUM, (40, 64), "https://console.groq.com/docs"),
+    Rule("xai", "xAI API key", ("xai-",), "[A-Za-z0-9_]", (70, 90), "https://docs.x.ai", 40),
+    Rule("perplexity", "Perplexity API key", ("pplx-",), _ALNUM, (40, 64), _SCANNERS, 20),
+    Rule("hugging-face", "Hugging Face token", ("hf_",), _ALNUM, (30, 40),
+         "https://huggingface.co/docs/hub/security-tokens", 20, is_word=True),
+    _word("replicate", "Replicate token", "r8_", _ALNUM, (36, 40),
+          "https://replicate.com/docs/topics/security/api-tokens"),
+    Rule("cerebras", "Cerebras API key", ("csk-",), "[a-z0-9]", (40, 56), _SCANNERS, 40,
+         is_word=True, is_cut=False),
+    Rule("langsmith", "LangSmith key", ("lsv2_pt_", "lsv2_sk_"), "[a-f0-9_]", (40, 50),
+         "https://docs.langchain.com/langsmith/create-account-api-key"),
+    Rule("tavily", "Tavily API key", ("tvly-",), _URL, (28, 60), "https://docs.tavily.com", 24),
+    _word("elevenlabs", "ElevenLabs API key", "sk_", _HEX, (48, 48)),
+    # -- clouds and hosts ----------------------------------------------------------------------
+    Rule("aws", "AWS access key", ("AKIA", "ASIA", "ABIA", "ACCA"), "[A-Z0-9]", (16, 16),
+         "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html",
+         is_word=True),
+    Rule("google-api", "Google API key", ("AIza",), _URL, (35, 35),
+         "https://docs.cloud.google.com/docs/authentication/api-keys", 30),
+    Rule("google-oauth", "Google token", ("ya29.",), _DOTS, (60, 1200),
+         "https://developers.google.com/identity/protocols/oauth2"),
+    Rule("google-client", "Google token", ("GOCSPX-",), _URL, (24, 32),
+         "https://developers.google.com/identity/protocols/oauth2"),
+    Rule("digitalocean", "DigitalOcean token", ("dop_v1_", "doo_v1_", "dor_v1_"), _HEX, (64, 64),
+         "https://docs.digitalocean.com/reference/api/create-personal-access-token/", 32),
+    _word("alibaba", "Alibaba access key", "LTAI", _ALNUM, (16, 20)),
+    _word("heroku", "Heroku token", "HRKU-AA", _URL, (56, 62),
+          "https://devcenter.heroku.com/articles/authentication"),
+    Rule("fly", "Fly.io token", ("fo1_",), _URL, (40, 46), "https://fly.io/docs/security/tokens/",
+         36, is_word=True),
+    Rule("netlify", "Netlify token", ("nfp_",), _ALNUM, (36, 40),
+         "https://docs.netlify.com/api-and-cli-guides/api-guides/get-started-with-api/", 24),
+    Rule("supabase", "Supabase token", ("sbp_", "sb_secret_"), "[A-Za-z0-9_]", (28, 60),
+         "https://supabase.com/docs/guides/api/api-keys", 24),
+    Rule("planetscale", "PlanetScale token", ("pscale_tkn_", "pscale_pw_", "pscale_oauth_"),
+         _DOTS, (32, 64), "https://planetscale.com/docs/concepts/service-tokens"),
+    Rule("databricks", "Databricks token", ("dapi",), "[a-f0-9-]", (32, 34),
+         "https://docs.databricks.com/aws/en/dev-tools/auth/pat", 32, is_word=True, is_cut=False),
+    Rule("cloudflare-origin", "Cloudflare key", ("v1.0-",), "[a-f0-9-]", (171, 171),
+         "https://developers.cloudflare.com/fundamentals/api/get-started/ca-keys/", 100),
+    Rule("tailscale", "Tailscale key", ("tskey-",), _URL, (20, 100),
+         "https://tailscale.com/kb/1085/auth-keys"),
+    Rule("pulumi", "Pulumi token", ("pul-",), _HEX, (40, 40), _SCANNERS, 32,
+         is_word=True, is_cut=False),
+    Rule("openshift", "OpenShift token", ("sha256~",), _URL, (43, 43), _SCANNERS, 40),
+    Rule("terraform-vault", "Vault token", ("hvs.", "hvb."), _URL, (24, 300),
+         "https://developer.hashicorp.com/vault/docs/concepts/tokens", 20, is_word=True),
+    Rule("doppler", "Doppler token", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa."), _DOTS, (40, 60),
+         "https://docs.doppler.com/docs/service-tokens", 32, is_word=True),
+    Rule("1password", "1Password token", ("ops_eyJ",), "[A-Za-z0-9+/=_-]", (250, 2000),
+         "https://developer.1password.com/docs/service-accounts/", 40),
+    Rule("age", "age secret key", ("AGE-SECRET-KEY-1",), "[A-Z0-9]", (58, 58),
+         "https://github.com/C2SP/C2SP/blob/main/age.md", 20),
+    # -- code and packages ---------------------------------------------------------------------
+    Rule("github", "GitHub token", ("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"),
+         "[A-Za-z0-9_]", (36, 255),
+         "https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-"
+         "generally-available"),
+    Rule("gitlab", "GitLab token",
+         ("glpat-", "glptt-", "glrt-", "gldt-", "glcbt-", "glft-", "glsoat-", "glagent-", "glimt-",
+          "gloas-", "glffct-"),
+         _DOTS, (20, 300), "https://docs.gitlab.com/security/tokens/#token-prefixes"),
+    _word("bitbucket", "Bitbucket token", "ATBB", _ALNUM, (32, 32)),
+    Rule("atlassian", "Atlassian token", ("ATATT3",), "[A-Za-z0-9_=-]", (150, 230), _SCANNERS, 40),
+    Rule("npm", "npm token", ("npm_",), _ALNUM, (36, 36),
+         "https://github.blog/changelog/2021-09-23-npm-has-a-new-access-token-format/", 30),
+    Rule("pypi", "PyPI token", ("pypi-AgE",), _URL, (80, 500),
+         "https://docs.pypi.org/api/secrets/"),
+    Rule("rubygems", "RubyGems token", ("rubygems_",), _HEX, (48, 48),
+         "https://guides.rubygems.org/api-key-scopes/", 24),
+    _word("crates", "crates.io token", "cio", _ALNUM, (32, 32),
+          "https://crates.io/data-access"),
+    _word("nuget", "NuGet key", "oy2", "[a-z0-9]", (43, 43),
+          "https://learn.microsoft.com/nuget/nuget-org/scoped-api-keys"),
+    Rule("clojars", "Clojars token", ("CLOJARS_",), "[a-z0-9]", (60, 60),
+         "https://github.com/clojars/clojars-web/wiki/Deploy-Tokens", 32),
+    Rule("docker", "Docker token", ("dckr_pat_", "dckr_oat_"), _URL, (24, 40),
+         "https://docs.docker.com/security/access-tokens/"),
+    _word("artifactory", "Artifactory key", "AKCp", _ALNUM, (65, 73)),
+    Rule("sourcegraph", "Sourcegraph token", ("sgp_",), "[A-Za-z0-9_]", (40, 64),
+         "https://sourcegraph.com/docs/cli/how-tos/creating_an_access_token", 40),
+    Rule("buildkite", "Buildkite token", ("bkua_",), _HEX, (40, 40),
+         "https://buildkite.com/docs/apis/managing-api-tokens", 24),
+    Rule("circleci", "CircleCI token", ("CCIPAT_",), "[A-Za-z0-9_]", (40, 90),
+         "https://circleci.com/docs/managing-api-tokens/", 24),
+    Rule("postman", "Postman key", ("PMAK-",), "[A-Za-z0-9-]", (50, 64),
+         "https://learning.postman.com/docs/developer/postman-api/authentication/", 24),
+    # -- payment -------------------------------------------------------------------------------
+    Rule("stripe", "Stripe key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
+         _ALNUM, (24, 130), "https://docs.stripe.com/keys", 12),
+    Rule("square", "Square token", ("sq0atp-", "sq0csp-"), _URL, (22, 43),
+         "https://developer.squareup.com/docs/build-basics/access-tokens"),
+    Rule("shopify", "Shopify token", ("shpat_", "shpca_", "shppa_", "shpss_"), "[A-Fa-f0-9]",
+         (32, 40), "https://shopify.dev/docs/apps/build/authentication-authorization", 20),
+    _word("easypost", "EasyPost key", "EZAK", _ALNUM, (54, 54)),
+    Rule("shippo", "Shippo token", ("shippo_live_", "shippo_test_"), _HEX, (40, 40),
+         "https://docs.goshippo.com/docs/guides_general/authentication/", 20),
+    # -- messages ------------------------------------------------------------------------------
+    Rule("slack", "Slack token",
+         ("xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
+         "[A-Za-z0-9-]", (24, 260), "https://docs.slack.dev/authentication/tokens", 12),
+    Rule("slack-webhook", "Slack webhook", ("hooks.slack.com/services/",), "[A-Za-z0-9/]",
+         (40, 60), "https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks", 12),
+    Rule("discord-webhook", "Discord webhook",
+         ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), "[A-Za-z0-9/_-]",
+         (80, 100), "https://docs.discord.com/developers/resources/webhook", 40),
+    Rule("sendgrid", "SendGrid API key", ("SG.",), _DOTS, (60, 70),
+         "https://www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys", 40,
+         is_word=True),
+    Rule("brevo", "Brevo key", ("xkeysib-", "xsmtpsib-"), "[A-Za-z0-9-]", (81, 81),
+         "https://developers.brevo.com/docs/getting-started", 40),
+    _word("mailgun", "Mailgun key", "key-", _HEX, (32, 32)),
+    _word("resend", "Resend key", "re_", "[A-Za-z0-9_]", (32, 36)),
+    # -- other services ------------------------------------------------------------------------
+    Rule("linear", "Linear key", ("lin_api_", "lin_oauth_"), _ALNUM, (40, 64),
+         "https://linear.app/developers", 24),
+    Rule("notion", "Notion token", ("ntn_",), _ALNUM, (40, 50),
+         "https://developers.notion.com/docs/authorization", 40, is_word=True, is_cut=False),
+    Rule("figma", "Figma token", ("figd_", "figu_"), _URL, (38, 48),
+         "https://developers.figma.com/docs/rest-api/authentication/", 24),
+    _word("airtable", "Airtable token", "pat", "[A-Za-z0-9.]", (79, 79),
+          "https://airtable.com/developers/web/guides/personal-access-tokens"),
+    _word("hubspot", "HubSpot token", ("pat-na1-", "pat-na2-", "pat-eu1-"), "[a-f0-9-]", (36, 36),
+          "https://developers.hubspot.com/docs/guides/apps/private-apps/overview"),
+    _word("dropbox", "Dropbox token", "sl.", _DOTS, (130, 1500)),
+    Rule("new-relic", "New Relic key", ("NRAK-",), "[A-Z0-9]", (27, 27),
+         "https://docs.newrelic.com/docs/apis/intro-apis/new-relic-api-keys/", 20),
+    Rule("grafana", "Grafana token", ("glsa_", "glc_eyJ"), "[A-Za-z0-9+/=_]", (40, 500),
+         "https://grafana.com/docs/grafana/latest/administration/service-accounts/", 32),
+    Rule("sentry", "Sentry token", ("sntrys_eyJ", "sntryu_"), "[A-Za-z0-9+/=_]", (60, 500),
+         "https://docs.sentry.io/account/auth-tokens/", 32),
+    Rule("dynatrace", "Dynatrace token", ("dt0c01.", "dt0s01."), "[A-Z0-9.]", (85, 93),
+         "https://docs.dynatrace.com/docs/manage/identity-access-management", 24),
+    Rule("posthog", "PostHog key", ("phx_",), _ALNUM, (40, 50), "https://posthog.com/docs/api", 32),
+    Rule("contentful", "Contentful token", ("CFPAT-",), _URL, (43, 43),
+         "https://www.contentful.com/developers/docs/references/authentication/", 24),
+    Rule("typeform", "Typeform token", ("tfp_",), _DOTS, (40, 64),
+         "https://www.typeform.com/developers/get-started/personal-access-token/", 40),
+    _word("adobe", "Adobe client secret", "p8e-", _URL, (32, 32)),
+)  # fmt: skip
+
+BY_PREFIX: dict[str, Rule] = {prefix: rule for rule in RULES for prefix in rule.prefixes}
+"""The rule of each prefix."""
+
+NAMES = {
+    "password": "password", "passwd": "password", "passphrase": "password", "pwd": "password",
+    "secret": "secret", "token": "token", "apikey": "API key", "api_key": "API key",
+    "api-key": "API key", "accesskey": "access key", "access_key": "access key",
+    "access-key": "access key", "accountkey": "access key", "privatekey": "private key",
+    "private_key": "private key", "private-key": "private key", "encryption_key": "secret",
+    "signing_key": "secret", "credentials": "secret",
+}  # fmt: skip
+"""Ends of names whose value is a credential, and how that is called."""
