@@ -53,6 +53,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "sync_runs": {"sort_desc": "id"},
     "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},
     "forgotten": {"sort_desc": "id"},
+    "forgotten_secrets": {"sort_desc": "id"},
     "archive": _HIDDEN,
     "usage": _HIDDEN,
     "unmatched_results": _HIDDEN,

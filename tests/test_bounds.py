@@ -33,6 +33,8 @@ from assoc_ingest.ask import (
     snippets,
 )
 from assoc_ingest.errors import UsageError
+from assoc_ingest.files.secret_exclusions import ForgottenSecrets, forgotten_secret
+from assoc_ingest.files.secret_rules import Secret
 from assoc_ingest.files.secret_scan import find
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
@@ -102,6 +104,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "files.secret_context.option": ("dashes", "passwords", "password of spaces"),
     "files.secret_context.placeholder": ("letters", "stars", "dots"),
     "files.secret_context.userinfo": ("users in addresses", "addresses", "slashes"),
+    "files.secret_exclusions._run": ("letters", "digits", "dashes"),
     "files.secret_tokens.token": ("beginnings of tokens", "short tokens", "letters"),
     "files.secret_tokens._base64": ("letters", "slashes"),
     "files.secret_tokens._inner": ("dots", "underscores", "beginnings of tokens"),
@@ -250,6 +253,9 @@ def test_every_expression_is_linear_in_every_text() -> None:
 # -- functions -----------------------------------------------------------------------------------
 
 CLAIM = Claim("claude", "transcript", session_key=SESSION, project_key="-srv-demo")
+EXCLUDED = ForgottenSecrets.of(
+    [forgotten_secret(Secret("named", "secret", 0, 9, "aB-d5gH7-"), b"salt")]
+)
 WORDS = query_parser.parse('"a a" a* b "a b" aa names').words
 
 
@@ -371,6 +377,10 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
          "private keys", "lines of a private key", "closed private keys", "headers", "bearers",
          "passwords", "password of spaces", "quoted passwords", "users in addresses", "letters",
          "escaped slashes", "escaped letters", "backslashes", "prefixes of tokens"),
+    ),
+    "forgotten credentials": (
+        lambda text: EXCLUDED.without(text.encode("utf-8", "replace"), is_log=True),
+        ("letters", "digits", "words", "line starts", "words of a credential"),
     ),
     "prose in Markdown": (
         lambda text: markdown_text.prose(text, 2), ("letters", "back quotes", "columns", "table"),

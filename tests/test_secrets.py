@@ -29,7 +29,7 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest.ask.redaction import redact
+from assoc_ingest.ask.redaction import redact, redact_bytes
 from assoc_ingest.files.fingerprints import fingerprint, masked
 from assoc_ingest.files.secret_rules import BY_PREFIX, REVISED, RULES, Secret
 from assoc_ingest.files.secret_scan import find, find_in
@@ -94,7 +94,7 @@ def test_what_is_found_follows_from_no_lucky_draw(seed: int) -> None:
 @pytest.mark.parametrize(
     "around",
     ["{}", '"{}"', "\\n{}\\n", "x={}&y=1", "({}).", "key:{}", "[{}]", "`{}`", "a.{}", "/{}/",
-     "\\\\n{}\\\\n", "\\t{}"],
+     "\\\\n{}\\\\n", "\\t{}", "“{}”", "é{}…", "{}\\u00", "\\u003d{}\\u0026", "µ{}—"],
 )  # fmt: skip
 def test_a_token_is_found_whatever_stands_around_it(around: str) -> None:
     for name, text in planted().items():
@@ -212,6 +212,18 @@ def test_whatever_is_reported_is_masked_in_an_export(name: str) -> None:
         left = redact(text)[0]
         assert found(left) == [], left
         assert all(secret.text not in left for secret in found(text))
+
+
+def test_masked_bytes_are_as_long_and_stay_json() -> None:
+    lines = [dumps(user(f"a\n{text}\nb", f"u{n}")) for n, text in enumerate(kinds().values())]
+    data = b"\n".join(lines) + b"\n"
+    covered, count = redact_bytes(data, is_log=True)
+    assert len(covered) == len(data)
+    assert count.total() == len(kinds())
+    assert find(covered, is_log=True) == []
+    for before, after in zip(lines, covered.split(b"\n"), strict=False):
+        assert len(before) == len(after)
+        assert json.loads(after)["uuid"] == json.loads(before)["uuid"]
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -274,6 +274,18 @@ CREATE TABLE forgotten (
     is_pending integer not null, content_hash blob /* fingerprint of the file that was forgotten, 16 bytes: of its length, its first and last KiB and its checksum */, content_length integer /* bytes that the fingerprint is of; a copy has as many, and a log begins with them */,
     check (session_key is not null or path is not null)
 ) strict;
+CREATE TABLE forgotten_secrets (
+    id integer primary key,
+    fingerprint text not null unique,
+    rule text not null,
+    length integer not null,
+    core_start integer,
+    core_length integer,
+    salt blob not null,
+    hash blob not null,
+    forgotten_at text not null,
+    is_pending integer not null
+) strict;
 CREATE TABLE git_branches (
     id integer primary key,
     name text not null,

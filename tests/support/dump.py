@@ -24,7 +24,8 @@ import orjson
 
 from assoc_ingest.files import archive
 from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
-from assoc_ingest.files.exclusions import LEFT_OUT
+from assoc_ingest.files.exclusions import REASONS
+from assoc_ingest.files.secret_exclusions import CREDENTIAL_LEFT_OUT
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.source import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
@@ -50,7 +51,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 # Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.
 _OF_SYNCS = {
-    *("sync_runs", "task_changes", "archive", "prices", "forgotten"),
+    *("sync_runs", "task_changes", "archive", "prices", "forgotten", "forgotten_secrets"),
     *("git_changes", "git_branches"),
 }
 # Columns that a sync's clock or this machine's disk decides.
@@ -292,8 +293,8 @@ def _check_file(connection: sqlite3.Connection, file: sqlite3.Row) -> None:
 def _left_out(connection: sqlite3.Connection, file: sqlite3.Row) -> list[tuple[int, int]]:
     """Return the stretches of a file that stand as spaces in its archive."""
     rows = connection.execute(
-        "select byte_offset, byte_length from issues where file_id = ? and reason = ?",
-        (file["id"], LEFT_OUT),
+        "select byte_offset, byte_length from issues where file_id = ? and reason in (?, ?)",
+        (file["id"], *REASONS),
     )
     return [tuple(row) for row in rows]
 
@@ -327,6 +328,13 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
                 f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
             )
         }
+    stretches -= {  # a part of a line, which is spoken of all the same
+        tuple(row)
+        for row in connection.execute(
+            "select byte_offset, byte_length from issues where file_id = ? and reason = ?",
+            (file["id"], CREDENTIAL_LEFT_OUT),
+        )
+    }
     about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT)
     if connection.execute(_ABOUT_THE_FILE, about).fetchone():
         stretches.remove((0, 0))

@@ -158,6 +158,7 @@ TEXTS: dict[str, Maker] = {
     "escaped slashes": repeated("\\/"),
     "escaped letters": repeated("\\u002d"),
     "prefixes of tokens": repeated("_eyJ_sk-ant-hooks.slack.com/services/"),
+    "words of a credential": repeated("aB-d5gH7 "),
     "headers": repeated("authorization: "),
     "bearers": repeated("bearer "),
     "passwords": repeated("password="),

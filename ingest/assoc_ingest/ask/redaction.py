@@ -24,9 +24,11 @@ from ..files import secret_tokens
 from ..files.randomness import is_random
 from ..files.secret_context import is_placeholder
 from ..files.secret_rules import BY_PREFIX, NAMES
+from ..files.secret_scan import find
 from ..files.secret_tokens import rule_of
 
 _LONGEST_NAME = 64
+_STARS = bytes(code if code in b"\r\n" else ord("*") for code in range(256))
 
 Redacted = tuple[str, Counter[str]]
 
@@ -74,6 +76,18 @@ def redact_json(text: str) -> Redacted:
     return masked, found + more
 
 
+def redact_bytes(data: bytes, *, is_log: bool) -> tuple[bytes, Counter[str]]:
+    """Return the bytes of a file with stars in place of what `secrets` would report.
+
+    Each star stands for one byte, so that offsets stay, and JSON stays JSON. Lines stay, too.
+    """
+    covered, found = bytearray(data), Counter[str]()
+    for secret in find(data, is_log=is_log):
+        covered[secret.start : secret.end] = data[secret.start : secret.end].translate(_STARS)
+        found[secret.kind] += 1
+    return bytes(covered), found
+
+
 def mask(kind: str) -> str:
     """Return what stands in place of a credential."""
     return f"[redacted: {kind}]"
@@ -104,7 +118,8 @@ def _without_tokens(text: str, found: Counter[str]) -> str:
 
 def _is_inside_word(text: str, start: int, prefix: str) -> bool:
     """Does a short prefix stand in a word? Behind an escaped line break it does not."""
-    if not BY_PREFIX[prefix].is_word or start == 0 or not text[start - 1].isalnum():
+    before = text[max(start - 1, 0) : start]
+    if not (BY_PREFIX[prefix].is_word and before.isascii() and before.isalnum()):
         return False
     return text[max(start - 2, 0) : start] not in ("\\n", "\\r", "\\t")
 

@@ -13,6 +13,9 @@ from .options import asks, confirmed, database_option, project_option, yes_optio
 @click.command()
 @click.argument("name", required=False, metavar="[SESSION|FILE]", shell_complete=sessions)
 @project_option("Everything stored so far for this project")
+@click.option(
+    "--secret", metavar="FINGERPRINT", help="A credential, as `secrets` names it, wherever it is."
+)
 @click.option("--root", help="Only in this root, if several contain it.")
 @click.option("--copies", is_flag=True, help="Also forget conversations that repeat it.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
@@ -25,6 +28,7 @@ def forget(
     database: Path,
     name: str | None,
     project: str | None,
+    secret: str | None,
     root: str | None,
     copies: bool,
     dry_run: bool,
@@ -33,7 +37,7 @@ def forget(
     as_json: bool,
     yes: bool,
 ) -> int:
-    """Remove a conversation or a file for good.
+    """Remove a conversation, a file or a credential for good.
 
     Removes everything that belongs to it (rows, full-text index and archive), rewrites the database
     so that no trace remains, and excludes it from all later syncs. The agent's own files are not
@@ -43,29 +47,44 @@ def forget(
     Examples:
       assoc-ingest forget 0b7c2f4e --dry-run
       assoc-ingest forget 0b7c2f4e --yes
+      assoc-ingest forget --secret 3f9a0c11d2e4b5a6
       assoc-ingest forget --list
       assoc-ingest forget --remember 0b7c2f4e
     """
     from ..errors import UsageError
     from ..upkeep.forget import forget as run
+    from ..upkeep.forget_secret import forget_secret
     from ..upkeep.forget_target import Target
     from ..upkeep.tombstones import remember as take_back
     from ..upkeep.tombstones import tombstones
-    from .removals import write_forgotten, write_remembered, write_tombstones
+    from .removals import write_forgotten, write_remembered, write_secret, write_tombstones
 
     if is_list:
         write_tombstones(tombstones(database), as_json=as_json)
         return 0
-    if (name is None) == (project is None) or (remember and name is None):
+    given = [one for one in (name, project, secret) if one is not None]
+    if len(given) != 1 or (remember and project is not None):
         raise UsageError(
-            "Give one session or file, or use --project. To preview: "
+            "Give one session or file, or use --project or --secret. To preview: "
             "assoc-ingest forget SESSION --dry-run"
         )
     if remember:
-        write_remembered(take_back(database, name or ""), as_json=as_json)
+        write_remembered(take_back(database, given[0]), as_json=as_json)
         return 0
+    if secret is not None and (root is not None or copies):
+        raise UsageError(
+            "--secret removes the credential everywhere. Leave out --root and --copies."
+        )
 
     def carry_out(*, dry_run: bool) -> None:
+        if secret is not None:
+            forget_secret(
+                database,
+                secret,
+                dry_run=dry_run,
+                announce=lambda done: write_secret(done, as_json=as_json, dry_run=dry_run),
+            )
+            return
         run(
             database,
             Target(name, project, root),

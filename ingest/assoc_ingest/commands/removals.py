@@ -14,6 +14,7 @@ from ..terminal import cut, one_line, pad, safe, safe_json
 if TYPE_CHECKING:
     from ..upkeep.compact import Compaction, Unused
     from ..upkeep.forget import Forgetting
+    from ..upkeep.forget_secret import SecretForgetting
     from ..upkeep.prune import LostSession, Removal
     from ..upkeep.tombstones import Tombstone
 
@@ -138,6 +139,31 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
         say("To forget it, run the same command without --dry-run.")
 
 
+def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> None:
+    """Print which credential was forgotten, or would be, and where it stands; never what it is."""
+    if as_json:
+        write([safe_json(asdict(done)) + "\n"])
+    else:
+        write(f"{safe(path)}\n" for path in done.files)
+    verb = "Would forget" if dry_run else "Forgot"
+    places = humanize.many(done.places, "place")
+    files = humanize.many(len(done.files), "file")
+    say(f"{verb} {done.kind} {done.masked} {done.fingerprint}: {places} in {files}.")
+    if done.within_words:
+        say(
+            f"Kept {humanize.many(done.within_words, 'place')} where its letters are a part of a "
+            "longer word. If they give it away, forget those conversations."
+        )
+    if done.is_pending:
+        say(_TRACES)
+    for path in done.put_aside:
+        say(f"A damaged copy of the database may still contain it; delete that file: {path}")
+    say("The agent's own files still contain it; later syncs leave it out.")
+    say("It is as valid as before: replace it where it was issued.")
+    if dry_run:
+        say("To forget it, run the same command without --dry-run.")
+
+
 def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
     """Print what is forgotten."""
     if as_json:
@@ -170,6 +196,8 @@ def _without_parts(stones: list[Tombstone]) -> Iterator[Tombstone]:
 
 def _tombstone(stone: Tombstone) -> str:
     name = stone.session_key if stone.path is None else stone.path
+    if stone.secret is not None:
+        name = f"credential {stone.secret}"
     place = f"  in {safe(stone.root)}" if stone.root else ""
     return f"{humanize.moment(stone.forgotten_at)}  {safe(name or '')}{place}\n"
 

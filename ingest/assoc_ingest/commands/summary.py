@@ -112,9 +112,10 @@ def _write_losses(rebuilt: Rebuilt) -> None:
             "Rows made from them are kept."
         )
     for table in rebuilt.only_here:
-        if table == "forgotten":
+        if table in ("forgotten", "forgotten_secrets"):
+            what = "conversations" if table == "forgotten" else "credentials"
             say(
-                "The list of forgotten conversations may be incomplete, so the next sync may read "
+                f"The list of forgotten {what} may be incomplete, so the next sync may read "
                 "some of them again. To see what is left: assoc-ingest forget --list"
             )
         else:

@@ -30,6 +30,7 @@ from .archive import Compressor, Frame
 from .classify import first_records, lines_in
 from .exclusions import document_without, log_without, without_sample
 from .parsing import Parser
+from .secret_exclusions import issues_at, stretches_without
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
 from .walk import Found
@@ -136,7 +137,7 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
         generation = known.generation
         if known.gone_at is not None:
             known, generation = None, generation + 1
-    data = read_at(descriptor, min(size, MAX_LINE), 0)
+    data, _ = work.secrets.without(read_at(descriptor, min(size, MAX_LINE), 0), is_log=False)
     yield Opened(work, claim, known, Prefix(), generation, known is not None)
     yield Part(work.root.source.parse(claim, [Line(0, data)]), list, Prefix(), 0)
     yield Closed()
@@ -153,10 +154,11 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
     is_shared = work.forgotten and claim.session_key is None
     parser = Parser(source, claim, opened.known.context if opened.known and prefix.offset else None)
     is_opened = is_open = False
-    for stretch in stretches(
+    read_now = stretches(
         descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
-    ):
-        prefix = prefix.extended(stretch.data)
+    )
+    for stretch, as_read, left_out in stretches_without(work.secrets, read_now):
+        prefix = prefix.extended(as_read)
         was_open = is_open
         is_open = stretch.is_cut or (opened.is_rewritten and prefix.offset < size)
         if is_open and not was_open:
@@ -170,6 +172,7 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
         else:
             frames = packer.begin(stretch.start, stretch.data)
             records = parser.parse(stretch.lines)
+        records.extend(left_out)
         records.extend(first_records(claim, stretch.start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
@@ -195,6 +198,7 @@ def _read_document(
     if known and _is_where_it_was(work) and known.checkpoint in as_read:
         yield Unchanged(known, work.found, is_document=True)
         return
+    data, spans = work.secrets.without(data, is_log=False)
     records = work.root.source.parse(work.claim, [Line(0, data)])
     if is_private:
         records = [_without_values(record) for record in records]
@@ -209,10 +213,11 @@ def _read_document(
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
+    stored = [*(records if left is None else left), *issues_at(0, spans)]
     if is_private or left is not None:
-        yield Part(records if left is None else left, list, unarchived, len(data))
+        yield Part(stored, list, unarchived, len(data))
     else:
-        yield Part(records, packer.begin(0, data), prefix, len(data))
+        yield Part(stored, packer.begin(0, data), prefix, len(data))
     yield Closed()
 
 

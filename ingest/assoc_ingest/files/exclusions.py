@@ -28,10 +28,14 @@ from ..records import Issue, Record, Team, Transcript
 from ..source import Checkpoint, Claim, Line, parts_of
 from .lost import PATH_FROM_LINES, PATH_LOST
 from .parsing import Parser
+from .secret_exclusions import CREDENTIAL_LEFT_OUT
 from .tail import Stretch
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue where something was left out."""
+
+REASONS = (LEFT_OUT, CREDENTIAL_LEFT_OUT)
+"""Reasons of all issues where something that is forgotten was left out."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_LENGTH = 36
@@ -125,7 +129,7 @@ def load(connection: sqlite3.Connection | None) -> Forgotten:
 def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
     """Is something of this file left out, so that its archive is incomplete?"""
     row = connection.execute(
-        "select 1 from issues where file_id = ? and reason = ? limit 1", (file_id, LEFT_OUT)
+        "select 1 from issues where file_id = ? and reason in (?, ?) limit 1", (file_id, *REASONS)
     ).fetchone()
     return row is not None
 
@@ -140,8 +144,8 @@ def issues_outside_archive(
     """
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
-        " where file_id = ? and (reason in (?, ?, ?) or (? and quarantined = 1))",
-        (file_id, LEFT_OUT, PATH_LOST, PATH_FROM_LINES, not is_log),
+        " where file_id = ? and (reason in (?, ?, ?, ?) or (? and quarantined = 1))",
+        (file_id, *REASONS, PATH_LOST, PATH_FROM_LINES, not is_log),
     )
     return [Issue(*row) for row in rows]
 

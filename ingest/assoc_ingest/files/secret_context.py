@@ -12,7 +12,8 @@ from .secret_rules import NAMES
 
 # Behind an escaped line break, too: output of tools is often JSON text.
 jwt = re.compile(
-    r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.(?:[\w-]{8,}+(?:\.[\w-]*+){0,3}|[\w-]*+(?=…?\Z))"
+    r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.(?:[\w-]{8,}+(?:\.[\w-]*+){0,3}|[\w-]*+(?=…?\Z))",
+    re.ASCII,
 )
 key_header = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 key_lines = re.compile(r"(?:(?:\\[nrt]|[\s\"'>|+,]){0,40}+[A-Za-z0-9+/=]{24,}+)*+")

@@ -22,6 +22,7 @@ LONGEST = 24 * 1024
 """No credential with what names it has more bytes: a key block of 20,000, and its header."""
 
 _HEX = frozenset("0123456789abcdefABCDEF")
+_PRINTABLE = frozenset("234567")
 _NESTED = 8  # backslashes before an escape: JSON in JSON in JSON has seven
 
 
@@ -36,9 +37,9 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
     seen = data if view is None else text.encode("latin-1")
     found: list[Secret] = []
     end = 0
-    all_ = [*tokens(text, seen), *values(text, seen, is_log=is_log)]
+    candidates = [*tokens(text, seen), *values(text, seen, is_log=is_log)]
     # Where two are found at one place, the one with a rule of its own counts.
-    for secret in sorted(all_, key=_order):
+    for secret in sorted(candidates, key=_order):
         if secret.start >= end:
             found.append(secret)
             end = secret.end
@@ -116,12 +117,12 @@ def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
     for needle in ("\\u00", "\\/"):
         place = raw.find(needle)
         while place >= 0:
-            digits = raw[place + 4 : place + 6] if needle != "\\/" else ""
+            digits = raw[place + 4 : place + 6]
             start = place
             while start and place - start < _NESTED and raw[start - 1] == "\\":
                 start -= 1
-            if not digits:
+            if needle == "\\/":
                 yield start, place + 2, "/"
-            elif digits[0] in "234567" and digits[1:] in _HEX:
+            elif digits[:1] in _PRINTABLE and digits[1:] in _HEX:
                 yield start, place + 6, chr(int(digits, 16))
             place = raw.find(needle, place + len(needle))

@@ -96,14 +96,19 @@ def _issued(text: str, match: re.Match[str]) -> Iterator[Secret]:
     least, most = rule.lengths
     if not least <= len(rest) <= most or not is_random(rest):
         return
-    if text[end : end + 1].isalnum() or text[end : end + 1] in ("_", "-"):
+    behind = text[end : end + 1]
+    if _is_letter(behind) or behind in ("_", "-"):
         return  # a longer word, which only begins like it
     before = text[start - 1 : start]
     if before in ("+", "/") and _is_in_base64(text, start):
         return
-    if rule.is_word and before.isalnum() and text[start - 2 : start - 1] != "\\":
+    if rule.is_word and _is_letter(before) and text[start - 2 : start - 1] != "\\":
         return
     yield Secret(rule.name, rule.kind, start, end, text[start:end], prefix)
+
+
+def _is_letter(text: str) -> bool:
+    return text.isascii() and text.isalnum()  # in Latin-1, half of a dash is a letter
 
 
 def _is_in_base64(text: str, start: int) -> bool:

@@ -8,11 +8,12 @@ a `Border`. A file of which nothing is to be stored is one step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..records import Record
 from ..source import Claim, KnownFile
 from .archive import Frame
+from .secret_exclusions import ForgottenSecrets
 from .tail import Prefix
 from .walk import Found, Root
 
@@ -28,6 +29,8 @@ class Work:
     known: KnownFile | None
     forgotten: frozenset[str] = frozenset()
     """Keys of the conversations that are left out of it, see `exclusions`."""
+    secrets: ForgottenSecrets = field(default_factory=ForgottenSecrets)
+    """Credentials that are left out of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ..files.agent_files import AgentFiles
 from ..files.exclusions import Forgotten, owners
 from ..files.exclusions import load as load_forgotten
 from ..files.scanning import Walk
+from ..files.secret_exclusions import ForgottenSecrets, load_secrets
 from ..files.steps import Work
 from ..files.tail import opened, resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
@@ -41,6 +42,7 @@ class Plan:
     work: list[Work] = field(default_factory=list)
     gone: list[tuple[Root, KnownFile]] = field(default_factory=list)
     forgotten: Forgotten = field(default_factory=Forgotten)
+    secrets: ForgottenSecrets = field(default_factory=ForgottenSecrets)
     homes: set[Home] = field(default_factory=set)
     """The forgotten conversations that have files in the roots."""
     returned: Returned = field(default_factory=Returned)
@@ -67,7 +69,7 @@ def make_plan(
 
     With `places`, only those are walked, and the plan can turn out to be doubtful.
     """
-    plan = Plan(list(roots), forgotten=load_forgotten(connection))
+    plan = Plan(list(roots), forgotten=load_forgotten(connection), secrets=load_secrets(connection))
     ids = source_ids(connection)
     linked = 0
     for root in plan.roots:
@@ -153,7 +155,7 @@ def _plan_root(
             continue
         report.files_seen += 1
         forgotten = plan.forgotten.keys_in(root.name)
-        plan.work.append(Work(root, source_id, found, claim, file, forgotten))
+        plan.work.append(Work(root, source_id, found, claim, file, forgotten, plan.secrets))
     report.symlinks += seen.symlinks
     report.unreadable += seen.unreadable
     if is_bare and places == WHOLE and known and _is_empty(root):

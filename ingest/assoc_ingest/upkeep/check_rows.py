@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..derive import unnamed_results
 from ..files import lost
-from ..files.exclusions import LEFT_OUT
+from ..files.exclusions import REASONS
 from ..files.replay import Replayed
 from ..records import Issue, LineType, Message, Plan, Prompt, Task, Todo, ToolCall, UnmatchedResult
 from ..source import LOG, KnownFile, Source
@@ -237,7 +237,7 @@ class Comparison:
         if kind is Issue:
             # Quarantined issues of a document belong to a later version, which is not archived.
             is_read = "1" if self._is_log else "quarantined = 0"
-            others = ", ".join(f"'{reason}'" for reason in (LEFT_OUT, ODD_TIME, *lost.REASONS))
+            others = ", ".join(f"'{reason}'" for reason in (*REASONS, ODD_TIME, *lost.REASONS))
             return f"{is_read} and reason not in ({others})"
         of_file = "channel = 'file'" if kind in _ALSO_IN_TRANSCRIPTS else "1"
         if kind in upserts.ENTRIES:

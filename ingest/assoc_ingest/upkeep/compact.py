@@ -54,6 +54,7 @@ def unused(database: Path) -> Unused:
         (size,) = connection.execute("pragma page_size").fetchone()
         (has_traces,) = connection.execute(
             "select exists (select 1 from forgotten where is_pending = 1)"
+            " or exists (select 1 from forgotten_secrets where is_pending = 1)"
         ).fetchone()
     return Unused(on_disk(database), pages * size, bool(has_traces))
 
@@ -115,7 +116,8 @@ def rewrite(connection: sqlite3.Connection, database: Path) -> None:
         if is_busy:
             _end_if_another_writes(connection)
             raise BusyError(_kept(database))
-        connection.execute("update forgotten set is_pending = 0 where is_pending = 1")
+        for table in ("forgotten", "forgotten_secrets"):
+            connection.execute(f"update {table} set is_pending = 0 where is_pending = 1")
 
 
 # -- where the copy is made ----------------------------------------------------------------------

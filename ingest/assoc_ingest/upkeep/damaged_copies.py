@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import DatabaseIOError
+from ..store.location import log_of
 from ..when import now
 
 KEPT = ".damaged-"
@@ -90,3 +92,12 @@ def put_aside(copy: Path, path: Path) -> Path:
         number += 1
         kept = Path(f"{path}{KEPT}{moment}-{number}")
     return copy.rename(kept)
+
+
+def kept_beside(connection: sqlite3.Connection) -> list[str]:
+    """Return the damaged copies of the database that a repair has kept next to it."""
+    (name,) = connection.execute(
+        "select file from pragma_database_list where name = 'main'"
+    ).fetchone()
+    files = (file for kept in kept_aside(Path(name)) for file in (kept, log_of(kept)))
+    return [str(file) for file in files if file.exists()]

@@ -38,9 +38,8 @@ from ..store.batch import Batch, known_file
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
 from ..store.inserts import COUNTS
-from ..store.location import log_of
 from .compact import check_room, rewrite
-from .damaged_copies import kept_aside
+from .damaged_copies import kept_beside
 from .forget_target import Target, find
 from .ownership import (
     REFERENCES,
@@ -168,17 +167,8 @@ def _described(connection: sqlite3.Connection, found: Belongings, others: list[C
     shared = [f"{file.root}/{file.path}" for file in found.shared]
     conversations = [Conversation(*row) for row in rows]
     return Forgetting(
-        conversations, paths, size, messages, shared, others, unnamed, _put_aside(connection)
+        conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection)
     )
-
-
-def _put_aside(connection: sqlite3.Connection) -> list[str]:
-    """Return the damaged copies of the database that a repair has kept next to it."""
-    (name,) = connection.execute(
-        "select file from pragma_database_list where name = 'main'"
-    ).fetchone()
-    files = (file for kept in kept_aside(Path(name)) for file in (kept, log_of(kept)))
-    return [str(file) for file in files if file.exists()]
 
 
 # -- the transaction -----------------------------------------------------------------------------

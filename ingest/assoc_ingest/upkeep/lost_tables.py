@@ -73,6 +73,7 @@ def _lacks_a_message(connection: sqlite3.Connection, table: str, told: dict[str,
 
 _NOT_DERIVED = {
     "forgotten": _lacks_a_row,
+    "forgotten_secrets": _lacks_a_row,
     "tasks": _lacks_a_task,
     "task_changes": _lacks_a_change_that_was_seen,
     "inbox_items": _lacks_a_message,

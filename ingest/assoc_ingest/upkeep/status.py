@@ -73,7 +73,10 @@ def _unreadable(sources: list[_Row]) -> list[_Row]:
 
 
 def _pending(connection: sqlite3.Connection) -> int:
-    (count,) = connection.execute("select count(*) from forgotten where is_pending = 1").fetchone()
+    (count,) = connection.execute(
+        "select (select count(*) from forgotten where is_pending = 1)"
+        " + (select count(*) from forgotten_secrets where is_pending = 1)"
+    ).fetchone()
     return int(count)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import NotFoundError
-from ..files.exclusions import LEFT_OUT
+from ..files.exclusions import REASONS
 from ..store.database import open_reader, writing
 from ..store.transaction import transaction
 
@@ -20,6 +20,8 @@ class Tombstone:
     root: str | None
     forgotten_at: str
     is_pending: int
+    secret: str | None = None
+    """The fingerprint of a credential."""
 
 
 def tombstones(database: Path) -> list[Tombstone]:
@@ -27,7 +29,9 @@ def tombstones(database: Path) -> list[Tombstone]:
     reader = open_reader(database)
     try:
         rows = reader.execute(
-            "select session_key, path, root, forgotten_at, is_pending from forgotten order by id"
+            "select session_key, path, root, forgotten_at, is_pending, null as secret"
+            " from forgotten union all select null, null, null, forgotten_at, is_pending,"
+            " fingerprint from forgotten_secrets order by forgotten_at"
         )
         return [Tombstone(*row) for row in rows]
     finally:
@@ -35,7 +39,8 @@ def tombstones(database: Path) -> list[Tombstone]:
 
 
 def remember(database: Path, name: str) -> list[Tombstone]:
-    """Let the next sync read a forgotten conversation (by the beginning of its key) or path again.
+    """Let the next sync read something again: a conversation, by the beginning of its key, a path,
+    or a credential, by the beginning of its fingerprint.
 
     What the agent has deleted in the meantime stays lost. Returns what is no longer forgotten.
     Raises NotFoundError if nothing that is forgotten matches, BusyError if another process writes.
@@ -44,12 +49,12 @@ def remember(database: Path, name: str) -> list[Tombstone]:
     back = [
         stone
         for stone in tombstones(database)
-        if (wanted and (stone.session_key or "").lower().startswith(wanted))
+        if (wanted and (stone.session_key or stone.secret or "").lower().startswith(wanted))
         or name in (stone.path, f"{stone.root}/{stone.path}")
     ]
     if not back:
         raise NotFoundError(
-            f"No forgotten session or file matches {name!r}. To see them: "
+            f"No forgotten session, file or credential matches {name!r}. To see them: "
             "assoc-ingest forget --list"
         )
     with writing(database) as connection, transaction(connection):
@@ -57,9 +62,13 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             "delete from forgotten where session_key is ? and path is ? and root is ?",
             ((stone.session_key, stone.path, stone.root) for stone in back),
         )
+        connection.executemany(
+            "delete from forgotten_secrets where fingerprint = ?",
+            ((stone.secret,) for stone in back if stone.secret is not None),
+        )
         connection.execute(  # this marker never matches, so the whole file is read again
             "update files set head_hash = null, mtime_ns = 0 where id in"
-            " (select file_id from issues where reason = ?)",
-            (LEFT_OUT,),
+            " (select file_id from issues where reason in (?, ?))",
+            REASONS,
         )
     return back

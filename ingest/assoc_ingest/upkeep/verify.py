@@ -26,7 +26,7 @@ from ..errors import ArchiveError
 from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
-from ..files.exclusions import LEFT_OUT, is_left_out
+from ..files.exclusions import REASONS, is_left_out
 from ..files.replay import claim_of, replay
 from ..files.tail import Prefix
 from ..source import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
@@ -156,15 +156,16 @@ def _known_in_part(connection: sqlite3.Connection) -> Iterator[Finding]:
             )
     (count,) = connection.execute(
         "select count(distinct f.id) from issues i join files f on f.id = i.file_id"
-        " where i.reason = ? and f.head_hash is not null"
-        " and not exists (select 1 from forgotten)",
-        (LEFT_OUT,),
+        " where f.head_hash is not null"
+        " and (i.reason = ? and not exists (select 1 from forgotten)"
+        "  or i.reason = ? and not exists (select 1 from forgotten_secrets))",
+        REASONS,
     ).fetchone()
     if count:
         yield Finding(
             "forgotten",
             f"Parts of {humanize.many(count, 'file')} were excluded as forgotten, but the list of"
-            " forgotten conversations is empty: the next sync reads them again.",
+            " what is forgotten is empty: the next sync reads them again.",
             "Forget it again, or run: assoc-ingest sync",
         )
 

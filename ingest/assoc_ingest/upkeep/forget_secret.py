@@ -1,0 +1,211 @@
+"""Forgets a credential: exactly that text, wherever it stands in what was read.
+
+1. The credential with the given fingerprint is found in the archive: it is stored nowhere else.
+2. One transaction inserts a row into `forgotten_secrets`, which keeps every sync from storing it
+   again; replaces it by spaces in the archive, and derives the rows of those files again; and
+   blanks it in the rows that no archived bytes make: entries that went, earlier states of tasks.
+3. The database is rewritten (`compact`), as after every forgetting.
+
+The agent's own files are never changed. The credential is as valid as before.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_bytes
+
+from ..files import archive
+from ..files.fingerprints import fingerprint, masked
+from ..files.secret_exclusions import (
+    KEY_BLOCK,
+    ForgottenSecret,
+    ForgottenSecrets,
+    forgotten_secret,
+)
+from ..files.secret_rules import Secret
+from ..source import KnownFile
+from ..store import upserts
+from ..store.batch import Batch
+from ..store.clock import Clock
+from ..store.database import open_reader, writing
+from .compact import check_room, rewrite
+from .damaged_copies import kept_beside
+from .rebuild import derive_in
+from .stored_secrets import BlankedFile, file_without, files_with, named
+
+_PROBED = 24  # letters by which rows are found: a line of a private key is not shorter
+
+
+@dataclass(frozen=True, slots=True)
+class SecretForgetting:
+    """A credential that is forgotten, or would be."""
+
+    fingerprint: str
+    kind: str
+    masked: str
+    places: int
+    """Places in the archive where it stands."""
+    files: list[str]
+    """Paths of the files in which it stands."""
+    within_words: int
+    """Places where its letters are a part of a longer word; they stay."""
+    put_aside: list[str]
+    """Damaged databases next to this one, which may still contain it."""
+    is_pending: bool = False
+    """Traces may remain in the database file, because it could not be rewritten."""
+
+
+def forget_secret(
+    database: Path,
+    name: str,
+    *,
+    dry_run: bool,
+    announce: Callable[[SecretForgetting], None],
+) -> None:
+    """Forget the credential whose fingerprint is, or begins with, `name`.
+
+    Calls `announce` as `forget` does, with what was forgotten, or with `dry_run` would be. Raises
+    NotFoundError if no credential has this fingerprint, UsageError if several have, DatabaseError
+    if archived bytes are damaged, and what `forget` raises if the database cannot be rewritten.
+    """
+    reader = open_reader(database)
+    try:
+        secret = named(reader, name)
+        row = forgotten_secret(secret, _salt(reader))
+        about = _described(reader, secret, row) if dry_run else None
+    finally:
+        reader.close()
+    try:
+        if not dry_run:
+            with writing(database) as connection:
+                check_room(database)
+                done = _described(connection, secret, row)
+                _remove(connection, secret, row)
+                about = replace(done, is_pending=True)  # it has happened, even if this fails
+                rewrite(connection, database)
+                about = done
+    finally:
+        if about is not None:
+            announce(about)
+
+
+def _salt(connection: sqlite3.Connection) -> bytes:
+    """Return the salt of the database; of a new one if nothing is forgotten yet."""
+    row = connection.execute("select salt from forgotten_secrets limit 1").fetchone()
+    return bytes(row[0]) if row is not None else token_bytes(16)
+
+
+def _described(
+    connection: sqlite3.Connection, secret: Secret, row: ForgottenSecret
+) -> SecretForgetting:
+    found = list(files_with(connection, secret, row))
+    return SecretForgetting(
+        fingerprint(secret.text),
+        secret.kind,
+        masked(secret),
+        sum(len(one.issues) for one in found),
+        [f"{one.file.root}/{one.file.known.path}" for one in found if one.issues],
+        sum(one.within_words for one in found),
+        kept_beside(connection),
+    )
+
+
+# -- the transaction -----------------------------------------------------------------------------
+
+
+def _remove(connection: sqlite3.Connection, secret: Secret, row: ForgottenSecret) -> None:
+    connection.execute("pragma secure_delete = on").fetchall()
+    with Batch(connection, Clock(connection).now()) as batch:
+        start, count = row.core or (None, None)
+        connection.execute(
+            "insert into forgotten_secrets (fingerprint, rule, length, core_start, core_length,"
+            " salt, hash, forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, ?, ?, 1)"
+            " on conflict do update set is_pending = 1",
+            (
+                fingerprint(secret.text), row.rule, row.length, start, count, row.salt, row.hash,
+                batch.now,
+            ),
+        )  # fmt: skip
+        probe = secret.text[:_PROBED] if row.rule == KEY_BLOCK else secret.text
+        changed = []
+        for found in files_with(connection, secret, row):
+            if found.issues:
+                _replace_archive(
+                    connection, file_without(connection, found.file, secret, row, packs=True)
+                )
+                _drop_entries(batch, found.file.known, probe)
+                changed.append(found.file.known.id)
+        derive_in(batch, changed)
+        _blank_rows(batch, ForgottenSecrets.of([row]), probe)
+
+
+def _replace_archive(connection: sqlite3.Connection, found: BlankedFile) -> None:
+    file_id = found.file.known.id
+    archive.clear(connection, file_id)
+    archive.append(connection, file_id, found.frames)
+    connection.executemany(
+        "insert into issues (file_id, reason, quarantined, sample, byte_offset, byte_length)"
+        " values (?, ?, ?, ?, ?, ?)",
+        ((file_id, *issue) for issue in found.issues),
+    )
+
+
+def _drop_entries(batch: Batch, file: KnownFile, probe: str) -> None:
+    """Delete the entries of a list that have it, so that they are not kept as ones that went."""
+    for table, condition in upserts.CONDITIONS.items():
+        columns = " or ".join(f'instr("{name}", :probe)' for name in _texts(batch, table))
+        rows = batch.connection.execute(
+            f"select rowid from {table} where file_id = :file and {condition}"
+            f" and gone_at is :gone and ({columns})",
+            {"file": file.id, "probe": probe, "gone": file.gone_at},
+        ).fetchall()
+        if rows:
+            batch.touch(file.id)
+            batch.connection.executemany(f"delete from {table} where rowid = ?", rows)
+
+
+def _blank_rows(batch: Batch, secrets: ForgottenSecrets, probe: str) -> None:
+    """Blank a credential in all rows: some follow from bytes that were never archived."""
+    tables = batch.connection.execute(
+        "select name from pragma_table_list where schema = 'main' and type = 'table'"
+        " and name not like 'sqlite\\_%' escape '\\'"
+    ).fetchall()
+    for (table,) in tables:
+        for column in _texts(batch, table):
+            rows = batch.connection.execute(
+                f'select rowid, "{column}" from "{table}" where instr("{column}", ?)', (probe,)
+            ).fetchall()
+            for rowid, value in rows:
+                data, spans = secrets.without(value.encode(), is_log=False)
+                if spans:
+                    _write(batch, table, column, rowid, data.decode())
+
+
+def _write(batch: Batch, table: str, column: str, rowid: int, value: str) -> None:
+    columns = {name for (name,) in _columns(batch, table)}
+    if "file_id" in columns:
+        (file_id,) = batch.connection.execute(
+            f'select file_id from "{table}" where rowid = ?', (rowid,)
+        ).fetchone()
+        if file_id is not None:
+            batch.touch(file_id)
+    try:
+        batch.connection.execute(
+            f'update "{table}" set "{column}" = ? where rowid = ?', (value, rowid)
+        )
+    except sqlite3.IntegrityError:  # there is an entry already that says the same without it
+        batch.connection.execute(f'delete from "{table}" where rowid = ?', (rowid,))
+
+
+def _texts(batch: Batch, table: str) -> list[str]:
+    rows = batch.connection.execute(
+        "select name from pragma_table_xinfo(?) where lower(type) = 'text' and hidden = 0", (table,)
+    )
+    return [name for (name,) in rows]
+
+
+def _columns(batch: Batch, table: str) -> list[tuple[str]]:
+    return batch.connection.execute("select name from pragma_table_info(?)", (table,)).fetchall()
