@@ -272,7 +272,9 @@ def test_a_click_on_a_facet_narrows_and_another_takes_it_back(browser: Any, serv
     assert page.locator(".ai-hit").count() == every
 
 
-@pytest.mark.parametrize("query", ["frost", "seedlngs", "frost&kind=document&month=2026-03"])
+@pytest.mark.parametrize(
+    "query", ["frost", "seedlngs+wrning+calndar", "frost&kind=document&month=2026-03"]
+)
 def test_the_first_hit_is_at_most_five_stops_of_the_keyboard_away(
     browser: Any, server: str, query: str
 ) -> None:

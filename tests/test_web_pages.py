@@ -363,7 +363,7 @@ def test_more_hits_of_a_conversation_are_one_click_away(long: Site) -> None:
     assert page.text.count('class="ai-hit"') == 1
     (more,) = page.links("session=")
     inside = long.get(more)
-    assert f"{PAGE + PAGE // 4} hits in this conversation" in inside.words
+    assert f"{PAGE + PAGE // 4} hits in question 0" in inside.words
     assert inside.text.count('class="ai-hit"') == 20
 
 

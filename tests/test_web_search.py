@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from datasette.app import Datasette
 from tests.support.reading import index, reader
 from tests.support.web import Page
 
@@ -59,12 +60,14 @@ class Pages:
     """One server, which is asked for many pages."""
 
     def __init__(self, database: Path) -> None:
-        self._database = str(database)
+        # Made at once: 1.0 closes after each test what was made in it.
+        self._server = Datasette([str(database)])
         self._loop = asyncio.new_event_loop()
-        self._server: Any = None
+        self._loop.run_until_complete(self._server.invoke_startup())
 
     def get(self, address: str) -> Page:
-        return self._loop.run_until_complete(self._get(address))
+        answer = self._loop.run_until_complete(self._server.client.get(address))
+        return Page(answer.status_code, answer.text, dict(answer.headers))
 
     def found(self, address: str) -> Found:
         page = self.get(address)
@@ -76,15 +79,6 @@ class Pages:
         while address:
             yield (page := self.found(address))
             address = page.next
-
-    async def _get(self, address: str) -> Page:
-        from datasette.app import Datasette
-
-        if self._server is None:
-            self._server = Datasette([self._database])
-            await self._server.invoke_startup()
-        answer = await self._server.client.get(address)
-        return Page(answer.status_code, answer.text, dict(answer.headers))
 
     def close(self) -> None:
         self._loop.close()

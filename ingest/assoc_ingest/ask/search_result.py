@@ -44,16 +44,11 @@ class Relaxation:
         for word, meant in self.corrected.items():
             others = f" and {len(meant) - 3} more" if len(meant) > 3 else ""
             said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
-        return said + self.closest_lines(has_corrected=bool(said))
-
-    def closest_lines(self, *, has_corrected: bool) -> list[str]:
-        """Return what a reader should know besides which words were corrected."""
-        said = []
         if self.missing:
             said.append(f"Not found: {', '.join(self.missing)}.")
         if not self.has_exact and len(self.words) > 1:
             said.append("No message contains all words. Closest matches:")
-        elif not self.has_exact and not said and not has_corrected:
+        elif not self.has_exact and not said:
             said.append(f"No message contains {self.words[0]}. Closest matches:")
         return said
 

@@ -7,7 +7,6 @@ page has that it leads to.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -67,9 +66,11 @@ class Projects:
         """Return the names of projects; of one name, with directories, and else with sources."""
         names = {key: self.name(key) for key in keys}
         for column in ("path", "source"):
-            every = Counter(names.values())
+            facts: dict[str, set[str]] = {}
+            for key, name in names.items():
+                facts.setdefault(name, set()).add(self._fact(key, column))
             names = {
-                key: f"{name} ({self._fact(key, column)})" if every[name] > 1 else name
+                key: f"{name} ({self._fact(key, column)})" if len(facts[name]) > 1 else name
                 for key, name in names.items()
             }
         return names

@@ -10,7 +10,6 @@ are cut, and of the values of a facet those with the most hits are offered.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,6 @@ TABLES = (
 _VALUES, _MORE_VALUES = 8, 40  # of a facet: those that are seen, and those that unfold
 _LONG_QUERY = 300  # letters of a query with which so many links would be too much
 _WORDS = 6  # of a query that found nothing, each as a link
-_NEARLY = 3  # words that may be meant by one
 _RAW = "--raw: "  # what an error begins with that is about the expression
 
 
@@ -89,7 +87,7 @@ class _Page:
             "cards": Cards(connection, asked, found, self._paths(), projects).all(),
             "facets": list(offered(asked, found, projects)),
             "chosen": list(chosen(asked, found, projects)),
-            "corrected": list(self._corrected(found)),
+            "corrected": self._corrected(found),
             "said": self._said(found),
         }
         if not found.cards:
@@ -125,19 +123,17 @@ class _Page:
         if found.without and found.cards:
             said.append(f"Left out: what holds {', '.join(found.without)}.")
         if found.relaxation and found.cards:
-            said += found.relaxation.closest_lines(has_corrected=bool(found.corrected))
+            said += found.relaxation.lines()
             if found.is_mixed:
                 said.append("Only some of these have all words.")
         return [pages.cut(line) for line in said]
 
-    def _corrected(self, found: Results) -> Iterator[tuple[str, list[tuple[str, str]], int]]:
-        """Yield the words that were taken for others: those, their addresses, and how many more."""
+    def _corrected(self, found: Results) -> tuple[str, str] | None:
+        """Return the query with the words that were taken for others, and its address."""
+        query = self._asked.query
         for word, meant in found.corrected.items():
-            links = [
-                (other, self._asked.address(q=_with(self._asked.query, word, other)))
-                for other in meant[:_NEARLY]
-            ]
-            yield word, links, len(meant) - len(links)
+            query = _with(query, word, meant[0])
+        return (query, self._asked.address(q=query)) if query != self._asked.query else None
 
     def _nothing(self, connection: sqlite3.Connection, found: Results) -> dict[str, object]:
         """Return what helps where nothing was found."""
