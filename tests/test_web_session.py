@@ -202,6 +202,16 @@ def test_an_address_of_a_message_opens_it_among_what_was_said(site: Callable[[Fi
     assert "They are sown." in marked
 
 
+def test_an_address_of_a_call_says_that_it_is_not_among_what_was_said(
+    site: Callable[[Fill], Site],
+) -> None:
+    filled = site(garden)
+    (link, *_) = re.findall(r'<a href="[^"]*at=(B\d+)">Bash dig', filled.get(HERE).text)
+    page = filled.get(f"{HERE}?at={link}&said=1")
+    assert "names no prompt and no answer" in page.words
+    assert "ai-target" not in page.text
+
+
 # -- find ----------------------------------------------------------------------------------------
 
 

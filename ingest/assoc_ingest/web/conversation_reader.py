@@ -95,6 +95,10 @@ class Reader:
             )
         if self._asked.at is not None:
             self._targets = frozenset(row["id"] for row in found)
+            if self._asked.said and not any(row["kind"] in SAID for row in found):
+                self.notes.append(
+                    "The address names no prompt and no answer: it is not shown here."
+                )
 
     def shown(self) -> Shown:
         """Return what is on the page."""
@@ -121,7 +125,7 @@ class Reader:
             has_more_subagents=len(conversation.subagents) > MOST_SUBAGENTS,
             roots=[str(conversation.session["root"]), *conversation.other_roots],
             resume=conversation.resume,
-            sizes=heading.sizes_of(conversation),
+            sizes=self._sizes(),
             tokens=heading.tokens_of(heading.numbers_of(conversation)).removeprefix("tokens "),
             cost=heading.cost_of(conversation).removeprefix("cost "),
             subagent=self._subagent,
@@ -142,6 +146,12 @@ class Reader:
             begin=self._begin_name(begin),
             news="" if has_more else self._news(),
         )
+
+    def _sizes(self) -> list[str]:
+        sizes = heading.sizes_of(self._conversation)
+        if len(self._conversation.subagents) > MOST_SUBAGENTS:
+            sizes[-1] = f"more than {MOST_SUBAGENTS:,} subagents"
+        return sizes
 
     def _news(self) -> str:
         """Return the address that tells how many lines came since, '' if there is none."""
@@ -193,8 +203,9 @@ class Reader:
         page = Stretch(first, *until or [first])
         mapper = Mapper(self._conversation, self._subagent, self._files, address, page_of)
         made = mapper.map(page)
-        for entry in shown:
-            entry.steps = made.steps.get(entry.id)
+        for one in shown:
+            for entry in (one, *one.entries):
+                entry.steps = made.steps.get(entry.id)
         return made
 
     def _linked(

@@ -20,8 +20,8 @@
     if (document.visibilityState !== "visible") return; // until the reader is back
     try {
       const answer = await fetch(note.dataset.address, { cache: "no-store" });
-      if (!answer.ok) return; // the conversation is gone, or another one: nothing to wait for
-      const news = await answer.json();
+      if (answer.status === 404) return; // the conversation is gone: nothing to wait for
+      const news = answer.ok ? await answer.json() : { lines: 0 };
       if (news.lines > lines) {
         offer(news);
         delay = SOON;

@@ -29,8 +29,11 @@
   const named = () => document.getElementById(location.hash.slice(1));
   addEventListener("hashchange", () => reveal(named(), "start"));
   const found = document.querySelector(".ai-target mark");
-  if (found) reveal(found, "center");
-  else reveal(named() || document.querySelector(".ai-target"), "start");
+  const [visit] = performance.getEntriesByType("navigation");
+  if (visit?.type === "navigate") { // and not back to where the reader was
+    if (found) reveal(found, "center");
+    else reveal(named() || document.querySelector(".ai-target"), "start");
+  }
 
   // j and k: the next prompt, and the one before; n and N: the next match, and the one before.
   const step = (forward) => {
