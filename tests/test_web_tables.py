@@ -493,7 +493,9 @@ def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
     site = served(hostile)
     pages = [f"/assoc/{name}?_size=max" for name in tables()]
     pages += [f"/assoc/{name}" for name in for_people()]
-    pages += ["/assoc/sessions/1", "/assoc/messages/1", "/", "/assoc"]
+    pages += [f"/assoc/{name}/1" for name in ("sessions", "messages", "tool_calls", "links")]
+    pages += ["/", "/-/", "/assoc", "/assoc/-/reports", "/assoc/messages?_all=1"]
+    pages += [f"/assoc/ask-list-tasks?project={quote(EVIL)}"]
     shown = 0
     for path in pages:
         answer = get(site, path)
@@ -503,6 +505,15 @@ def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
         assert not any(link.startswith("javascript") for link in links(answer.text)), path
         shown += "&lt;script&gt;alert" in answer.text
     assert shown > 15
+
+
+def test_a_hostile_address_is_text_on_the_page_that_finds_nothing(hostile: Path) -> None:
+    answer = get(served(hostile), f"/assoc/{quote(EVIL, safe='')}")
+    if answer.status_code == 302:  # 0.65 leads to the address as it writes it
+        answer = get(served(hostile), answer.headers["location"])
+    assert answer.status_code == 404
+    assert "<script>alert" not in answer.text
+    assert "&lt;script&gt;alert" in answer.text
 
 
 def test_only_web_addresses_become_links(hostile: Path) -> None:

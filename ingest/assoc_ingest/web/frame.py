@@ -82,10 +82,9 @@ class Frame:
         row = {cell["column"]: cell["raw"] for cell in cells}
         return await row_links.of(self.datasette, self.request, str(self.database), table, row)
 
-    def other_queries(self, known: Iterable[Any]) -> list[Any]:
-        """Return the queries of a database that are not among our reports."""
-        own = queries.for_people()
-        return [query for query in known if query["name"] not in own]
+    def report_names(self) -> list[str]:
+        """Return the names that our reports and lists have among the queries of the database."""
+        return list(queries.for_people())
 
     async def descriptions(self) -> dict[str, str]:
         """Return what metadata says of the tables of the database."""
