@@ -251,6 +251,16 @@ def test_a_form_says_what_is_taken_where_a_field_is_empty(site: Any) -> None:
     assert re.search(r'placeholder="all; such as claude-[^"]+"', page)
 
 
+def test_a_report_adds_up_what_can_be_added_up(site: Any) -> None:
+    page = get(site, "/story/ask-usage-by-day").text
+    rows = data(site, "/story/ask-usage-by-day.json")
+    assert len(rows) > 1
+    total = sum(row["responses"] for row in rows)
+    assert re.search(rf'data-total="responses={total}(\.0)?"', page)
+    assert 'data-total="model' not in page
+    assert "data-total" not in get(site, "/story/ask-usage-reconciliation").text
+
+
 def test_a_form_keeps_what_was_asked(site: Any) -> None:
     page = get(site, "/story/ask-list-tasks?project=fernhill&all=1&limit=2").text
     assert re.search(r'name="project" value="fernhill"', page)
@@ -314,6 +324,7 @@ def test_what_is_not_there_offers_a_search_and_what_is_called_nearly_so(site: An
     assert answer.status_code == 404
     assert "/story/messages" in links(answer.text)
     assert re.search(r'name="q" value="mesages"', answer.text)
+    assert get(site, "/story/-/nothing").status_code == 404
     assert get(site, "/story/mesages.json").headers["content-type"].startswith("application/json")
 
 

@@ -95,10 +95,10 @@ class Frame:
         return await report_of(self.datasette, self.request, str(self.database), name)
 
     def totals(
-        self, columns: Sequence[str], rows: Sequence[Sequence[object]]
+        self, report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
     ) -> list[float | None]:
         """Return the sums below the columns of a report."""
-        return totals(columns, rows)
+        return totals(report, columns, rows)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""
