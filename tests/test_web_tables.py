@@ -251,6 +251,16 @@ def test_a_form_says_what_is_taken_where_a_field_is_empty(site: Any) -> None:
     assert re.search(r'placeholder="all; such as claude-[^"]+"', page)
 
 
+def test_a_report_adds_up_what_can_be_added_up(site: Any) -> None:
+    page = get(site, "/story/ask-usage-by-day").text
+    rows = data(site, "/story/ask-usage-by-day.json")
+    assert len(rows) > 1
+    total = sum(row["responses"] for row in rows)
+    assert re.search(rf'data-total="responses={total}(\.0)?"', page)
+    assert 'data-total="model' not in page
+    assert "data-total" not in get(site, "/story/ask-usage-reconciliation").text
+
+
 def test_a_form_keeps_what_was_asked(site: Any) -> None:
     page = get(site, "/story/ask-list-tasks?project=fernhill&all=1&limit=2").text
     assert re.search(r'name="project" value="fernhill"', page)
@@ -314,6 +324,7 @@ def test_what_is_not_there_offers_a_search_and_what_is_called_nearly_so(site: An
     assert answer.status_code == 404
     assert "/story/messages" in links(answer.text)
     assert re.search(r'name="q" value="mesages"', answer.text)
+    assert get(site, "/story/-/nothing").status_code == 404
     assert get(site, "/story/mesages.json").headers["content-type"].startswith("application/json")
 
 
@@ -493,7 +504,9 @@ def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
     site = served(hostile)
     pages = [f"/assoc/{name}?_size=max" for name in tables()]
     pages += [f"/assoc/{name}" for name in for_people()]
-    pages += ["/assoc/sessions/1", "/assoc/messages/1", "/", "/assoc"]
+    pages += [f"/assoc/{name}/1" for name in ("sessions", "messages", "tool_calls", "links")]
+    pages += ["/", "/-/", "/assoc", "/assoc/-/reports", "/assoc/messages?_all=1"]
+    pages += [f"/assoc/ask-list-tasks?project={quote(EVIL)}"]
     shown = 0
     for path in pages:
         answer = get(site, path)
@@ -503,6 +516,15 @@ def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
         assert not any(link.startswith("javascript") for link in links(answer.text)), path
         shown += "&lt;script&gt;alert" in answer.text
     assert shown > 15
+
+
+def test_a_hostile_address_is_text_on_the_page_that_finds_nothing(hostile: Path) -> None:
+    answer = get(served(hostile), f"/assoc/{quote(EVIL, safe='')}")
+    if answer.status_code == 302:  # 0.65 leads to the address as it writes it
+        answer = get(served(hostile), answer.headers["location"])
+    assert answer.status_code == 404
+    assert "<script>alert" not in answer.text
+    assert "&lt;script&gt;alert" in answer.text
 
 
 def test_only_web_addresses_become_links(hostile: Path) -> None:

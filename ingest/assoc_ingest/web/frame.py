@@ -82,10 +82,9 @@ class Frame:
         row = {cell["column"]: cell["raw"] for cell in cells}
         return await row_links.of(self.datasette, self.request, str(self.database), table, row)
 
-    def other_queries(self, known: Iterable[Any]) -> list[Any]:
-        """Return the queries of a database that are not among our reports."""
-        own = queries.for_people()
-        return [query for query in known if query["name"] not in own]
+    def report_names(self) -> list[str]:
+        """Return the names that our reports and lists have among the queries of the database."""
+        return list(queries.for_people())
 
     async def descriptions(self) -> dict[str, str]:
         """Return what metadata says of the tables of the database."""
@@ -96,10 +95,10 @@ class Frame:
         return await report_of(self.datasette, self.request, str(self.database), name)
 
     def totals(
-        self, columns: Sequence[str], rows: Sequence[Sequence[object]]
+        self, report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
     ) -> list[float | None]:
         """Return the sums below the columns of a report."""
-        return totals(columns, rows)
+        return totals(report, columns, rows)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""

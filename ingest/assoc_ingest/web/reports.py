@@ -58,11 +58,14 @@ class Report:
 
 
 SUMMED = frozenset({
-    "calls", "cost_usd", "edits", "errors", "files", "issues", "lines", "message_count", "messages",
-    "prompt_count", "responses", "sessions", "size", "tool_call_count", "unpriced", "input_tokens",
-    "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "calls", "cost_usd", "edits", "errors", "message_count", "prompt_count", "responses", "size",
+    "tool_call_count", "unpriced", "input_tokens", "output_tokens", "cache_read_tokens",
+    "cache_write_tokens",
 })  # fmt: skip
 """Columns whose sum over the rows of a report means something."""
+
+_ALTERNATIVES = frozenset({"ask-usage-reconciliation"})
+"""Reports whose rows count the same things."""
 
 FIELDS = {
     "project": Field("project", "Project", "all; name, path or id"),
@@ -138,10 +141,13 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
         yield Field(name, field.label, placeholder, field.kind, values)
 
 
-def totals(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[float | None]:
+def totals(
+    report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> list[float | None]:
     """Return the sum of each column, None where it has none; Datasette's rows hold text."""
+    summed = SUMMED if len(rows) > 1 and report not in _ALTERNATIVES else ()
     return [
-        sum(_number(row[place]) for row in rows) if name in SUMMED and len(rows) > 1 else None
+        sum(_number(row[place]) for row in rows) if name in summed else None
         for place, name in enumerate(columns)
     ]
 
