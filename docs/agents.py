@@ -77,10 +77,9 @@ def conversation() -> str:
 
 def answer() -> str:
     """Return the object of one answer, whole."""
-    (found,) = _asked(
-        [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "search", "arguments": {"query": "frost kale", "limit": 1, "kinds": ["prompt"]}}}]
-    )  # fmt: skip
+    arguments = {"query": "frost kale", "limit": 1, "kinds": ["queued_prompt"]}
+    params = {"name": "search", "arguments": arguments}
+    (found,) = _asked([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}])
     text = json.dumps(found["result"]["structuredContent"], indent=1, ensure_ascii=False)
     return f"```json\n{_fixed(text)}\n```\n"
 
