@@ -16,8 +16,8 @@ from assoc_ingest.mcp.tool import BOUNDS, FRAME
 from docs.examples import at_home
 
 _SEQUENCE: tuple[tuple[str, dict[str, object]], ...] = (
-    ("recent", {"cwd": "/srv/fernhill", "limit": 1, "max_chars": 3000}),
-    ("search", {"query": "frost kale", "limit": 1, "max_chars": 3000}),
+    ("recent", {"cwd": "/srv/fernhill", "limit": 1}),
+    ("search", {"query": "frost kale", "limit": 1}),
     ("open", {"ref": "5e1f0c9a:8", "before": 1, "after": 0}),
     ("sql", {"query": "select kind, count(*) n from messages group by 1 order by 2 desc limit 3"}),
 )  # fmt: skip
@@ -77,10 +77,9 @@ def conversation() -> str:
 
 def answer() -> str:
     """Return the object of one answer, whole."""
-    (found,) = _asked(
-        [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "search", "arguments": {"query": "frost kale", "limit": 1, "max_chars": 1700}}}]
-    )  # fmt: skip
+    arguments = {"query": "frost kale", "limit": 1, "kinds": ["queued_prompt"]}
+    params = {"name": "search", "arguments": arguments}
+    (found,) = _asked([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}])
     text = json.dumps(found["result"]["structuredContent"], indent=1, ensure_ascii=False)
     return f"```json\n{_fixed(text)}\n```\n"
 

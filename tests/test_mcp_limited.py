@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.writing import (
     OTHER,
@@ -228,7 +228,6 @@ def test_a_cursor_of_another_server_is_refused(limited: Tools, database: Path) -
         assert refused["error"]["message"].startswith("The cursor belongs to another")
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(["search", "open"]), st.text("xyl0b7c2f4e1-:/ aosndtkp*", max_size=14))
 def test_no_guess_leads_to_another_project(limited: Tools, name: str, guess: str) -> None:
     if SECRET in guess:

@@ -32,10 +32,14 @@ def mcp(
     """
     if context.invoked_subcommand is not None:
         return
+    import sys
+
+    from ..ask.output import say
     from ..mcp.index import Index, Settings
     from ..mcp.protocol import Protocol
     from ..mcp.server import serve
     from ..mcp.tools import INSTRUCTIONS, Tools
+    from ..terminal import is_terminal
 
     news: Callable[[], list[str]] | None = None
 
@@ -47,6 +51,8 @@ def mcp(
             news = News(database).read
         return news()
 
+    if is_terminal(sys.stdin):
+        say("Waiting for a client. To set one up: assoc-ingest mcp config")
     index = Index(Settings(database, project, None if no_sync else look, not no_redact))
     tools = Tools(index)
     try:

@@ -98,7 +98,7 @@ class _Frame:
         """Return the text of an answer."""
         lines = [*self.before, *texts]
         if needs:
-            lines.append(f"Cut: whole with max_chars {needs}.")
+            lines.append(f"Cut: max_chars {needs} shows it whole." if self.level < 2 else "Cut.")
         elif not texts:
             lines.append(self.empty)
         if following and self.level < 2:

@@ -83,6 +83,7 @@ class Index:
         """Say how fresh the answers are, and what they do not cover."""
         fresh = dict(sql.ask(self.connection, "pages/fresh").fetchone())
         fresh["is_complete"] = bool(fresh["is_complete"])
+        fresh["is_current"] = not self._not_read
         row = sql.ask(self.connection, "pages/coverage").fetchone()
         missing = [*self._not_read]
         if self.is_limited and missing and self.settings.look is not None:

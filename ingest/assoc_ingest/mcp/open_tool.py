@@ -89,8 +89,8 @@ def _messages(
     positions: list[Position] = []
 
     def cursor(number: int, letter: int) -> str:
-        known = positions[number] if number < len(positions) else start
-        return cursors.made(known.part + 1, *known[1:3], letter)
+        known = positions[number] if number < len(positions) else window.furthest()
+        return cursors.made(known.file + 1, *known[1:3], letter)
 
     return Answer(
         items=window.items(start, positions),

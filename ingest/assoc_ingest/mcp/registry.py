@@ -1,4 +1,4 @@
-"""The tools: a module with a `TOOL`, and its line here."""
+"""The tools, in the order in which a client is told of them: a module each, and its line here."""
 
 from __future__ import annotations
 

@@ -47,13 +47,14 @@ def run(index: Index, arguments: Arguments) -> Answer:
     hits = with_lines(index.connection, [hit for group in chosen for hit in group.hits])
     result = result.with_hits(hits)
     groups = result.groups[start:]
+    head = _head(index, result)
     return Answer(
         items=(_item(group) for group in islice(groups, limit)),
         render=render,
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
-        head=_head(index, result),
-        said=_said(result),
+        head=head,
+        said=_said(result, head),
         empty="Nothing in the index holds these words." if not start else "There is no more.",
         behind=lambda: cursors.made(start + limit) if len(groups) > limit else None,
     )
@@ -90,12 +91,16 @@ def _relaxed(index: Index, result: SearchResult) -> Item | None:
     return {**relaxed, "corrected": {word: found for word, found in here.items() if found}}
 
 
-def _said(result: SearchResult) -> tuple[str, ...]:
-    many = f"{'At least ' * result.is_cut}{result.conversations} conversations."
-    if result.relaxation is None:
-        return (many,)
-    few = "Few hold" if result.relaxation.has_exact else "Nothing holds"
-    return (f"{many} {few} all words: hits with why=relaxed lack some.",)
+def _said(result: SearchResult, head: Item) -> tuple[str, ...]:
+    """Return what to know before the hits; words of the index are quoted."""
+    said = [f"{'At least ' * result.is_cut}{result.conversations} conversations."]
+    if result.relaxation is not None:
+        few = "Few hold" if result.relaxation.has_exact else "Nothing holds"
+        said.append(f"{few} all words: hits with why=relaxed lack some.")
+    relaxed = head.get("relaxed")
+    for word, meant in relaxed["corrected"].items() if isinstance(relaxed, dict) else ():
+        said.append(quoted(f"{', '.join(meant)} instead of {word}"))
+    return (*said, *map(quoted, result.notes))
 
 
 def _item(group: Group) -> Item:

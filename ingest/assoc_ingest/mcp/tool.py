@@ -49,7 +49,8 @@ FRAME: dict[str, Object] = {
     },
     "fresh": {
         "type": "object",
-        "description": "synced_at: as of when; is_complete: did the last sync read everything.",
+        "description": "synced_at: when something new was last read; is_current: whether it was "
+        "looked for before this answer, and all read; is_complete: whether that sync read all.",
     },
     "coverage": {
         "type": "object",

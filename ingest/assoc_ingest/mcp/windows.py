@@ -23,14 +23,14 @@ from .quotes import heading, quoted
 class Position(NamedTuple):
     """A message, and the letter of its text from which on it was not shown."""
 
-    part: int
-    """The number of the file, of those that the conversation or the subagent has."""
+    file: int
+    """The id of its file; 0 for the beginning."""
     offset: int
     block: int
     letter: int = 0
 
 
-START = Position(0, 0, 0)
+_LARGE, _BLOCKS = 10**10, 1_000  # bytes of a file, and blocks of a line, at most
 
 
 @dataclass(slots=True)
@@ -47,18 +47,12 @@ class Window:
     def items(self, start: Position, positions: list[Position]) -> Iterator[Item]:
         """Yield the messages; the position of each is added to `positions` before it is yielded."""
         names = self.conversation.names()
-        for number, part in enumerate(self.parts):
-            if number < start.part:
-                continue
-            if number == start.part and start > START:
-                before = _before(start)
-                if part.after is None or before > part.after:
-                    part = part._replace(after=before)
+        for part in self._parts_from(start):
             root = str(self.conversation.session["root"])
             for message in self.conversation.messages_of(part):
                 if message.stands_elsewhere and message.answers is None:
                     continue
-                positions.append(Position(number, message.byte_offset, message.block))
+                positions.append(Position(part.file, message.byte_offset, message.block))
                 line = names.line(message.file_id, message.byte_offset)
                 item: Item = {
                     "ref": names.at(message.file_id, line),
@@ -70,6 +64,25 @@ class Window:
                     "byte": message.byte_offset,
                 }
                 yield {field: value for field, value in item.items() if value is not None}
+
+    def furthest(self) -> Position:
+        """Return a position with numbers as long as those of any message here."""
+        sizes = {file.id: file.size for file in self.conversation.files}
+        most = max((sizes.get(part.file, _LARGE) for part in self.parts), default=0)
+        return Position(max((part.file for part in self.parts), default=0), most, _BLOCKS)
+
+    def _parts_from(self, start: Position) -> list[Part]:
+        """Return the parts from a position on. Raises UsageError if its file is not there."""
+        if not start.file:
+            return self.parts
+        files = [part.file for part in self.parts]
+        if start.file not in files:
+            raise UsageError("The cursor leads to what is no longer there. Open the ref again.")
+        first, *others = self.parts[files.index(start.file) :]
+        before = _before(start)
+        if first.after is None or before > first.after:
+            first = first._replace(after=before)
+        return [first, *others]
 
 
 def whole(conversation: Conversation, key: Key) -> Window:
