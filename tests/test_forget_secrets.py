@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.dump import assert_same, check, connect, dump
-from tests.support.pieces import read_in_pieces
+from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -44,7 +44,10 @@ from assoc_ingest.files.secret_exclusions import (
 )
 from assoc_ingest.files.secret_scan import find
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.forget_secret import forget_secret
 from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.tombstones import tombstones
 from assoc_ingest.upkeep.verify import verify
 
 TOKEN = planted()["github"]
@@ -370,3 +373,33 @@ def test_nothing_stored_of_a_forgotten_credential_tells_what_it_was(
     assert row["rule"] == "named"
     assert row["is_pending"] == 0
     assert not any(WORD[at : at + 3] in str(tuple(row)) for at in range(len(WORD) - 2))
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_while_forgetting_has_forgotten_all_or_nothing(
+    tmp_path: Path, place: Path
+) -> None:
+    """And what was begun is finished by `compact`, to the last byte of the file."""
+    database = place / "assoc.db"
+    sync(database, [a_home(tmp_path / "home", WORD)])
+    before, outcomes = dump(database), set()
+    for step in range(1, 3000, 47):
+        victim = Path(shutil.copy(database, place / "victim.db"))
+        try:
+            with killed_at(step):
+                forget_secret(victim, name_of(WORD), dry_run=False, announce=lambda _: None)
+            outcomes.add("survived")
+            break
+        except Killed:
+            pass
+        check(victim)
+        stones = tombstones(victim)
+        if any(stone.is_pending for stone in stones):
+            compact(victim)
+        if stones:
+            assert remains(victim, WORD) == []
+            assert verify(victim).findings == []
+        else:
+            assert_same(dump(victim), before)
+        outcomes.add("begun" if stones else "nothing")
+    assert outcomes == {"survived", "begun", "nothing"}

@@ -32,7 +32,8 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
     In a log, none goes beyond the end of its line.
     """
     raw = data.decode("latin-1")
-    view = _View(raw) if "\\u00" in raw or "\\/" in raw else None
+    escapes = sorted(_escapes(raw))
+    view = _View(raw, escapes) if escapes else None
     text = raw if view is None else view.text
     seen = data if view is None else text.encode("latin-1")
     found: list[Secret] = []
@@ -74,7 +75,7 @@ def find_in(pieces: Iterable[tuple[int, bytes]], *, is_log: bool) -> Iterator[Se
 
 def _since(done: int, start: int, buffer: bytes, *, is_log: bool) -> Iterator[Secret]:
     """Yield what begins at `done` or later in bytes that begin at `start`."""
-    for secret in find(buffer, is_log=is_log):
+    for secret in find(buffer, is_log=is_log) if buffer else ():
         if secret.start + start >= done:
             yield secret._replace(start=secret.start + start, end=secret.end + start)
 
@@ -90,12 +91,12 @@ def _order(secret: Secret) -> tuple[int, bool, int]:
 class _View:
     """Text without the escapes of JSON, and where each letter of it stood."""
 
-    def __init__(self, raw: str) -> None:
+    def __init__(self, raw: str, escapes: Iterable[tuple[int, int, str]]) -> None:
         pieces, position = [], 0
         self._ends = [0]  # in the text: behind each escape
         self._shifts = [0]
         length = 0
-        for start, end, letter in sorted(_escapes(raw)):
+        for start, end, letter in escapes:
             pieces += [raw[position:start], letter]
             length += start - position + 1
             position = end

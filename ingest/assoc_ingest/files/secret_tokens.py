@@ -29,16 +29,18 @@ token = re.compile(
 )
 """What begins with a prefix; `rule_of` tells which."""
 _RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
-_STARTS: dict[str, tuple[str, ...]] = {}
+_STARTS: dict[str, tuple[str, ...]] = {"eyJ": ()}
 for _prefix in sorted(BY_PREFIX, key=len, reverse=True):
     _STARTS[_prefix[:3]] = (*_STARTS.get(_prefix[:3], ()), _prefix)
 _inner = re.compile(  # grouped by the first letter, which halves the time
     "[_.~-](?:"
     + "|".join(
         f"{re.escape(letter)}(?:"
-        + "|".join(re.escape(start[1:]) for start in _STARTS if start[0] == letter)
+        + "|".join(
+            re.escape(start[1:]) for start in _STARTS if start[0] == letter and start != "eyJ"
+        )
         + ")"
-        for letter in sorted({start[0] for start in _STARTS})
+        for letter in sorted({prefix[0] for prefix in BY_PREFIX})
     )
     + ")"
 )
@@ -62,16 +64,8 @@ def tokens(text: str, seen: bytes) -> Iterator[Secret]:
         low = start
         if text[low - 1 : low] == "\\" and text[low] in "nrtbf":
             low += 1  # behind an escaped line break
-        if text[low : low + 3] == "eyJ":
-            yield from _web_token(text, low)
-        place = low
-        while place < end:
-            match = _begun(text, place)
-            if match is not None:
-                yield from _issued(text, match)
-                place = match.end()
-            inner = _inner.search(text, place, end)
-            place = inner.start() + 1 if inner is not None else end
+        if text[low : low + 3] in _STARTS or _inner.search(text, low, end) is not None:
+            yield from _in_run(text, low, end)
         start = shape.find(_RUN, end)
     for prefix in _WITH_SLASHES:
         start = seen.find(prefix)
@@ -79,6 +73,18 @@ def tokens(text: str, seen: bytes) -> Iterator[Secret]:
             match = _begun(text, start)
             yield from () if match is None else _issued(text, match)
             start = seen.find(prefix, start + len(prefix) if match is None else match.end())
+
+
+def _in_run(text: str, start: int, end: int) -> Iterator[Secret]:
+    if text.startswith("eyJ", start):
+        yield from _web_token(text, start)
+    while start < end:
+        match = _begun(text, start)
+        if match is not None:
+            yield from _issued(text, match)
+            start = match.end()
+        inner = _inner.search(text, start, end)
+        start = inner.start() + 1 if inner is not None else end
 
 
 def _begun(text: str, start: int) -> re.Match[str] | None:
