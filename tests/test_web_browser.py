@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
 from assoc_ingest import __main__ as program
@@ -29,7 +30,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # Playwright's own
 ]
 
-DEMO = Path(__file__).parent / "demo"
 QUIET = [
     "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",
