@@ -15,7 +15,7 @@ from assoc_ingest import sql
 
 NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
 FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_counts"]
-SEARCHES = [name for name in FINDING if name not in ("search/sessions", "search/stores_cjk")]
+STORES = ("inbox", "task", "todo", "plan", "document", "prompt", "tool_result_file")
 
 # A plan names a table by its alias; an index of full text is no scan of the table.
 _reason = re.compile(r"^\s*-- scans messages: \w+", re.MULTILINE)
@@ -74,6 +74,9 @@ def _fill_stores(rows: Rows, file: int) -> None:
     rows.add("todos", content="gone", position=0, gone_at=AT, file_id=file)
     rows.project("gone", gone_at=AT)
     rows.add("plans", title="Plan", text="text", name="p", file_id=file)
+    rows.add("documents", kind="note", title="Pool", text="text", path="a/b.md", file_id=file)
+    output = rows.file("tool-results/o.txt", kind="tool_result")
+    rows.add("tool_result_files", name="o", size=4, text="pool", file_id=output)
     for offset in (0, 1):  # repeats happen
         rows.add("prompts", text="pool", timestamp=AT, **{**place, "byte_offset": offset})
     rows.add("links", kind="pull_request", url="https://x/7", **place)
@@ -191,19 +194,57 @@ def test_it_reads_all_messages_only_if_it_says_why(
     assert not scans or _reason.search(query.sql), scans
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_asks_the_index_first_and_sorts_nothing(
-    connection: sqlite3.Connection, name: str
-) -> None:
-    query = sql.query(name)
-    if "rank" not in query.sql.rsplit("order by", 1)[1]:
-        return  # search/messages_letters has no rank
+def test_a_search_asks_the_index_first_and_sorts_nothing(connection: sqlite3.Connection) -> None:
+    query = sql.query("search/messages")
     # With other statistics the planner might begin elsewhere: only a cross join keeps the order.
     assert re.search(r"\nfrom \w+_fts\n(?:--.*\n)*cross join ", query.sql)
     rows = connection.execute(f"explain query plan {query.sql}", dict.fromkeys(query.parameters))
     steps = [str(row["detail"]) for row in rows]
     assert re.match(r"SCAN \w+_fts VIRTUAL TABLE", steps[0])
     assert not any("FOR ORDER BY" in step for step in steps)
+
+
+def test_a_search_of_entries_asks_the_index_of_each_store_first(
+    connection: sqlite3.Connection,
+) -> None:
+    query = sql.query("search/entries")
+    rows = connection.execute(f"explain query plan {query.sql}", dict.fromkeys(query.parameters))
+    steps = [str(row["detail"]) for row in rows]
+    scanned = [step.split()[1] for step in steps if step.startswith("SCAN") and "json" not in step]
+    indexes = [name for name in scanned if name.endswith("_fts")]
+    assert len(indexes) == len(STORES)
+    assert set(scanned) - set(indexes) <= {"e", "k"}  # found entries, kinds asked for
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_an_entry_is_looked_up_by_its_id_and_not_in_all_of_them(
+    connection: sqlite3.Connection, what: str
+) -> None:
+    query = sql.query("pages/entry")
+    given = {"what": what, "id": 1}
+    rows = connection.execute(f"explain query plan {query.sql}", given)
+    steps = [str(row["detail"]) for row in rows]
+    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN e"]
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_the_search_of_a_store_finds_what_the_view_calls_searchable(
+    connection: sqlite3.Connection, what: str
+) -> None:
+    """The search reaches the same columns by the index, so it has them written a second time."""
+    found = _run(connection, "search/entries", what=what, match='"pool" OR "hi" OR "task" OR "gone"'
+                 ' OR "text" OR "pending" OR "completed"', limit=100)  # fmt: skip
+    shared = ("what", "kind", "id", "byte_offset", "words")
+    rows = connection.execute(
+        f"select {', '.join(shared)} from searchable where what = ? and not is_repeated", (what,)
+    )
+    expected = {tuple(row) for row in rows}
+    listed = {
+        (row["what"], row["kind"], row["id"], row["byte_offset"],
+         row["text"] if what != "tool_result_file" else "pool")
+        for row in found
+    }  # fmt: skip
+    assert listed == expected != set()
 
 
 def test_all_searches_give_the_columns_of_a_hit(connection: sqlite3.Connection) -> None:
@@ -223,7 +264,7 @@ def test_a_list_can_be_limited(name: str) -> None:
 
 LISTED = {
     "agents": (1, 2),
-    "files": (2, 2),
+    "files": (3, 3),
     "inbox": (1, 2),
     "issues": (1, 1),
     "links": (1, 1),
@@ -320,4 +361,4 @@ def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) 
 
 def test_sources_are_counted(connection: sqlite3.Connection) -> None:
     (source,) = _run(connection, "reports/status_sources")
-    assert (source["file_count"], source["session_count"], source["message_count"]) == (2, 1, 7)
+    assert (source["file_count"], source["session_count"], source["message_count"]) == (3, 1, 7)

@@ -8,31 +8,11 @@ with newest as materialized (
     select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since
     from sessions
 ),
-ended as (
-    select
-        s.id,
-        (
-            -- What stands behind the last turn, as hooks and notices, is not part of it.
-            select m.kind
-            from messages m
-            where m.file_id = (
-                select f.id
-                from files f
-                where f.session_id = s.id and f.kind = 'transcript' and f.subagent_id is null
-                order by f.gone_at is not null, f.mtime desc, f.id desc
-                limit 1
-            )
-              and m.subagent_id is null
-              and m.kind in (
-                  'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error', 'interrupt'
-              )
-            order by m.byte_offset desc, m.block desc
-            limit 1
-        ) as last_kind
-    from sessions s
-    where s.kind in ('main', 'background')
-      and s.message_count > 0
-      and (coalesce(:all, '') <> '' or s.ended_at >= (select since from newest))
+ended as materialized (
+    select e.session_id, e.state
+    from session_ends e
+    join sessions s on s.id = e.session_id
+    where coalesce(:all, '') <> '' or s.ended_at >= (select since from newest)
 ),
 open as (
     select
@@ -95,16 +75,12 @@ open as (
     select
         'session',
         s.title,
-        case e.last_kind
-            when 'error' then 'ended with an error'
-            when 'interrupt' then 'interrupted'
-            else 'in the middle of a turn'
-        end,
+        e.state,
         s.ended_at,
         s.id
     from ended e
-    join sessions s on s.id = e.id
-    where e.last_kind <> 'text'
+    join sessions s on s.id = e.session_id
+    where e.state is not null
 )
 select
     p.name as project,

@@ -1,35 +1,13 @@
 -- What a hit shows
--- For each [what, id] of the JSON array :places, the whole text of the row, the file and the offset
--- of the line that holds it, and of a message where it was said.
+-- For each [what, id, session_key, source] of the JSON array :places what its conversation is, and of
+-- a message where it was said. The whole text is that of a message or a title; that of other entries
+-- is in pages/entry.
 select
     x.what,
     x.id,
     case x.what
         when 'message' then coalesce(m.text, m.tool_text)
         when 'session' then s.title
-        when 'inbox' then (
-            select trim(coalesce(i.text, '') || char(10) || coalesce(i.summary, ''), char(10))
-            from inbox_items i
-            where i.id = x.id
-        )
-        when 'task' then (
-            select trim(coalesce(i.subject, '') || char(10) || coalesce(i.description, ''), char(10))
-            from tasks i
-            where i.id = x.id
-        )
-        when 'todo' then (select i.content from todos i where i.id = x.id)
-        when 'plan' then (select i.text from plans i where i.id = x.id)
-        when 'document' then (
-            select trim(coalesce(i.title, '') || char(10) || i.text, char(10))
-            from documents i
-            where i.id = x.id
-        )
-        when 'prompt' then (
-            select trim(i.text || char(10) || coalesce(i.pasted, ''), char(10))
-            from prompts i
-            where i.id = x.id
-        )
-        when 'tool_result_file' then (select i.text from tool_result_files i where i.id = x.id)
     end as text,
     m.model,
     coalesce((

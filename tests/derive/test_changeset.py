@@ -69,13 +69,13 @@ def test_sessions_and_projects_of_which_its_entries_speak_are_noted(rows: Rows) 
 
 
 def test_the_worktree_whose_making_it_states_is_noted(rows: Rows) -> None:
-    tree = rows.project("tree", "C:/work/Tree")
-    rows.project("other", "C:/work/other")
+    tree = rows.project("tree", "C:/src/Tree")
+    rows.project("other", "C:/src/other")
     elsewhere = rows.add("sources", kind="claude", root="/elsewhere")
-    rows.project("tree", "C:/work/Tree", source_id=elsewhere)
+    rows.project("tree", "C:/src/Tree", source_id=elsewhere)
     _, file = rows.session("one")
-    rows.add("links", file_id=file, kind="worktree", url="C:\\work\\tree\\")
-    rows.add("links", file_id=file, kind="pr", url="C:/work/other")
+    rows.add("links", file_id=file, kind="worktree", url="C:\\src\\tree\\")
+    rows.add("links", file_id=file, kind="pr", url="C:/src/other")
     assert linked_worktrees(rows.connection, str(file)) == {tree}
     assert noted(rows, file).projects == {tree}
 

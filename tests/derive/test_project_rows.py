@@ -136,8 +136,8 @@ def test_a_project_of_which_nothing_is_known_is_called_as_its_directory_is_writt
 
 def test_a_path_of_windows_is_written_with_slashes(rows: Rows) -> None:
     work = project(rows, "w")
-    derive(rows, lists(rows, work, path="D:\\work\\garden\\"))
-    assert found(rows, work) == ("D:/work/garden", "garden")
+    derive(rows, lists(rows, work, path="D:\\src\\garden\\"))
+    assert found(rows, work) == ("D:/src/garden", "garden")
 
 
 def test_sessions_are_counted_that_are_conversations_and_there(rows: Rows) -> None:

@@ -18,10 +18,10 @@ from .terms import Terms, like
 
 SAID, TOOLS, TITLE = "said", "tools", "title"
 
-# A smaller store is one file queries/search/<name>.sql; which scope it belongs to.
+# What is no message, as the view `searchable` calls it, by the scope that it belongs to.
 _STORES = {
-    SAID: ("inbox", "tasks", "todos", "plans", "documents", "prompts"),
-    TOOLS: ("tool_result_files",),
+    SAID: ("inbox", "task", "todo", "plan", "document", "prompt"),
+    TOOLS: ("tool_result_file",),
 }
 _COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
 _MOST_OF_STORE = 50
@@ -149,10 +149,14 @@ class Candidates:
         parameters = {**self._parameters, "match": match}
         return any(_rows(self.connection, "search/messages", parameters, 1, _MESSAGES))
 
-    def raw(self, name: str, expression: str, scope: str, limit: int) -> list[Candidate]:
-        """Return what an expression that the user wrote finds in messages, or in one store."""
-        match = in_scope(scope, expression) if name == "messages" else expression
-        return self._candidates(f"search/{name}", scope, limit, match=match)
+    def raw(self, expression: str, scope: str, limit: int) -> list[Candidate]:
+        """Return the messages that an expression finds that the user wrote."""
+        match = in_scope(scope, expression)
+        return self._candidates("search/messages", scope, limit, match=match)
+
+    def in_store(self, what: str, match: str, scope: str, limit: int) -> list[Candidate]:
+        """Return what an expression finds in one of the smaller stores."""
+        return self._candidates("search/entries", scope, limit, what=what, match=match)
 
     def _messages_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
         words, substrings = terms.all_words(), terms.all_substrings()
@@ -173,15 +177,15 @@ class Candidates:
         if terms.has_cjk:
             patterns, without = _patterns(terms.texts()), _without(terms, cjk_only=False)
             return self._candidates(
-                "search/stores_cjk", scope, limit, patterns=patterns, without=without
+                "search/entries_cjk", scope, limit, patterns=patterns, without=without
             )
         return self._in_stores(terms.all_words() or "", scope)
 
     def _in_stores(self, match: str, scope: str) -> list[Candidate]:
         limit = max(_MOST_OF_STORE, self.shown)
         found: list[Candidate] = []
-        for name in self.stores(scope):
-            found += self._candidates(f"search/{name}", scope, limit, match=match)
+        for what in self.stores(scope):
+            found += self.in_store(what, match, scope, limit)
         return found
 
     def stores(self, scope: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from .. import sql
 from .conversation import TOOL_KINDS, Conversation, File, Message, Place, Subagent
+from .lines import Lines
 from .message_text import PEOPLE
 from .originals import Image, Originals
 from .redaction import redact, redact_json
@@ -52,6 +53,7 @@ class ExportedConversation(Conversation):
         self.shortened = 0
         """How many texts are exported without their end so far."""
         self._originals = Originals(connection)
+        self._lines = Lines(connection)
         self._names: dict[str, str] = {}
         self._prefixes: dict[tuple[str | None, int], str] = {}
         self._agents_files: Counter[str | None] = Counter()
@@ -126,7 +128,7 @@ class ExportedConversation(Conversation):
 
     def line_number(self, message: Message) -> int | None:
         """Return the number of the line of a message, from 1; None where it is not known."""
-        return self._originals.line_number(message.file_id, message.byte_offset)
+        return self._lines.number(message.file_id, message.byte_offset)
 
     def anchor(self, message: Message, agent: str | None = None) -> str:
         """Return the anchor of a message of the main conversation, or of a subagent."""
@@ -141,10 +143,10 @@ class ExportedConversation(Conversation):
 
     def _anchor(self, agent: str | None, file: int, offset: int, block: int) -> str:
         prefix = self._prefixes.get((agent, file), f"x{file}-")
-        number = self._originals.line_number(file, offset)
+        number = self._lines.number(file, offset)
         if number is None:
             return f"{prefix}B{offset}" + (f".{block}" if block else "")
-        if not self._originals.is_start_of_line(file, offset):
+        if not self._lines.is_start(file, offset):
             return f"{prefix}L{number}.B{offset}.{block}"
         return f"{prefix}L{number}" + (f".{block}" if block else "")
 

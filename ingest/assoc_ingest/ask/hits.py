@@ -17,9 +17,6 @@ from .relaxing import Relaxed
 from .resume import resume_line
 from .terms import Terms
 
-STATED = ("task", "todo", "plan")
-"""What may have no file, so that a line of a transcript is its place."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -137,10 +134,10 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
     for hit in known:
         if hit.what == "message":
             row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
-        elif hit.what in STATED:
-            row = sql.ask(connection, "pages/stated", what=hit.what, id=hit.id).fetchone()
         else:
-            continue
+            row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
+            if row is not None and row["channel"] != "transcript":
+                continue  # a file of its own
         if row is not None:
             places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
     names = refs.Names(connection)  # knows the lines of one file at a time
@@ -169,6 +166,10 @@ def _hit(
     elif session_key and session_key not in keys:
         keys[session_key] = short_key(connection, session_key)
     key = keys.get(agent_key or session_key or "")
+    text = details["text"]
+    if row["what"] not in ("message", "session"):
+        entry = sql.ask(connection, "pages/entry", what=row["what"], id=row["id"]).fetchone()
+        text = entry["words"]
     session = {**details, "kind": details["session_kind"], "source": row["source"]}
     return Hit(
         key=key,
@@ -180,7 +181,7 @@ def _hit(
         model=details["model"],
         kind=row["kind"],
         time=row["timestamp"],
-        snippet=marker.snippet(found, details["text"] or ""),
+        snippet=marker.snippet(found, text or ""),
         why=found.why,
         file=row["file"],
         line=None,

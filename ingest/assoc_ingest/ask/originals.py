@@ -10,8 +10,6 @@ import base64
 import binascii
 import json
 import sqlite3
-from array import array
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,19 +46,7 @@ class Originals:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._starts: dict[int, array[int]] = {}
         self._line: tuple[tuple[int, int], object] = ((-1, -1), None)
-
-    def line_number(self, file_id: int, byte_offset: int) -> int | None:
-        """Return the number of the line, from 1; None where the archive does not reach."""
-        starts = self._starts_of(file_id)
-        return bisect_right(starts, byte_offset) if starts else None
-
-    def is_start_of_line(self, file_id: int, byte_offset: int) -> bool:
-        """Does a line begin there? Several objects may be in one."""
-        starts = self._starts_of(file_id)
-        number = bisect_right(starts, byte_offset)
-        return bool(number) and starts[number - 1] == byte_offset
 
     def whole(
         self, file_id: int, byte_offset: int, length: int, kind: str, stored: str
@@ -90,14 +76,6 @@ class Originals:
             if shown in text and (media_type, data) not in seen:
                 seen.add((media_type, data))
                 yield Image(shown, media_type, _checked(media_type, data))
-
-    def _starts_of(self, file_id: int) -> array[int]:
-        if file_id not in self._starts:
-            starts = array("q")
-            with suppress(ArchiveError):
-                starts = archive.line_starts(self._connection, file_id)
-            self._starts[file_id] = starts
-        return self._starts[file_id]
 
     def _value(self, file_id: int, offset: int, length: int) -> object:
         """Return the JSON value of a line; the last one is remembered, it may have many blocks."""

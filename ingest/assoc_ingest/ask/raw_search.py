@@ -27,8 +27,8 @@ def found(candidates: Candidates, expression: str, limit: int, *, tools: bool) -
     for scope in (TOOLS,) if tools else (SAID, TOOLS):
         messages = _messages(candidates, expression, scope, limit)
         stores = [
-            iter(_store(candidates, name, expression, scope, limit))
-            for name in candidates.stores(scope)
+            iter(_store(candidates, what, expression, scope, limit))
+            for what in candidates.stores(scope)
         ]
         mixed = _mixed(iter(messages), stores)
         listed += [Found(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
@@ -45,7 +45,7 @@ def clusters(listed: Iterable[Found]) -> list[Cluster]:
 
 def _messages(candidates: Candidates, expression: str, scope: str, limit: int) -> list[Candidate]:
     try:
-        return candidates.raw("messages", expression, scope, limit)
+        return candidates.raw(expression, scope, limit)
     except sqlite3.OperationalError as error:
         if not _is_syntax(error):
             raise
@@ -56,10 +56,10 @@ def _messages(candidates: Candidates, expression: str, scope: str, limit: int) -
 
 
 def _store(
-    candidates: Candidates, name: str, expression: str, scope: str, limit: int
+    candidates: Candidates, what: str, expression: str, scope: str, limit: int
 ) -> list[Candidate]:
     try:
-        return candidates.raw(name, expression, scope, limit)
+        return candidates.in_store(what, expression, scope, limit)
     except sqlite3.OperationalError as error:
         # The expression was good for messages: it names a column that this store lacks.
         if not _is_syntax(error):

@@ -180,15 +180,12 @@ def prompt_files(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return sql.ask(connection, "pages/prompt_files").fetchall()
 
 
-def name_of(connection: sqlite3.Connection, what: str, row: int) -> str | tuple[int, int] | None:
-    """Return what opens an entry that is no message; the place of its line where it has no name."""
-    found = sql.ask(connection, "pages/reference_name", what=what, id=row).fetchone()
-    if found is None:
-        return None
-    head, tail, is_session, file, offset = found
+def name_of(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
+    """Return what opens an entry, a row of pages/entry; None where its line is its name."""
+    what, head, tail = row["what"], row["head"], row["tail"]
     if head is None:
-        return file, offset
-    if is_session:
+        return None
+    if row["is_session"]:
         head = short_key(connection, head)
     elif what == "document":
         head = _short_path(connection, head)
@@ -213,10 +210,14 @@ def _short_path(connection: sqlite3.Connection, path: str) -> str:
 def _named(connection: sqlite3.Connection, hit: Found) -> str | tuple[int, int] | None:
     if hit.what == "session":
         return short_key(connection, hit.session_key) if hit.session_key else None
-    if hit.what != "message":
-        return name_of(connection, hit.what, hit.id)
-    row = sql.ask(connection, "pages/message_place", id=hit.id).fetchone()
-    return (row["file_id"], row["byte_offset"]) if row else None
+    if hit.what == "message":
+        row = sql.ask(connection, "pages/message_place", id=hit.id).fetchone()
+    else:
+        row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
+    if row is None:
+        return None
+    name = name_of(connection, row) if hit.what != "message" else None
+    return name or (row["file_id"], row["byte_offset"])
 
 
 def _is_key(connection: sqlite3.Connection, text: str) -> bool:

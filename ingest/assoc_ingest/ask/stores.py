@@ -27,6 +27,8 @@ _DEEP = frozenset({"task", "inbox", "output", "document"})
 """Stores in which a name may end with the name of one of several entries."""
 _NUMBERED = frozenset({"inbox", "document"})
 """Those in which that is a number."""
+_WHAT = {"output": "tool_result_file"}
+"""What the view `searchable` calls a store, where that is not its name."""
 _DIGITS = 18  # of a number that SQLite can hold
 
 
@@ -55,14 +57,14 @@ def find(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
     """Return the entries with a name; raise NotFoundError with the nearest names if none has it."""
     if store == "prompt":
         return [_prompt(connection, name)]
-    rows = _rows(connection, store, name)
-    if not rows:
+    ids = _ids(connection, store, name)
+    if not ids:
         raise NotFoundError(
             f"There is no {store} {name!r}{_nearest(connection, store, name)}. "
             f"It is named like this: {STORES[store]}"
         )
     names = Names(connection)
-    return [_entry(connection, store, row, names) for row in rows]
+    return [_entry(connection, store, id_, names) for id_ in ids]
 
 
 def lines(entries: list[Entry], look: Look) -> Iterator[str]:
@@ -112,8 +114,8 @@ def as_json(
     return answer.pieces(items, total=len(entries))
 
 
-def _rows(connection: sqlite3.Connection, store: str, name: str) -> list[sqlite3.Row]:
-    """Return the rows of a name: the very one, else what begins with it."""
+def _ids(connection: sqlite3.Connection, store: str, name: str) -> list[int]:
+    """Return the ids of the entries with a name: this very one, else what begins with it."""
     name = bindable(name.strip())
     head, slash, tail = name.rpartition("/")
     if store == "output":  # a file of it may lie in a directory
@@ -126,16 +128,15 @@ def _rows(connection: sqlite3.Connection, store: str, name: str) -> list[sqlite3
         for first, second in parts:
             if not first:
                 continue
-            found = sql.ask(
-                connection,
-                f"pages/open_{store}",
-                head=first,
-                tail=second,
-                is_prefix=is_prefix,
-                limit=_MOST,
-            ).fetchall()
+            given = {"head": first, "tail": second, "is_prefix": is_prefix, "limit": _MOST}
+            if store == "inbox":  # counts the messages of an inbox once, not once for each of them
+                found = sql.ask(connection, "pages/open_inbox", **given).fetchall()
+            else:
+                found = sql.ask(
+                    connection, "pages/open_entries", what=_WHAT.get(store, store), **given
+                ).fetchall()
             if found:
-                return found
+                return [row["id"] for row in found]
     return []
 
 
@@ -161,18 +162,15 @@ def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
     row = sql.ask(connection, "pages/open_prompt", file=file, byte_offset=start).fetchone()
     if row is None:
         raise NotFoundError(f"The history of prompts has no prompt behind line {line}.")
-    return _entry(connection, "prompt", row, Names(connection))
+    return _entry(connection, "prompt", row["id"], Names(connection))
 
 
-def _entry(connection: sqlite3.Connection, store: str, row: sqlite3.Row, names: Names) -> Entry:
+def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -> Entry:
+    row = sql.ask(connection, "pages/entry", what=_WHAT.get(store, store), id=id_).fetchone()
     path = f"{row['root']}/{row['path']}" if row["path"] else ""
-    is_stated = row["channel"] == "transcript"
-    what = "tool_result_file" if store == "output" else store
-    ref = name_of(connection, what, row["id"])
-    if isinstance(ref, tuple):
-        ref = names.of(*ref)
+    ref = name_of(connection, row) or names.of(row["file_id"], row["byte_offset"])
     stated = None
-    if is_stated and row["file_id"] is not None:
+    if row["channel"] == "transcript" and row["file_id"] is not None:
         stated = names.of(row["file_id"], row["byte_offset"])
     return Entry(
         ref=ref,
@@ -191,7 +189,7 @@ def _entry(connection: sqlite3.Connection, store: str, row: sqlite3.Row, names: 
 
 
 def _nearest(connection: sqlite3.Connection, store: str, name: str) -> str:
-    rows = sql.ask(connection, "pages/reference_names", what=store)
+    rows = sql.ask(connection, "pages/reference_names", what=_WHAT.get(store, store))
     names = [str(row["name"])[:_LONGEST] for row in rows]
     found = get_close_matches(name[:_LONGEST], names, _NEAREST, 0.4)
     listed = ", ".join(one_line(f"{store}:{near}") for near in found)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -258,22 +257,6 @@ def unpacked(frame: Frame, file_id: int) -> bytes:
     raise ArchiveError(
         f"The archive of file {file_id} is damaged at byte {frame.start}.", frame.start
     )
-
-
-def line_starts(connection: sqlite3.Connection, file_id: int) -> array[int]:
-    """Return the offset of each line of an archived file: eight bytes a line, for any number.
-
-    Raises ArchiveError as `read` does.
-    """
-    starts = array("q", [0])
-    position = 0
-    for data in read(connection, file_id):
-        found = data.find(b"\n")
-        while found >= 0:
-            starts.append(position + found + 1)
-            found = data.find(b"\n", found + 1)
-        position += len(data)
-    return starts
 
 
 def _borders(data: bytes) -> Iterator[tuple[int, int]]:
