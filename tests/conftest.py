@@ -15,15 +15,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from tests.support.dump import Ask, check, connect
 from tests.support.shell import Shell
 from tests.support.writing import in_memory
 
+from assoc_ingest import sql
 from assoc_ingest.store import database
 from assoc_ingest.store.database import writing
+from assoc_ingest.sync.run import sync
 
 _ROOT = Path(__file__).parents[1]
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -126,16 +131,18 @@ def _migrated_once(
     request: pytest.FixtureRequest, _blank: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fill new databases from one that is migrated: migrating takes longer than most syncs."""
-    migrate = database._migrate
 
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill_with(
+        migrate: Callable[[sqlite3.Connection], None], connection: sqlite3.Connection
+    ) -> None:
         if connection.execute("select 1 from sqlite_master").fetchone():
             migrate(connection)
         else:
             _blank.backup(connection)
 
     if request.path.stem not in _MIGRATING and request.path.parent.name != "faults":
-        monkeypatch.setattr(database, "_migrate", fill)
+        for module, name in ((database, "_migrate"), (sql, "migrate")):
+            monkeypatch.setattr(module, name, partial(fill_with, getattr(module, name)))
 
 
 @pytest.fixture
@@ -156,6 +163,26 @@ def fresh(template: Path, place: Path) -> Callable[[], Path]:
         return Path(shutil.copy(template, place / f"fresh-{made}.db"))
 
     return make
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    """Where a test writes what it syncs; it is not there yet."""
+    return place / "home"
+
+
+@pytest.fixture
+def ask(fresh: Callable[[], Path], home: Path) -> Ask:
+    """Syncs the home and returns the rows of a query."""
+    database = fresh()
+
+    def run(query: str) -> list[tuple[Any, ...]]:
+        sync(database, [home])
+        check(database, home)
+        with closing(connect(database)) as connection:
+            return [tuple(row) for row in connection.execute(query)]
+
+    return run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_same, check, connect, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -37,29 +37,6 @@ OF_AGENTS = (
     " on a.id = m.subagent_id order by m.byte_offset, m.block"
 )
 TOKENS = "select sum(input_tokens), sum(output_tokens), count(*) from responses"
-
-Ask = Callable[..., list[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def home(place: Path) -> Path:
-    return place / "home"
-
-
-@pytest.fixture
-def ask(fresh: Callable[[], Path], home: Path) -> Ask:
-    """Syncs the home and returns the rows of a query."""
-    database = fresh()
-
-    def run(query: str) -> list[tuple[Any, ...]]:
-        sync(database, [home])
-        check(database, home)
-        connection = connect(database)
-        rows = [tuple(row) for row in connection.execute(query)]
-        connection.close()
-        return rows
-
-    return run
 
 
 def task(second: int = 1) -> Object:

@@ -14,13 +14,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.cases import DEMO
 
 from assoc_ingest import sql
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
 ANSWERS = Path(__file__).parent / "golden" / "answers.json"
-DEMO = Path(__file__).parent / "demo"
 PARAMETERS: dict[str, dict[str, object]] = {
     "reports/subagent_tree": {"session": "5e1f"},
     "lists/agents": {"all": 1},

@@ -36,11 +36,6 @@ COUNTS = (
 
 
 @pytest.fixture
-def home(place: Path) -> Path:
-    return place / "home"
-
-
-@pytest.fixture
 def read(fresh: Callable[[], Path], home: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
     """Syncs the home and opens the database."""
     database = fresh()

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.dump import check, connect
 
 from assoc_ingest.sync.run import sync
 
-DEMO = Path(__file__).parent / "demo"
 HOMES = sorted(DEMO.iterdir())
 
 

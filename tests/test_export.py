@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.hostile import TEXTS
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -48,7 +49,6 @@ from assoc_ingest.upkeep import private_file
 from assoc_ingest.web import export as export_html
 from assoc_ingest.web import export_entries
 
-DEMO = Path(__file__).parent / "demo"
 GOLDEN = Path(__file__).parent / "golden"
 FROST = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
 FORMATS = ("html", "md", "jsonl")

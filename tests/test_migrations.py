@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.pieces import Killed, killed_at
@@ -31,7 +32,7 @@ else:
     from backports import zstd
 
 HERE = Path(__file__).parent
-DEMO = sorted((HERE / "demo").iterdir())
+HOMES = sorted(DEMO.iterdir())
 NOT_ARCHIVED = ("chorus:config.json",)
 RELEASED = sorted((HERE / "golden" / "databases").glob("*.db.zst"))
 
@@ -87,7 +88,7 @@ def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) ->
 def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
     """Its homes are not on this disk: all comes from its archive, but for what is not archived."""
     new = fresh()
-    sync(new, DEMO)
+    sync(new, HOMES)
     rebuild(old)
     check(old)
     ours, theirs = dump(old), dump(new)
@@ -118,9 +119,9 @@ def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:
     with sqlite3.connect(old) as connection:
         connection.execute("delete from messages where kind = 'prompt'")
         (derived_by,) = connection.execute("pragma user_version").fetchone()
-    report = sync(old, DEMO)
+    report = sync(old, HOMES)
     assert (report.files_rebuilt > 30) == (derived_by < databases.DERIVATION)
-    check(old, *DEMO)
+    check(old, *HOMES)
 
 
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) -> None:

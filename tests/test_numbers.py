@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_same, check, connect, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -27,29 +26,6 @@ from assoc_ingest.sync.run import sync
 
 AGENTS = f"{PROJECT}/{SESSION}/subagents"
 
-Count = Callable[..., list[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def ask(fresh: Callable[[], Path], place: Path) -> Count:
-    """Syncs the home and returns the rows of a query."""
-    database = fresh()
-
-    def run(query: str) -> list[tuple[Any, ...]]:
-        sync(database, [place / "home"])
-        check(database, place / "home")
-        connection = connect(database)
-        rows = [tuple(row) for row in connection.execute(query)]
-        connection.close()
-        return rows
-
-    return run
-
-
-@pytest.fixture
-def home(place: Path) -> Path:
-    return place / "home"
-
 
 # -- responses -----------------------------------------------------------------------------------
 
@@ -58,7 +34,7 @@ TOKENS = (
 )
 
 
-def test_the_line_with_the_most_output_counts_as_a_whole(home: Path, ask: Count) -> None:
+def test_the_line_with_the_most_output_counts_as_a_whole(home: Path, ask: Ask) -> None:
     """A gateway moves tokens from the input to the cache: the best of each field is no answer."""
     early = {"input_tokens": 900, "output_tokens": 1}
     late = {"input_tokens": 10, "output_tokens": 50, "cache_read_input_tokens": 890}
@@ -66,7 +42,7 @@ def test_the_line_with_the_most_output_counts_as_a_whole(home: Path, ask: Count)
     assert ask(TOKENS) == [(10, 50, 890, 0)]
 
 
-def test_why_the_model_stopped_is_said_by_the_line_that_counts(home: Path, ask: Count) -> None:
+def test_why_the_model_stopped_is_said_by_the_line_that_counts(home: Path, ask: Ask) -> None:
     first = assistant("a", "a1", usage={"output_tokens": 5}, stop_reason=None)
     last = assistant("b", "a2", usage={"output_tokens": 9}, stop_reason="max_tokens")
     again = assistant("c", "a3", usage={"output_tokens": 2}, stop_reason="end_turn")
@@ -74,7 +50,7 @@ def test_why_the_model_stopped_is_said_by_the_line_that_counts(home: Path, ask: 
     assert ask("select stop_reason, partial from responses") == [("max_tokens", 0)]
 
 
-def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Count) -> None:
+def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Ask) -> None:
     usage = {"input_tokens": 5, "output_tokens": 7}
     for session, uuid in ((SESSION, "a1"), (OTHER, "a2")):
         line = assistant("hi", uuid, id="chatcmpl-1", usage=usage, sessionId=session)
@@ -82,7 +58,7 @@ def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Cou
     assert ask(TOKENS) == [(5, 7, 0, 0), (5, 7, 0, 0)]
 
 
-def test_an_id_of_a_gateway_with_a_request_is_one_response(home: Path, ask: Count) -> None:
+def test_an_id_of_a_gateway_with_a_request_is_one_response(home: Path, ask: Ask) -> None:
     usage = {"input_tokens": 5, "output_tokens": 7}
     for session, more in ((SESSION, {"requestId": "req_1"}), (OTHER, {})):
         line = assistant("hi", "a1", id="gen-1", usage=usage, sessionId=session, **more)
@@ -90,7 +66,7 @@ def test_an_id_of_a_gateway_with_a_request_is_one_response(home: Path, ask: Coun
     assert ask(TOKENS) == [(5, 7, 0, 0)]
 
 
-def test_a_response_without_any_id_counts_where_it_stands(home: Path, ask: Count) -> None:
+def test_a_response_without_any_id_counts_where_it_stands(home: Path, ask: Ask) -> None:
     line = assistant("hi", None, id=None, usage={"input_tokens": 2, "output_tokens": 3})  # type: ignore[arg-type]
     by_uuid = assistant("hi", "a9", id=None, usage={"input_tokens": 1, "output_tokens": 1})
     write(home, TRANSCRIPT, line, line, by_uuid, by_uuid)
@@ -98,9 +74,7 @@ def test_a_response_without_any_id_counts_where_it_stands(home: Path, ask: Count
 
 
 @pytest.mark.parametrize("value", [-1, 2**53 + 1, 2**64, 1.5, "12", True, [3], {"n": 1}])
-def test_a_count_that_is_none_is_nothing_and_an_issue(
-    home: Path, ask: Count, value: object
-) -> None:
+def test_a_count_that_is_none_is_nothing_and_an_issue(home: Path, ask: Ask, value: object) -> None:
     usage = {"input_tokens": value, "output_tokens": 4, "cache_read_input_tokens": 6}
     write(home, TRANSCRIPT, assistant("hi", usage=usage))
     assert ask(TOKENS) == [(0, 4, 6, 0)]
@@ -110,7 +84,7 @@ def test_a_count_that_is_none_is_nothing_and_an_issue(
 
 
 @pytest.mark.parametrize("usage", [None, [], "none", 7])
-def test_usage_that_is_no_object_is_no_response(home: Path, ask: Count, usage: object) -> None:
+def test_usage_that_is_no_object_is_no_response(home: Path, ask: Ask, usage: object) -> None:
     line = assistant("hi")
     line["message"]["usage"] = usage
     write(home, TRANSCRIPT, line)
@@ -118,7 +92,7 @@ def test_usage_that_is_no_object_is_no_response(home: Path, ask: Count, usage: o
     assert len(ask("select 1 from issues")) == (usage is not None)
 
 
-def test_what_the_client_made_up_and_progress_do_not_count(home: Path, ask: Count) -> None:
+def test_what_the_client_made_up_and_progress_do_not_count(home: Path, ask: Ask) -> None:
     usage = {"input_tokens": 5, "output_tokens": 7}
     told = user([result("toolu_1")], "u2", toolUseResult={"usage": usage, "totalTokens": 12})
     progress = {"type": "progress", "data": {"message": assistant("x", usage=usage)}, "uuid": "p"}
@@ -185,7 +159,7 @@ def _tasks(calls: Iterable[tuple[str, str]], *, uuid: str = "a1") -> Object:
     return assistant([call(key, "Task", prompt=prompt) for key, prompt in calls], uuid)
 
 
-def test_an_agent_that_names_itself_as_parent_has_none(home: Path, ask: Count) -> None:
+def test_an_agent_that_names_itself_as_parent_has_none(home: Path, ask: Ask) -> None:
     write(home, TRANSCRIPT, user("go"))
     own = agent("a1", _tasks([("toolu_1", "again")]))
     write(home, f"{AGENTS}/agent-a1.jsonl", agent("a1", user("work")), own)
@@ -193,7 +167,7 @@ def test_an_agent_that_names_itself_as_parent_has_none(home: Path, ask: Count) -
     assert ask(LINKS) == [("a1", None, None, None)]
 
 
-def test_agents_that_would_spawn_each_other_are_cut_apart(home: Path, ask: Count) -> None:
+def test_agents_that_would_spawn_each_other_are_cut_apart(home: Path, ask: Ask) -> None:
     write(home, TRANSCRIPT, user("go"))
     for key, other in (("a1", "2"), ("a2", "1")):
         calls = _tasks([(f"toolu_{key[1]}", f"for {other}")], uuid=f"x{key}")
@@ -207,7 +181,7 @@ def test_agents_that_would_spawn_each_other_are_cut_apart(home: Path, ask: Count
     assert ask(LINKS) == [("a1", None, None, None), ("a2", None, None, None)]
 
 
-def test_two_agents_that_claim_one_call_both_have_it(home: Path, ask: Count) -> None:
+def test_two_agents_that_claim_one_call_both_have_it(home: Path, ask: Ask) -> None:
     write(home, TRANSCRIPT, _tasks([("toolu_1", "survey")]))
     for key in ("a1", "a2"):
         write(home, f"{AGENTS}/agent-{key}.jsonl", agent(key, user("work", f"u{key}")))
@@ -215,7 +189,7 @@ def test_two_agents_that_claim_one_call_both_have_it(home: Path, ask: Count) -> 
     assert ask(LINKS) == [("a1", "meta", "toolu_1", None), ("a2", "meta", "toolu_1", None)]
 
 
-def test_a_prompt_links_to_no_call_that_has_its_agent(home: Path, ask: Count) -> None:
+def test_a_prompt_links_to_no_call_that_has_its_agent(home: Path, ask: Ask) -> None:
     """Of two calls with the same prompt one is proven to be another's: it is the other one."""
     write(home, TRANSCRIPT, _tasks([("toolu_1", "survey"), ("toolu_2", "survey")]))
     for key in ("a1", "a2"):
@@ -226,7 +200,7 @@ def test_a_prompt_links_to_no_call_that_has_its_agent(home: Path, ask: Count) ->
 
 
 def test_a_side_agent_is_not_spawned_by_the_call_of_whose_context_it_has(
-    home: Path, ask: Count
+    home: Path, ask: Ask
 ) -> None:
     write(home, TRANSCRIPT, _tasks([("toolu_1", "survey")]))
     for key in ("a1", "acompact-2"):
@@ -234,7 +208,7 @@ def test_a_side_agent_is_not_spawned_by_the_call_of_whose_context_it_has(
     assert ask(LINKS) == [("a1", "prompt", "toolu_1", None), ("acompact-2", None, None, None)]
 
 
-def test_agents_spawn_agents_to_any_depth(home: Path, ask: Count) -> None:
+def test_agents_spawn_agents_to_any_depth(home: Path, ask: Ask) -> None:
     depth = 40
     write(home, TRANSCRIPT, _tasks([("toolu_0", "level 0")]))
     for level in range(depth):
@@ -251,7 +225,7 @@ def test_agents_spawn_agents_to_any_depth(home: Path, ask: Count) -> None:
 # -- prompts -------------------------------------------------------------------------------------
 
 
-def test_a_prompt_is_what_a_person_typed(home: Path, ask: Count) -> None:
+def test_a_prompt_is_what_a_person_typed(home: Path, ask: Ask) -> None:
     queued = {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION}
     write(
         home,
@@ -296,7 +270,7 @@ CALLS = "select status, duration_ms, exit_code from tool_calls order by byte_off
     ],
 )
 def test_a_call_that_a_person_declined_did_not_fail(
-    home: Path, ask: Count, content: str, line: Object
+    home: Path, ask: Ask, content: str, line: Object
 ) -> None:
     answer = user([result("t1", content, is_error=True)], "u2", "a1", 600, **line)
     write(home, TRANSCRIPT, user("do it"), assistant([call("t1")]), answer)
@@ -306,7 +280,7 @@ def test_a_call_that_a_person_declined_did_not_fail(
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_time_of_a_person_is_not_that_of_the_tool_across_syncs(
-    home: Path, ask: Count, is_first: bool
+    home: Path, ask: Ask, is_first: bool
 ) -> None:
     lines = [
         assistant([call("t1")]),
@@ -326,14 +300,14 @@ def test_the_time_of_a_person_is_not_that_of_the_tool_across_syncs(
     ],
 )
 def test_an_error_about_something_else_is_an_error(
-    home: Path, ask: Count, content: str, line: Object
+    home: Path, ask: Ask, content: str, line: Object
 ) -> None:
     answer = user([result("t1", content, is_error=True)], "u2", "a1", 3, **line)
     write(home, TRANSCRIPT, assistant([call("t1")]), answer)
     assert ask("select status, duration_ms from tool_calls") == [("error", 2000)]
 
 
-def test_a_search_takes_and_costs_what_it_states(home: Path, ask: Count) -> None:
+def test_a_search_takes_and_costs_what_it_states(home: Path, ask: Ask) -> None:
     stated = {"query": "x", "results": [], "durationSeconds": 15.2086, "searchCount": 4}
     usage = {"input_tokens": 1_000_000, "output_tokens": 0}
     lines = [
@@ -361,7 +335,7 @@ PLACES = (
 )
 
 
-def test_branch_version_and_mode_are_those_at_each_message(home: Path, ask: Count) -> None:
+def test_branch_version_and_mode_are_those_at_each_message(home: Path, ask: Ask) -> None:
     lines: list[Object] = [
         user("one", "u1", gitBranch="main", permissionMode="default"),
         assistant("two", gitBranch="main"),

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, DEMO, home_of
 from tests.support.cases import SOURCES as FOLDERS
 from tests.support.child import Child
 from tests.support.dump import connect
@@ -32,7 +32,6 @@ from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]
 
-DEMO = Path(__file__).parent / "demo"
 INGEST = Path(__file__).parents[1] / "ingest"
 SECRET = "sk-planted-7d1e0b"
 CONTENT = json.dumps({"workspaces": [], "id": SECRET, "worktrees": {}, "primaryApiKey": SECRET})

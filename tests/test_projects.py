@@ -287,11 +287,6 @@ def entered(path: str, origin: str, branch: str = "seven") -> Object:
     return {"type": "worktree-state", "worktreeSession": state}
 
 
-@pytest.fixture
-def home(place: Path) -> Path:
-    return place / "home"
-
-
 def test_a_worktree_is_called_after_its_repository_and_branch(home: Path, shell: Shell) -> None:
     held(home, REPOSITORY, 1, "main", entered("/srv/seven", REPOSITORY))
     held(home, WORKTREE, 2, "feature-x")

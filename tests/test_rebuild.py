@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, DEMO, home_of
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import assert_same, check, connect, differences, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
@@ -24,14 +24,14 @@ from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.verify import verify
 
-DEMO = sorted((Path(__file__).parent / "demo").iterdir())
+HOMES = sorted(DEMO.iterdir())
 
 
 @pytest.fixture
 def demo(fresh: Callable[[], Path]) -> Path:
     """A database with a home of each system."""
     database = fresh()
-    sync(database, DEMO)
+    sync(database, HOMES)
     return database
 
 
@@ -68,7 +68,7 @@ def _but(
 def test_rows_of_vanished_files_are_derived_like_all_others(
     fresh: Callable[[], Path], place: Path
 ) -> None:
-    homes = [Path(shutil.copytree(home, place / home.name)) for home in DEMO]
+    homes = [Path(shutil.copytree(home, place / home.name)) for home in HOMES]
     database = fresh()
     sync(database, homes)
     for home in homes:
@@ -118,8 +118,8 @@ def test_rows_that_are_wrong_become_right(demo: Path, damage: str) -> None:
     before = dump(demo)
     execute(demo, damage)
     rebuild(demo)
-    sync(demo, DEMO)
-    check(demo, *DEMO)
+    sync(demo, HOMES)
+    check(demo, *HOMES)
     assert verify(demo).findings == []
     assert_same(dump(demo), before)
 
@@ -175,8 +175,8 @@ def test_a_rebuild_may_be_killed_at_any_step(demo: Path, place: Path) -> None:
         except Killed:
             check(database)
         rebuild(database)
-        sync(database, DEMO)
-        check(database, *DEMO)
+        sync(database, HOMES)
+        check(database, *HOMES)
         assert_same(dump(database), expected)
         database.unlink()
     assert step > 300
@@ -199,7 +199,7 @@ def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
         check(demo)
     assert kills > 5
     rebuild(demo)
-    sync(demo, DEMO)
+    sync(demo, HOMES)
     assert_same(dump(demo), expected)
 
 
@@ -239,7 +239,7 @@ def test_a_new_version_derives_again_what_an_old_one_read(
 
 
 def test_a_new_database_has_nothing_to_derive(tmp_path: Path) -> None:
-    assert sync(tmp_path / "new.db", DEMO).files_rebuilt == 0
+    assert sync(tmp_path / "new.db", HOMES).files_rebuilt == 0
 
 
 # -- damage --------------------------------------------------------------------------------------
@@ -266,8 +266,8 @@ def test_damaged_pages_cost_what_lay_in_them_until_the_next_sync(demo: Path, pla
         if rebuilt is not None:
             lost += bool(rebuilt.rows_lost)
             assert _integrity(database) == "ok"
-            sync(database, DEMO, SyncOptions(full=True))
-            check(database, *DEMO)
+            sync(database, HOMES, SyncOptions(full=True))
+            check(database, *HOMES)
             assert_same(dump(database), expected)
         for path in place.glob("damaged.db*"):
             path.unlink()
@@ -300,7 +300,7 @@ def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) ->
     reader.close()
     assert demo.stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in demo.parent.iterdir() if path.is_dir()) == []
-    check(demo, *DEMO)
+    check(demo, *HOMES)
 
 
 @pytest.mark.parametrize("length", [20_000, 100_000, 400_000])
@@ -312,8 +312,8 @@ def test_a_database_that_was_cut_off_is_mended(demo: Path, length: int) -> None:
         databases.open_reader(demo)
     rebuild(demo)
     assert _integrity(demo) == "ok"
-    sync(demo, DEMO, SyncOptions(full=True))
-    check(demo, *DEMO)
+    sync(demo, HOMES, SyncOptions(full=True))
+    check(demo, *HOMES)
     assert_same(dump(demo), expected)
 
 
@@ -349,8 +349,8 @@ def test_a_schema_that_was_tampered_with_is_mended(
         connection.execute(damage.replace("messages_delete", trigger))
     rebuild(demo)
     assert _schema(demo) == _schema(fresh())
-    sync(demo, DEMO, SyncOptions(full=True))
-    check(demo, *DEMO)
+    sync(demo, HOMES, SyncOptions(full=True))
+    check(demo, *HOMES)
     assert verify(demo).findings == []
     assert_same(dump(demo), expected)
 
@@ -364,8 +364,8 @@ def test_text_that_is_not_utf8_in_a_damaged_database_is_derived_again(demo: Path
         "drop index messages_uuid",
     )
     rebuild(demo)
-    sync(demo, DEMO, SyncOptions(full=True))
-    check(demo, *DEMO)
+    sync(demo, HOMES, SyncOptions(full=True))
+    check(demo, *HOMES)
     assert verify(demo).findings == []
     assert_same(dump(demo), expected)
 
@@ -382,8 +382,8 @@ def test_a_damaged_archive_costs_no_row(demo: Path) -> None:
     rebuilt = rebuild(demo)
     assert len(rebuilt.files_damaged) == 1
     assert not differences(dump(demo, tables=["messages"]), before)
-    sync(demo, DEMO)
-    check(demo, *DEMO)
+    sync(demo, HOMES)
+    check(demo, *HOMES)
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, SOURCES
+from tests.support.cases import CASES, DEMO, SOURCES
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -37,7 +37,6 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.terminal import Paint
 
-DEMO = Path(__file__).parent / "demo"
 AGENT = "a1b2c3d4e5"
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-{AGENT}.jsonl"
 SHORT = SESSION[:8]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, DEMO, home_of
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -46,7 +46,6 @@ from assoc_ingest.upkeep.restore_selection import select, select_all
 Fresh = Callable[[], Path]
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
-DEMO = Path(__file__).parent / "demo"
 SUBAGENT = f"{PROJECT}/{SESSION}/subagents/agent-a1b2c3d.jsonl"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_same, check, connect, dump
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
 
 from assoc_ingest.sync.run import sync
@@ -16,29 +16,6 @@ SAID = "select kind, coalesce(text, tool_text) from messages order by file_id, b
 SHOWN = "select kind, text from messages where copy_of is null order by byte_offset, block"
 PROMPTS = "select prompt_count from sessions order by session_key"
 TITLE = "select title, title_source from sessions order by session_key"
-
-Ask = Callable[[str], list[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def home(place: Path) -> Path:
-    return place / "home"
-
-
-@pytest.fixture
-def ask(fresh: Callable[[], Path], home: Path) -> Ask:
-    """Syncs the home and returns the rows of a query."""
-    database = fresh()
-
-    def run(query: str) -> list[tuple[Any, ...]]:
-        sync(database, [home])
-        check(database, home)
-        connection = connect(database)
-        rows = [tuple(row) for row in connection.execute(query)]
-        connection.close()
-        return rows
-
-    return run
 
 
 def queue(operation: str, second: int, content: object = None, **more: Any) -> dict[str, Any]:

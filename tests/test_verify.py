@@ -9,11 +9,12 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, DEMO, home_of
 from tests.support.dump import connect
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
@@ -35,10 +36,18 @@ from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import DatabaseError
 from assoc_ingest.files import archive, changes, tail
+from assoc_ingest.files.agent_files import AgentFiles
+from assoc_ingest.files.replay import claim_of, replay
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as database_module
+from assoc_ingest.store.batch import known_file
 from assoc_ingest.store.database import writing
+from assoc_ingest.store.file_rows import archived
+from assoc_ingest.store.inserts import COLUMNS, TABLES
+from assoc_ingest.store.transaction import snapshot
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import check_environment
+from assoc_ingest.upkeep import check_environment, check_rows
+from assoc_ingest.upkeep.check_database import fresh_schema
 from assoc_ingest.upkeep.findings import Finding, Verdict
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -46,7 +55,6 @@ from assoc_ingest.upkeep.verify import verify
 Fresh = Callable[[], Path]
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
-DEMO = Path(__file__).parent / "demo"
 REBUILD = "assoc-ingest rebuild"
 
 
@@ -239,6 +247,59 @@ def test_a_row_of_any_table_that_its_file_does_not_say_is_found(
     assert table in found[0].problem
 
 
+def test_every_column_that_a_record_has_is_compared(demo: Path) -> None:
+    """Nothing lists the columns by hand, so one that a record gains is compared, too."""
+    ignored, compared = set(), set()
+    with (
+        closing(sqlite3.connect(demo, isolation_level=None)) as connection,
+        fresh_schema() as schema,
+        check_rows.scratch(schema) as scratch,
+    ):
+        for kind, table in TABLES.items():
+            of_files = "channel = 'file'" if table in ("tasks", "todos", "plans") else "true"
+            for column in COLUMNS[kind]:
+                row = connection.execute(
+                    f'select id, file_id, typeof("{column}") from {table}'
+                    f' where "{column}" is not null and {of_files} order by id desc'
+                ).fetchone()
+                if row is None:
+                    continue
+                other = f'"{column}" {"|| 0" if row[2] == "text" else "+ 1"}'
+                with snapshot(connection):
+                    connection.execute(
+                        f'update {table} set "{column}" = {other} where id = {row[0]}'
+                    )
+                    found = differing_tables(connection, scratch, row[1])
+                (compared if table in found else ignored).add(f"{table}.{column}")
+    assert ignored == {
+        "plans.modified_at", "documents.modified_at", "tool_result_files.size",
+        "tool_result_files.tool_use_id", "prompts.pasted",
+        "session_entries.started_at", "session_entries.ended_at",  # read as local times
+    }  # fmt: skip
+    assert len(compared) > 200, len(compared)
+
+
+def differing_tables(
+    connection: sqlite3.Connection, scratch: sqlite3.Connection, file_id: int
+) -> set[str]:
+    """Compare one file with its archive; return the tables in which it has other rows."""
+    known = known_file(connection, file_id)
+    assert known is not None
+    ((source_id, kind),) = connection.execute(
+        "select s.id, s.kind from files f join sources s on s.id = f.source_id where f.id = ?",
+        (file_id,),
+    )
+    source = SOURCES[kind]
+    claim = claim_of(source, known)
+    assert claim is not None
+    file = archived(source_id, AgentFiles(connection).with_files(source, source_id, claim), known)
+    pieces = archive.read_whole(connection, file_id, known.checkpoint.offset)
+    found = check_rows.compare(
+        connection, scratch, source, file, replay(source, file.claim, pieces)
+    )
+    return {difference.table for difference in found.differences}
+
+
 def test_a_row_that_is_missing_or_too_many_is_found(demo: Path) -> None:
     first = "(select min(id) from hook_events)"
     offset = offset_of(demo, first, "hook_events")
@@ -427,6 +488,23 @@ def test_a_frame_that_is_not_what_was_written_is_found(
     number, start, _ = frames_of(place / "home", database)[1]
     damage(database, f"update archive set {change} where id = {number}")
     assert told(verify(database)) == [("archive", TRANSCRIPT, start, REBUILD)]
+
+
+def test_a_wrong_number_of_lines_of_a_frame_is_found_and_repaired(
+    fresh: Fresh, place: Path
+) -> None:
+    database, recorded = fresh(), "select id, line_count from archive order by id"
+    number, start, _ = frames_of(place / "home", database)[1]
+    before = damage(database, recorded)
+    damage(database, f"update archive set line_count = line_count + 1 where id = {number}")
+    assert told(verify(database)) == [("counts", TRANSCRIPT, start, REBUILD)]
+    rebuild(database)
+    nothing(verify(database))
+    assert damage(database, recorded) == before
+    damage(database, "update archive set line_count = null")  # as an older version left them
+    nothing(verify(database))
+    rebuild(database)
+    assert damage(database, recorded) == before
 
 
 def test_frames_that_overlap_are_found(fresh: Fresh, place: Path) -> None:

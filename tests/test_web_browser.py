@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.images import image, png
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 
@@ -30,7 +31,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # Playwright's own
 ]
 
-DEMO = Path(__file__).parent / "demo"
 QUIET = [
     "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",

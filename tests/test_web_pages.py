@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.web import Page, Site
 from tests.support.writing import (
     OTHER,
@@ -32,7 +33,6 @@ from assoc_ingest.web.paging import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
-DEMO = Path(__file__).parent / "demo"
 WEB = Path(html.__file__).parent
 FROST = "/demo/-/session/5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
 BEDS = "/demo/-/session/a7d3b6e2-91c4-4f05-8e2b-1c6f49d07b52"

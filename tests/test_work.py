@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.writing import (
     PROJECT,
     SESSION,
@@ -37,7 +38,6 @@ from assoc_ingest.sync import run as syncing
 from assoc_ingest.upkeep import verify as verifying
 from assoc_ingest.upkeep.rebuild import rebuild
 
-DEMO = Path(__file__).parent / "demo"
 _STEP = 50  # instructions of SQLite between two looks
 
 Sync = Callable[[Path], "Work"]

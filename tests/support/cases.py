@@ -15,6 +15,9 @@ from typing import Any
 
 from tests.support.dump import Dump, Row
 
+DEMO = Path(__file__).parents[1] / "demo"
+"""A home of each system, as the documentation shows them."""
+
 SOURCES = Path(__file__).parents[1] / "sources"
 CASES = sorted(
     (str(case.parent.relative_to(SOURCES)) for case in SOURCES.glob("*/*/home")), key=str.lower

@@ -16,7 +16,7 @@ import itertools
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from assoc_ingest.source import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.inserts import ODD_TIME
 
+Ask = Callable[[str], list[tuple[Any, ...]]]
+"""Returns the rows of a query, after a sync."""
 Row = dict[str, Any]
 Dump = dict[str, list[Row]]
 

@@ -181,6 +181,12 @@ def sound_pieces(connection: sqlite3.Connection, file_id: int) -> Iterator[tuple
             position = end
 
 
+def line_counts(connection: sqlite3.Connection, file_id: int) -> dict[int, int | None]:
+    """Return the recorded number of line breaks of each frame of a file, by its first byte."""
+    rows = connection.execute("select start, line_count from archive where file_id = ?", (file_id,))
+    return dict(rows.fetchall())
+
+
 def gaps(connection: sqlite3.Connection, file_id: int, size: int) -> list[tuple[int, int]]:
     """Return the stretches of the first `size` bytes of a file that no undamaged frame covers."""
     pieces = sound_pieces(connection, file_id)

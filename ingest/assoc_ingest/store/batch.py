@@ -29,10 +29,10 @@ from ..files.archive import Frame
 from ..files.tail import Prefix
 from ..files.walk import Found, Place
 from ..records import Record
-from ..source import Checkpoint, Claim, KnownFile, parts_of
+from ..source import Checkpoint, Claim, KnownFile
 from . import upserts
 from .delete import clear_rows, remove_entries, remove_files
-from .file_rows import FileRows, OpenFile
+from .file_rows import FileRows, OpenFile, archived
 from .fts import MESSAGE_COLUMNS
 from .row_buffer import RowBuffer, Written
 from .transaction import begin, commit, roll_back
@@ -169,14 +169,7 @@ class Batch:
 
         With `keeps_rows`, its rows stay, too, and only missing ones are going to be added.
         """
-        found = Found(
-            parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns,
-            known.inode, known.device,
-        )  # fmt: skip
-        file = OpenFile(
-            known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
-            gone_at=known.gone_at, has_entries=True, context=known.context,
-        )  # fmt: skip
+        file = archived(source_id, claim, known)
         self._buffer.flush()
         if not keeps_rows:
             clear_rows(self.connection, self._touched, file.id)

@@ -11,7 +11,7 @@ from ..errors import BusyError
 from ..files.stored_names import NO_TIME
 from ..files.tail import Prefix
 from ..files.walk import Found
-from ..source import Claim
+from ..source import Claim, KnownFile, parts_of
 from ..when import from_milliseconds
 from .inserts import CLEAR_ODD_TIME, COUNTS, NOTE_ODD_TIME, WRITE_CHECKPOINT
 
@@ -44,6 +44,18 @@ class OpenFile:
     """What later lines need to know of those that were read; see `source.Context`."""
     written: Prefix | None = None
     """Where the previous batch ended, if the file continues in this one."""
+
+
+def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
+    """Return a file whose records come from its archive: its archive and its stat stay."""
+    found = Found(
+        parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns, known.inode,
+        known.device,
+    )  # fmt: skip
+    return OpenFile(
+        known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
+        gone_at=known.gone_at, has_entries=True, context=known.context,
+    )  # fmt: skip
 
 
 class FileRows:

@@ -33,6 +33,7 @@ from ..records import (
     SessionEntry,
     Statement,
     Summary,
+    Task,
     TaskChange,
     TaskDependency,
     TeamMember,
@@ -269,6 +270,16 @@ INSERTS: dict[type, str] = {
     ),
 }
 """The statement for each type of record, in the order in which they are executed."""
+
+TABLES = {kind: statement.split()[2] for kind, statement in INSERTS.items()} | {Task: "tasks"}
+"""The table for each type of record; tasks are only inserted by `upserts`."""
+
+COLUMNS: dict[type, tuple[str, ...]] = {
+    **{kind: kind._fields for kind in TABLES},  # type: ignore[attr-defined]
+    ToolCall: TOOL_CALL[: TOOL_CALL.index("file_id")],
+    LineType: ("type", "subtype", "count"),
+}
+"""The columns that the rows of each type have from their records."""
 
 _MERGE_TOOL_CALL = _tool_call_merge()
 

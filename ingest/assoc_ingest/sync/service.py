@@ -23,7 +23,6 @@ from ..errors import NotFoundError, UsageError
 from ..paths import home
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"
-KINDS = (SYSTEMD, LAUNCHD)
 
 _UNIT = "assoc-ingest.service"
 _LABEL = "assoc-ingest.watch"

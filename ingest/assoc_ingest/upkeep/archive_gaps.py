@@ -32,16 +32,23 @@ def examined(
 ) -> tuple[list[tuple[int, int]], bool]:
     """Return the gaps in a file's archive, and whether the rest is what was read.
 
-    The latter follows from the checksum, if nothing is missing and nothing was left out.
+    The latter follows from the checksum, if nothing is missing and nothing was left out. Frames
+    whose recorded number of lines is wrong or missing get the right one.
     """
     size, mark = known.checkpoint.offset, known.checkpoint
     (frames,) = connection.execute(
         "select count(*) from archive where file_id = ?", (known.id,)
     ).fetchone()
-    prefix, covered = Prefix(), []
+    prefix, covered, counts = Prefix(), [], []
+    recorded = archive.line_counts(connection, known.id)
     for start, data in archive.sound_pieces(connection, known.id):
         covered.append((start, start + len(data)))
+        if recorded.get(start) != (count := data.count(b"\n")):
+            counts.append((count, known.id, start))
         prefix = prefix.extended(data)
+    connection.executemany(
+        "update archive set line_count = ? where file_id = ? and start = ?", counts
+    )
     is_marked = (
         bool(mark.head_hash) and size > 0
     )  # otherwise it is to be read again, or was never archived

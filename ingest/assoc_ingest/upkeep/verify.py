@@ -29,17 +29,18 @@ from ..files.agent_files import AgentFiles
 from ..files.exclusions import REASONS, is_left_out
 from ..files.replay import claim_of, replay
 from ..files.tail import Prefix
-from ..source import LOG, PRIVATE, UNREAD, Claim, KnownFile, Source
+from ..source import LOG, PRIVATE, UNREAD, KnownFile, Source
 from ..sources import SOURCES
 from ..store.batch import known_file
 from ..store.database import checking
-from ..store.inserts import ISSUE_COUNT, LINE_COUNT
+from ..store.file_rows import OpenFile, archived
+from ..store.inserts import COLUMNS, ISSUE_COUNT, LINE_COUNT, TABLES
 from ..store.report import Progress
 from ..store.transaction import snapshot
 from . import check_database, check_environment, damaged_copies
 from .archive_gaps import comes_back
 from .check_files import compare_with_disk
-from .check_rows import Comparison, scratch
+from .check_rows import compare, scratch
 from .findings import REBUILD, SYNC, Finding, Verdict
 
 _LOST = "These bytes cannot be recovered, because the file is gone. Its rows are kept."
@@ -47,10 +48,9 @@ _LOST = "These bytes cannot be recovered, because the file is gone. Its rows are
 _OTHER_BYTES = "The archived bytes do not match the checksum of the file."
 _FOUND_AGAIN = "A sync restores the path if a file with the same content is still on disk."
 
-_PLACED = (
-    "messages", "tool_calls", "usage", "prompts", "hook_events", "links", "file_snapshots",
-    "inbox_items", "issues",
-)  # fmt: skip
+_PLACED = [
+    table for kind, table in TABLES.items() if {"byte_offset", "byte_length"} <= {*COLUMNS[kind]}
+]
 
 
 def verify(database: Path, progress: Progress | None = None) -> Verdict:
@@ -220,7 +220,8 @@ class _FileCheck:
             if is_log and (place := self._beyond(known)) is not None:
                 problem = f"A row of {place[0]} is beyond the {known.checkpoint.offset} bytes read."
                 return [found("offset", problem, place[1])]
-            return self._read_again(known, source, claim, found) or self._wrong_counts(known, found)
+            file = archived(source_id, claim, known)
+            return self._read_again(known, source, file, found) or self._wrong_counts(known, found)
         except ArchiveError as error:
             gaps = archive.gaps(self.connection, known.id, known.checkpoint.offset)
             missing = sum(end - start for start, end in gaps)
@@ -238,33 +239,30 @@ class _FileCheck:
         return [] if pieces.are_as_stored else [found("archive", _OTHER_BYTES)]
 
     def _read_again(
-        self, known: KnownFile, source: Source, claim: Claim, found: Callable[..., Finding]
+        self, known: KnownFile, source: Source, file: OpenFile, found: Callable[..., Finding]
     ) -> list[Finding]:
         """Parse the archived bytes of a file and compare the rows. Raises ArchiveError."""
-        shape = source.shape(claim)
+        shape = source.shape(file.claim)
         pieces = _Checked(self.connection, known)
         if shape in (PRIVATE, UNREAD) or (known.checkpoint.offset == 0 and shape != LOG):
             return [found("archive", "This file should not be in the archive.") for _ in pieces][:1]
-        comparison = Comparison(self.connection, self._tables, known, source, shape)
-        try:
-            context = None
-            for stretch in replay(source, claim, pieces):
-                comparison.take(stretch)
-                context = stretch.context
-        finally:
-            differences = comparison.finish()
+        stretches = replay(source, file.claim, pieces)
+        compared = compare(self.connection, self._tables, source, file, stretches)
         self._counts["archived_bytes"] += pieces.prefix.offset
-        self._counts["messages"] += comparison.message_count
+        self._counts["messages"] += compared.message_count
         if not pieces.are_as_stored:
             return [found("archive", _OTHER_BYTES)]
-        if comparison.unaccounted is not None:
+        if compared.unaccounted is not None:
             problem = "Lines after this byte are neither stored, counted nor reported as issues."
-            return [found("lines", problem, comparison.unaccounted)]
-        if not differences and context != known.context:
+            return [found("lines", problem, compared.unaccounted)]
+        if not compared.differences and compared.context != known.context:
             return [found("context", "The stored context differs from the archived file.")]
+        if not compared.differences and pieces.miscounted is not None:
+            problem = "The archive after this byte has more or fewer lines than recorded."
+            return [found("counts", problem, pieces.miscounted)]
         return [
             found("rows", f"The rows in {table} differ from the archived file.", offset)
-            for table, offset in differences
+            for table, offset in compared.differences
         ]
 
     def _beyond(self, known: KnownFile) -> tuple[str, int] | None:
@@ -295,16 +293,22 @@ class _FileCheck:
 
 
 class _Checked:
-    """Yields the archived bytes of a file, and computes their prefix."""
+    """Yields the archived bytes of a file; computes their prefix and counts their lines."""
 
     def __init__(self, connection: sqlite3.Connection, known: KnownFile) -> None:
         self._connection = connection
         self._known = known
         self.prefix = Prefix()
+        self.miscounted: int | None = None
+        """Where the first frame begins whose recorded number of lines is wrong."""
 
     def __iter__(self) -> Iterator[bytes]:
         known = self._known
+        recorded = archive.line_counts(self._connection, known.id)
         for data in archive.read_whole(self._connection, known.id, known.checkpoint.offset):
+            start = self.prefix.offset
+            if recorded.get(start) not in (None, data.count(b"\n")) and self.miscounted is None:
+                self.miscounted = start
             self.prefix = self.prefix.extended(data)
             yield data
 

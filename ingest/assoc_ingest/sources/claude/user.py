@@ -30,9 +30,6 @@ _STARTS = tuple(prefix for prefix, _ in _PREFIXES)
 
 _BESIDE = ("ide_opened_file", "ide_selection", "system-reminder")
 
-PEOPLE = frozenset({"prompt", "command", "bash_input"})
-"""Kinds of a user line that a person typed."""
-
 
 def is_beside(text: str) -> bool:
     """Does the block contain only what an editor or the program added to the prompt?"""
