@@ -53,6 +53,7 @@ COMMANDS = [
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules",
     "mcp config", "skill print", "skill install --to .",
+    "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 

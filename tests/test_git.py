@@ -14,6 +14,7 @@ from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, user, write
 
+from assoc_ingest import git_program
 from assoc_ingest.sync import git
 from assoc_ingest.sync.git import Branch, Change
 from assoc_ingest.sync.run import SyncOptions, sync
@@ -24,7 +25,7 @@ from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
-pytestmark = pytest.mark.skipif(not git.is_installed(), reason="git is not installed")
+pytestmark = pytest.mark.skipif(not git_program.is_installed(), reason="git is not installed")
 
 ASK = SyncOptions(git=True)
 TREE = "20e50a07feffafe7699bf38ff4027a606f406eaa"
@@ -189,7 +190,7 @@ def test_an_answer_of_any_length_is_read_up_to_a_limit(
 ) -> None:
     for number in range(300):
         (repository / f"{number:03d}{'x' * 40}").write_text("x")
-    monkeypatch.setattr(git, "_MOST_BYTES", 5000)
+    monkeypatch.setattr(git_program, "MOST_BYTES", 5000)
     facts = looked_at(repository)
     assert 50 < facts.change_count < 300
     assert {len(change.path) for change in facts.changes} == {43}, "no name is cut"
@@ -328,7 +329,7 @@ def test_nothing_is_written_into_a_repository(repository: Path) -> None:
 def test_the_repository_of_another_user_is_left_alone(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "_KEPT_VARIABLES", ("GIT_TEST_ASSUME_DIFFERENT_OWNER",))
+    monkeypatch.setattr(git_program, "KEPT_VARIABLES", ("GIT_TEST_ASSUME_DIFFERENT_OWNER",))
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     assert git.look_at(str(repository)) is None
 

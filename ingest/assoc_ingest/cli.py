@@ -24,6 +24,7 @@ _COMMANDS = {
     "list": "listing:listing",
     "query": "query:query",
     "stats": "stats:stats",
+    "blame": "blame:blame",
     "secrets": "secrets:secrets",
     "status": "status:status",
     "schema": "schema:schema",

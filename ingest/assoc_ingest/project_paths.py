@@ -50,3 +50,13 @@ def repository_around(path: str) -> str | None:
     """
     found = _in_repository(slashed(path))
     return found[1] if found else None
+
+
+def in_repository(path: str) -> str:
+    """Return the path that a file in a worktree below its repository has in the repository."""
+    place = slashed(path)
+    found = _in_repository(place)
+    if found is None:
+        return place
+    inside = place[found.end() - 1 :].partition("/")[2]
+    return f"{found[1]}/{inside}" if inside else place

@@ -72,6 +72,7 @@ TEXTS: dict[str, Maker] = {
     "opened lists": repeated("["),
     "nested lists": nested("[", "]"),
     "digits": repeated("1"),
+    "opened commits": repeated("\n[" + "a " * 120 + "1234567"),
     "slashes": repeated("/"),
     "path": repeated("a/"),
     "dots": repeated("."),

@@ -18,6 +18,7 @@ from ..sql import Query
 from ..terminal import safe_json, wrap
 from .answer import LEAST_CHARS, SCHEMA
 from .conversation import Message
+from .evidence import Blamed, Place
 from .hits import Hit
 from .secrets import SecretPlace
 from .show_json import PLACE
@@ -38,6 +39,10 @@ BESIDE = {
         "subagent": "key of the subagent that was asked for, or null",
     },
     "list": {"hidden": "options that show more rows, and how many: {--all, --gone}"},
+    "blame": {
+        "of": "what was asked for: kind (file, line, commit, pull_request) and what is known of it",
+        "notes": "sentences on how the question was understood, and on what was not looked at",
+    },
     "stats": {"totals": "what all rows add up to"},
 }
 """Fields that some commands have beside those of every answer."""
@@ -65,6 +70,7 @@ def contract() -> dict[str, object]:
         "beside": BESIDE,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
+        "blame": {**_types(Blamed), "evidence": _types(Place)},
         "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
@@ -85,10 +91,10 @@ def lines(width: int) -> Iterator[str]:
     yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in ERROR_CODES.items():
         yield from _explained(code, meaning, width)
-    yield "\nOptions of search, show, list, query, stats and secrets:"
+    yield "\nOptions of search, show, list, query, stats, blame and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show", "secrets"):
+    for command in ("search", "show", "blame", "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from .. import git_program
 from ..derive.projects import refresh_named
 from ..paths import is_directory, is_file
 from ..store.transaction import transaction
@@ -62,7 +63,7 @@ def ask_git(connection: sqlite3.Connection) -> None:
                 changed.add(project_id)
             if fact is not None:
                 _replace(connection, project_id, fact, seen_at)
-            elif not git.is_repository(path):
+            elif not git_program.is_repository(path):
                 _replace(connection, project_id, None, None)
         if changed:
             refresh_named(connection, changed)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
 from ..files.changes import read
@@ -33,7 +34,7 @@ from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
-from . import git, project_dirs
+from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
 from .plan import Places, Plan, make_plan, match_moved
@@ -77,7 +78,7 @@ def sync(
     """
     started = time.monotonic()
     options = options or SyncOptions()
-    if options.git and not git.is_installed():
+    if options.git and not git_program.is_installed():
         raise UsageError("git was not found on this machine. Install it, or leave out --git.")
     report = Report(started_at=now())
     given = given_roots(paths, options.source)

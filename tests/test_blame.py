@@ -1,0 +1,470 @@
+"""`blame` finds the conversation that made a commit, a file or a line, and never names a wrong one.
+
+The repository is a real one, made here by git, and the transcripts hold what git printed. With
+ASSOC_REAL_CORPUS, every commit that a real home printed is looked for as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.shell import Shell
+from tests.support.writing import OTHER, SESSION, THIRD, Object, at, call, dumps, result
+
+from assoc_ingest import git_program
+from assoc_ingest.ask.blame import Question
+from assoc_ingest.ask.blame import blame as find
+from assoc_ingest.ask.commit_text import made_in, states
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
+
+needs_git = pytest.mark.skipif(not git_program.is_installed(), reason="git is not installed")
+
+DAY = 1_768_903_200  # 2026-01-20 10:00 UTC, when everything in the transcripts happens
+
+
+class Repository:
+    """A repository whose commits have fixed authors and times, and nobody's configuration."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        place.mkdir(parents=True)
+        self.git(0, "init", "-q", "-b", "main")
+
+    def git(self, second: int, *arguments: str) -> str:
+        """Run git at a second of the day, and return what it printed."""
+        names = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+                 for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"),
+                                     ("DATE", f"{DAY + second} +0000"))}  # fmt: skip
+        none = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        done = subprocess.run(
+            ["git", "-C", self.place, *arguments],
+            check=True, capture_output=True, text=True, env={**os.environ, **names, **none},
+        )  # fmt: skip
+        return done.stdout
+
+    def write(self, name: str, text: str) -> None:
+        path = self.place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def commit(self, second: int, subject: str) -> str:
+        self.git(second, "add", "-A")
+        return self.git(second, "commit", "-m", subject)
+
+    def hash(self, name: str = "HEAD") -> str:
+        return self.git(0, "rev-parse", name).strip()
+
+
+class Transcript:
+    """Writes one conversation, call by call."""
+
+    def __init__(self, home: Path, session: str, cwd: str | Path, key: str = "-srv-demo") -> None:
+        self._path = home / "projects" / key / f"{session}.jsonl"
+        self._envelope = {"sessionId": session, "cwd": str(cwd), "version": "2.1.100",
+                          "isSidechain": False, "gitBranch": "main"}  # fmt: skip
+        self._count = 0
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+
+    def say(self, text: str, second: int = 0) -> None:
+        self._line("user", second, role="user", content=text)
+
+    def answer(self, text: str, second: int = 0) -> None:
+        self._assistant(second, {"type": "text", "text": text})
+
+    def tool(self, second: int, name: str, printed: str = "done", *, is_error: bool = False,
+             **arguments: Any) -> None:  # fmt: skip
+        id_ = f"toolu_{self._path.stem[:4]}_{self._count}"
+        self._assistant(second, call(id_, name, **arguments))
+        more = {"is_error": True} if is_error else {}
+        self._line("user", second + 1, role="user", content=[result(id_, printed, **more)])
+
+    def bash(self, second: int, command: str, printed: str = "", *, is_error: bool = False) -> None:
+        self.tool(second, "Bash", printed, is_error=is_error, command=command)
+
+    def _assistant(self, second: int, block: Object) -> None:
+        self._line("assistant", second, id=f"msg_{self._count}", role="assistant",
+                   model="claude-sonnet-5", content=[block])  # fmt: skip
+
+    def _line(self, kind: str, second: int, **message: Any) -> None:
+        self._count += 1
+        line = {"type": kind, "uuid": f"{self._path.stem[:4]}-{self._count}",
+                "parentUuid": None,
+                "timestamp": at(second), "message": message, **self._envelope}  # fmt: skip
+        with self._path.open("ab") as file:
+            file.write(dumps(line) + b"\n")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "garden")
+
+
+def blamed(shell: Shell, home: Path, *arguments: str) -> list[tuple[str, str]]:
+    """Return the grade and the key of each conversation that is named."""
+    sync(shell.database, [home])
+    assert shell("blame", *arguments, "--json") in (0, 1), shell.err
+    found = json.loads(shell.out)
+    assert "error" not in found, found
+    assert shell("blame", *arguments) in (0, 1)  # people can read it, too
+    return [(item["grade"], item["session_key"]) for item in found["items"]]
+
+
+# -- commits --------------------------------------------------------------------------------------
+
+
+@needs_git
+def test_the_conversation_whose_command_made_a_commit_comes_before_one_that_listed_it(
+    shell: Shell, home: Path, repository: Repository
+) -> None:
+    repository.write("pool.py", "size = 1\n")
+    printed = repository.commit(60, "Make the pool larger")
+    maker = Transcript(home, SESSION, repository.place)
+    maker.bash(60, 'git add -A && git commit -m "Make the pool larger"', printed)
+    reader = Transcript(home, OTHER, repository.place)
+    reader.bash(300, "git log --oneline", repository.git(0, "log", "--oneline"))
+    talker = Transcript(home, THIRD, repository.place)
+    talker.say(f"Why did we do {repository.hash()[:9]}?", 400)
+    expected = [("made", SESSION), ("printed", OTHER), ("mentioned", THIRD)]
+    assert blamed(shell, home, repository.hash()) == expected
+    assert blamed(shell, home, repository.hash()[:7]) == expected
+
+
+@needs_git
+def test_every_place_is_one_that_show_opens(
+    shell: Shell, home: Path, repository: Repository
+) -> None:
+    repository.write("pool.py", "size = 1\n")
+    printed = repository.commit(60, "Make the pool larger")
+    Transcript(home, SESSION, repository.place).bash(
+        60, 'git commit -m "Make the pool larger"', printed
+    )
+    sync(shell.database, [home])
+    (item,) = shell.items("blame", repository.hash())
+    (place,) = item["evidence"]
+    assert place["ref"] == f"{SESSION[:8]}:2"
+    assert (place["line"], place["text"]) == (2, printed.split("\n")[0])
+    path = Path(place["file"])
+    assert path.read_bytes()[place["byte"] :].startswith(b'{"type":"user"')
+    assert shell("show", place["ref"]) == 0
+    assert "Make the pool larger" in shell.out
+
+
+@needs_git
+def test_a_commit_that_was_rewritten_is_found_by_its_subject_and_time(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for second, session in ((60, SESSION), (3000, OTHER)):
+        repository.write("notes.txt", f"{second}\n")
+        subject = "Water the beans"
+        command = f"git commit -am \"$(cat <<'EOF'\n{subject}\n\nThey were dry.\nEOF\n)\""
+        Transcript(home, session, repository.place).bash(
+            second, command, repository.commit(second, subject)
+        )
+    repository.git(5000, "commit", "--amend", "-q", "-m", "Water the beans", "-m", "Reworded.")
+    monkeypatch.chdir(repository.place)
+    assert blamed(shell, home, repository.hash()) == [("committed", OTHER)]
+    monkeypatch.chdir(home)  # without the repository nobody knows the subject
+    assert blamed(shell, home, repository.hash()) == []
+
+
+@needs_git
+def test_a_commit_of_a_person_is_found_by_the_edits_before_it(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = Transcript(home, SESSION, repository.place)
+    path = str(repository.place / "pool.py")
+    editor.tool(60, "Edit", file_path=path, old_string="size = 1", new_string="size = 9")
+    later = Transcript(home, OTHER, repository.place)
+    later.tool(3000, "Edit", file_path=path, old_string="size = 9", new_string="size = 7")
+    repository.write("pool.py", "size = 9\n")
+    repository.commit(600, "By hand")
+    monkeypatch.chdir(repository.place)
+    assert blamed(shell, home, "HEAD") == [("edited", SESSION)]
+
+
+def test_the_beginning_of_two_hashes_is_ambiguous(shell: Shell, home: Path) -> None:
+    log = Transcript(home, SESSION, "/srv/demo")
+    log.bash(1, "git log --oneline", "1234567a One\n1234567b Other\n")
+    sync(shell.database, [home])
+    assert shell("blame", "1234567") == 2
+    assert "is the beginning of 2 hashes" in shell.err
+    assert "1234567a  One" in shell.err
+    assert blamed(shell, home, "1234567a") == [("printed", SESSION)]
+
+
+def test_what_shows_an_old_commit_line_did_not_make_it(shell: Shell, home: Path) -> None:
+    reader = Transcript(home, SESSION, "/srv/demo")
+    reader.bash(1, "cat build.log", "[main 1a2b3c4] Make the pool larger\n")
+    assert blamed(shell, home, "1a2b3c4") == [("printed", SESSION)]
+
+
+def test_a_quiet_commit_that_is_listed_by_its_own_command_was_made_there(
+    shell: Shell, home: Path
+) -> None:
+    maker = Transcript(home, SESSION, "/srv/demo")
+    command = 'git commit -qm "Prune the roses" && git log --oneline -2'
+    maker.bash(1, command, "1a2b3c4 (HEAD -> main) Prune the roses\n7654321 Older\n")
+    assert blamed(shell, home, "1a2b3c4") == [("made", SESSION)]
+    assert blamed(shell, home, "7654321") == [("printed", SESSION)]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_stated"),
+    [
+        ('git commit -m "Prune the roses"', True),
+        ("git commit -am 'Prune the roses'", True),
+        ("git commit --message=Prune the roses", True),
+        ("git commit -F - <<EOF\nPrune the roses\n\nWhy\nEOF", True),
+        ('git commit -m "Prune the roses and the beans"', False),
+        ('git commit -m "Do not Prune the roses"', False),
+        ('echo "Prune the roses"', False),
+    ],
+)
+def test_a_subject_is_stated_as_a_whole_line_or_option(command: str, *, is_stated: bool) -> None:
+    assert states(command, "Prune the roses") is is_stated
+
+
+def test_the_line_of_a_made_commit_is_read_with_its_branch() -> None:
+    lines = "hook: ok\n[detached HEAD 1a2b3c4] Fix: [x]\n[trunk (root-commit) 7654321] Begin\n"
+    made = made_in("git commit", lines)
+    assert [(one.branch, one.hash, one.subject) for one in made] == [
+        ("detached", "1a2b3c4", "Fix: [x]"), ("trunk", "7654321", "Begin"),
+    ]  # fmt: skip
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_was_edited_before_it_was_read_or_talked_about(shell: Shell, home: Path) -> None:
+    Transcript(home, SESSION, "/srv/demo").tool(
+        1, "Edit", file_path="/srv/demo/src/pool.py", old_string="a = 1\nb", new_string="a = 2\nb"
+    )
+    Transcript(home, OTHER, "/srv/demo").tool(2, "Read", file_path="/srv/demo/src/pool.py")
+    Transcript(home, THIRD, "/srv/demo").say("Look at src/pool.py, please.", 3)
+    found = blamed(shell, home, "/srv/demo/src/pool.py")
+    assert found == [("edited", SESSION), ("read", OTHER), ("mentioned", THIRD)]
+    (edited, *_) = shell.items("blame", "/srv/demo/src/pool.py")
+    assert edited["evidence"][0]["text"] == "-2 +2 · a = 1 → a = 2"
+
+
+def test_a_call_that_failed_or_was_declined_edited_nothing(shell: Shell, home: Path) -> None:
+    Transcript(home, SESSION, "/srv/demo").tool(
+        1, "Edit", "not found", is_error=True,
+        file_path="/srv/demo/pool.py", old_string="a", new_string="b",
+    )  # fmt: skip
+    assert blamed(shell, home, "/srv/demo/pool.py") == []
+
+
+def test_a_name_of_several_files_is_ambiguous_until_its_path_is_given(
+    shell: Shell, home: Path
+) -> None:
+    Transcript(home, SESSION, "/srv/one", "-srv-one").tool(
+        1, "Write", file_path="/srv/one/src/pool.py", content="x"
+    )
+    Transcript(home, OTHER, "/srv/two", "-srv-two").tool(
+        2, "Write", file_path="/srv/two/src/pool.py", content="y"
+    )
+    sync(shell.database, [home])
+    assert shell("blame", "src/pool.py") == 2
+    assert "is the name of 2 files" in shell.err
+    assert "/srv/two/src/pool.py" in shell.err
+    assert blamed(shell, home, "/srv/two/src/pool.py") == [("edited", OTHER)]
+    assert blamed(shell, home, "src/pool.py", "--project", "one") == [("edited", SESSION)]
+
+
+def test_a_file_is_the_same_in_a_worktree_and_relative_to_its_directory(
+    shell: Shell, home: Path
+) -> None:
+    Transcript(home, SESSION, "/srv/demo").tool(1, "Write", file_path="src/pool.py", content="x")
+    Transcript(home, OTHER, "/srv/demo").tool(
+        2, "Write", file_path="/srv/demo/.claude/worktrees/a1/src/pool.py", content="y"
+    )
+    Transcript(home, THIRD, "/srv/demo").tool(
+        3, "Write", file_path="/srv/demo/old-src/pool.py", content="z"
+    )
+    assert blamed(shell, home, "/srv/demo/src/pool.py") == [("edited", OTHER), ("edited", SESSION)]
+
+
+@needs_git
+def test_a_file_that_was_renamed_is_found_by_its_earlier_name(
+    shell: Shell, home: Path, repository: Repository
+) -> None:
+    repository.write("src/pool.py", "size = 1\nname = 'pool'\n")
+    repository.commit(60, "Begin")
+    repository.git(70, "mv", "src/pool.py", "src/basin.py")
+    repository.commit(80, "Rename")
+    Transcript(home, SESSION, repository.place).tool(
+        50, "Write", file_path=str(repository.place / "src/pool.py"), content="size = 1"
+    )
+    assert blamed(shell, home, str(repository.place / "src/basin.py")) == [("edited", SESSION)]
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+@needs_git
+def test_a_line_leads_to_the_conversation_of_its_commit(
+    shell: Shell, home: Path, repository: Repository
+) -> None:
+    path = str(repository.place / "pool.py")
+    repository.write("pool.py", "first_line = 1\n")
+    Transcript(home, SESSION, repository.place).bash(
+        60, 'git commit -am "One"', repository.commit(60, "One")
+    )
+    repository.write("pool.py", "first_line = 1\nsecond_line = 2\n")
+    second = Transcript(home, OTHER, repository.place)
+    second.tool(110, "Edit", file_path=path, old_string="", new_string="second_line = 2")
+    second.bash(120, 'git commit -am "Two"', repository.commit(120, "Two"))
+    assert blamed(shell, home, path, "--line", "1") == [("made", SESSION)]
+    assert blamed(shell, home, path, "--line", "2") == [("made", OTHER)]
+    (item,) = shell.items("blame", path, "--line", "2")
+    assert [one["grade"] for one in item["evidence"]] == ["made", "edited"]
+    assert item["evidence"][1]["text"].startswith("wrote this line")
+    assert shell("blame", path, "--line", "99") == 1
+    assert "git has no line 99" in shell.err
+
+
+@needs_git
+def test_a_line_that_is_not_committed_leads_to_the_edit_that_wrote_it(
+    shell: Shell, home: Path, repository: Repository
+) -> None:
+    repository.write("pool.py", "first_line = 1\n")
+    repository.commit(60, "One")
+    repository.write("pool.py", "first_line = 1\nsecond_line = 2\n")
+    path = str(repository.place / "pool.py")
+    Transcript(home, OTHER, repository.place).tool(
+        80, "Edit", file_path=path, old_string="x", new_string="unrelated = 0"
+    )
+    Transcript(home, SESSION, repository.place).tool(
+        70, "Edit", file_path=path, old_string="x", new_string="second_line = 2"
+    )
+    assert blamed(shell, home, path, "--line", "2")[0] == ("edited", SESSION)
+    shell("blame", path, "--line", "2")
+    assert "Line 2 is not committed yet." in shell.out
+
+
+def test_a_line_without_a_repository_is_one_clear_error(
+    shell: Shell, home: Path, tmp_path: Path
+) -> None:
+    Transcript(home, SESSION, "/srv/demo").say("Hello")
+    sync(shell.database, [home])
+    (tmp_path / "pool.py").write_text("x\n")
+    assert shell("blame", str(tmp_path / "pool.py"), "--line", "1") == 2
+    assert "leave out --line" in shell.err
+
+
+# -- pull requests --------------------------------------------------------------------------------
+
+URL = "https://github.com/ada/garden/pull/12"
+
+
+def test_the_conversation_that_created_a_pull_request_comes_first(shell: Shell, home: Path) -> None:
+    Transcript(home, SESSION, "/srv/demo").bash(1, "gh pr create --fill", f"Creating\n{URL}\n")
+    Transcript(home, OTHER, "/srv/demo").bash(2, "gh pr view 12", f"url: {URL}\n")
+    Transcript(home, THIRD, "/srv/demo").say(f"Review {URL}/files", 3)
+    expected = [("made", SESSION), ("printed", OTHER), ("mentioned", THIRD)]
+    for name in ("#12", "12", "ada/garden#12", URL, f"{URL}/files"):
+        assert blamed(shell, home, name) == expected, name
+    assert blamed(shell, home, "#1") == []
+    assert blamed(shell, home, "ada/other#12") == []
+
+
+def test_a_number_of_several_repositories_is_ambiguous(shell: Shell, home: Path) -> None:
+    other = URL.replace("garden", "orchard")
+    Transcript(home, SESSION, "/srv/demo").say(f"{URL} and {other}")
+    sync(shell.database, [home])
+    assert shell("blame", "#12") == 2
+    assert "2 repositories have a pull request 12" in shell.err
+    assert blamed(shell, home, other) == [("mentioned", SESSION)]
+
+
+# -- what is not there ----------------------------------------------------------------------------
+
+
+def test_what_is_not_found_says_what_was_looked_at(shell: Shell, home: Path) -> None:
+    Transcript(home, SESSION, "/srv/demo").say("Hello")
+    sync(shell.database, [home])
+    for name in ("1a2b3c4", "nowhere.py", "#77"):
+        assert shell("blame", name) == 1
+        assert "Looked at: edits, reads, commands" in shell.err
+        assert "The index is of 20" in shell.err
+    assert shell("blame", "1a2b3c4", "--json") == 1
+    assert json.loads(shell.out)["items"] == []
+
+
+@pytest.mark.parametrize("name", ["", " ", "/", ".", "...", '"', "%", "#", "\x00", "x" * 5000, "☃"])
+def test_no_name_makes_it_fail_in_another_way(shell: Shell, home: Path, name: str) -> None:
+    Transcript(home, SESSION, "/srv/demo").say("Hello")
+    sync(shell.database, [home])
+    assert shell("blame", name) in (1, 2)
+    assert "internal error" not in shell.err
+
+
+def test_a_program_gets_the_answer_in_pieces(shell: Shell, home: Path) -> None:
+    for number, session in enumerate((SESSION, OTHER, THIRD)):
+        Transcript(home, session, "/srv/demo").tool(number, "Read", file_path="/srv/demo/pool.py")
+    sync(shell.database, [home])
+    assert shell("blame", "/srv/demo/pool.py", "--json", "-n", "2") == 0
+    first = json.loads(shell.out)
+    assert [item["session_key"] for item in first["items"]] == [THIRD, OTHER]
+    assert (first["total"], first["of"]["kind"]) == (3, "file")
+    contract = shell.json("schema", "--json")
+    assert isinstance(contract, dict)
+    assert first["items"][0].keys() == contract["blame"].keys()
+    assert first["items"][0]["evidence"][0].keys() == contract["blame"]["evidence"].keys()
+    shell("blame", "/srv/demo/pool.py", "--json", "-n", "2", "--cursor", first["next"])
+    assert [item["session_key"] for item in json.loads(shell.out)["items"]] == [SESSION]
+
+
+# -- real homes -----------------------------------------------------------------------------------
+
+HOMES = sorted(Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere")).glob("homes/*"))
+_PRINTED = re.compile(r"^\[[^\]\n]+ ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+
+
+@pytest.mark.skipif(not HOMES, reason="ASSOC_REAL_CORPUS names no transcripts")
+def test_the_commits_that_real_homes_printed_are_found_without_a_wrong_one(tmp_path: Path) -> None:
+    """What is expected is read from the files, and shares no code with the program."""
+    database = tmp_path / "real.db"
+    sync(database, HOMES)
+    expected: dict[str, tuple[str, str]] = {}
+    for path in (path for home in HOMES for path in home.glob("projects/**/*.jsonl")):
+        for block, line in _blocks(path):
+            for hash_, subject in _PRINTED.findall(block):
+                expected[hash_] = (line.get("sessionId", ""), subject)
+    assert len(expected) >= 12
+    with closing(open_reader(database)) as connection:
+        for hash_, (session, subject) in expected.items():
+            found = find(connection, Question(hash_))
+            shown = found.conversations.shown(0, 10, 3)
+            assert [one.session_key for one in shown if one.grade == "made"] == [session], hash_
+            assert found.of["subject"] == subject
+
+
+def _blocks(path: Path) -> list[tuple[str, Object]]:
+    """Return the outputs of commands in a transcript, each with its line."""
+    found = []
+    for text in path.read_bytes().split(b"\n"):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        message = line.get("message") if isinstance(line, dict) else None
+        content = message.get("content") if isinstance(message, dict) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and isinstance(block.get("content"), str):
+                found.append((block["content"], line))
+    return found
