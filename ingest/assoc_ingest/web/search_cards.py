@@ -14,6 +14,7 @@ from markupsafe import Markup
 from .. import humanize
 from ..ask.blocks import bare, named_source, who_of
 from ..ask.hits import Hit
+from ..ask.ranking import preference_of_kind
 from . import permalinks
 from .html import marked
 from .permalinks import Permalinks
@@ -26,7 +27,6 @@ _ROWS = {
     "todo": "todos", "plan": "plans", "document": "documents", "prompt": "prompts",
     "tool_result_file": "tool_result_files",
 }  # fmt: skip
-_said = frozenset({"prompt", "command", "text", "queued_prompt", "bash_input", "agent_prompt"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,6 @@ class Place:
     """A hit as a card shows it."""
 
     address: str
-    row: str | None
-    """Where it is no message: its row."""
     who: str
     name: str
     """`said`, `thinking` or `tools`: how much it counts."""
@@ -120,12 +118,10 @@ class Cards:
         return self._asked.within("session", key, narrowing=is_narrowing(self._found, "session"))
 
     def _place(self, hit: Hit) -> Place:
-        name = "said" if hit.what != "message" or hit.kind in _said else "tools"
         return Place(
             address=self._address(hit),
-            row=None if hit.what == "message" else self._row(hit),
             who=shown_name(who_of(hit)),
-            name="thinking" if hit.kind == "thinking" else name,
+            name=_name_of(hit),
             moment=humanize.moment(hit.time),
             snippet=marked(bare(hit)),
         )
@@ -144,3 +140,13 @@ class Cards:
 
 def _file_name(hit: Hit) -> str:
     return (hit.file or "").rpartition("/")[2] if hit.session_key is None else "(untitled)"
+
+
+def _name_of(hit: Hit) -> str:
+    if hit.what != "message":
+        return "tools" if hit.what == "tool_result_file" else "said"
+    if hit.kind == "thinking":
+        return "thinking"
+    return (
+        "said" if preference_of_kind(hit.kind or "") < preference_of_kind("thinking") else "tools"
+    )

@@ -10,6 +10,7 @@ are cut, and of the values of a facet those with the most hits are offered.
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,6 @@ TABLES = (
     "messages", "sessions", "subagents", "projects", "files", "inbox_items", "tasks", "todos",
     "plans", "documents", "prompts", "tool_result_files",
 )  # fmt: skip
-_VALUES, _MORE_VALUES = 8, 40  # of a facet: those that are seen, and those that unfold
-_LONG_QUERY = 300  # letters of a query with which so many links would be too much
 _WORDS = 6  # of a query that found nothing, each as a link
 _RAW = "--raw: "  # what an error begins with that is about the expression
 
@@ -123,7 +122,10 @@ class _Page:
         if found.without and found.cards:
             said.append(f"Left out: what holds {', '.join(found.without)}.")
         if found.relaxation and found.cards:
-            said += found.relaxation.lines()
+            is_part = self._asked.page > 1 or self._asked.narrowed
+            # A word that is missing here may be elsewhere among what was found.
+            known = replace(found.relaxation, missing=()) if is_part else found.relaxation
+            said += known.lines()
             if found.is_mixed:
                 said.append("Only some of these have all words.")
         return [pages.cut(line) for line in said]
