@@ -116,7 +116,7 @@ def test_a_conversation_begins_with_what_is_known_of_it(demo: Site) -> None:
     page = demo.get(FROST)
     assert page.status == 200
     for text in ("Frost warning in the planting calendar", "frost-warning", "claude-sonnet-5",
-                 "2026-03-02 08:14", "2 prompts · 17 messages · 8 tool calls", "$0.06",
+                 "2026-03-02 08:14", "2 prompts · 17 messages · 8 tool calls · 1 subagent", "$0.06",
                  "claude --resume 5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"):  # fmt: skip
         assert text in page.words
     assert page.links(".json?session_id=")
@@ -226,7 +226,7 @@ def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
     (hit,) = {*long.get("/-/assoc/search?q=%22answer+210%22").links("?at=")}
     address, _, anchor = hit.partition("#")
     page = long.get(address)
-    lines = [name for name in page.anchors() if name.startswith("L")]
+    lines = [one for one in page.anchors() if one.startswith("L")]
     assert lines.index(anchor) in range(3, 12)
     assert "question 209" in page.words
     assert "ai-target" in page.text
