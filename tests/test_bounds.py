@@ -61,7 +61,8 @@ def lacking(names: object) -> str:
 
 OURS = {
     # Never see stored text: our own query files, addresses of our own pages, mount points.
-    "sql._quoted_or_parameter", "web.queries._optional", "upkeep.check_environment._SYNCED",
+    "sql._quoted_or_parameter", "web.queries._optional", "web.reports._parameter",
+    "web.reports._default", "upkeep.check_environment._SYNCED",
     # Only the columns of our own schema, and names of files, which systems bound.
     "upkeep.lost_rows._PART", "upkeep.lost_rows._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
