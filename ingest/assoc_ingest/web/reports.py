@@ -28,6 +28,8 @@ LISTS = "Lists"
 _VALUES = 200  # of a field, to choose from
 _LONGEST_VALUE = 200  # letters of one
 _ALL = "-1"
+_parameter = re.compile(r":(\w+)")
+_default = re.compile(r"nullif\(:(\w+), ''\), '?(-?\w+)")
 _TABLES = ("sessions", "projects", "sources")
 
 
@@ -126,14 +128,14 @@ def _told(query: Query) -> str:
 
     # "The newest :limit files (default 30)" has what the field says already.
     text = query.description.replace(":limit ", "")
-    return re.sub(r":(\w+)", called, text)
+    return _parameter.sub(called, text)
 
 
 def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]:
+    defaults = dict(_default.findall(query.sql))
     for name in query.parameters:
         field = FIELDS[name]
-        default = re.search(rf"nullif\(:{name}, ''\), '?(-?\w+)", query.sql)
-        given = "all" if default is None or default[1] == _ALL else default[1]
+        given = defaults.get(name, _ALL).replace(_ALL, "all")
         placeholder = field.placeholder.format(default=given)
         values = known.get(name, ())
         if placeholder == "all" and values:
