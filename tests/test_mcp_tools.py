@@ -471,6 +471,16 @@ def test_nothing_is_read_while_a_watch_does_it(growing: Path, tmp_path: Path) ->
         assert "reading now" in ask("search", query="frost")["coverage"]["missing"][0]
 
 
+def test_what_is_there_is_answered_even_if_nothing_new_can_be_read(growing: Path) -> None:
+    def fail() -> list[str]:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    answer = calls(Index(Settings(growing, look=fail)))("search", query="kale")
+    assert answer["total"] == 1
+    assert answer["fresh"]["is_current"] is False
+    assert "disk is full" in answer["coverage"]["missing"][0]
+
+
 def test_reading_ends_when_its_time_is_over_and_says_so(growing: Path, tmp_path: Path) -> None:
     wait_for_clock(tmp_path)
     write(tmp_path / "home", f"{PROJECT}/{OTHER}.jsonl", user("frost", sessionId=OTHER))
