@@ -344,6 +344,10 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
         {"type": "custom-title", "customTitle": EVIL, "sessionId": f"{SESSION[:-1]}9"},
     )
     sync(tmp_path / "assoc.db", [home])
+    keys = {SESSION, f"{SESSION[:-1]}9"}
+    assert set(ask("open", ref=SESSION[:8])["error"]["candidates"]) == keys
+    for most in range(200, 900, 50):
+        ask("open", ref=SESSION[:8], max_chars=most)
     candidates = ask("open", ref=SESSION[:8])["said"].split("\n")
     assert candidates[0].startswith("Error (usage): 2 sessions begin with")
     assert all(line.startswith("> ") for line in candidates[1:])
