@@ -344,6 +344,10 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
         {"type": "custom-title", "customTitle": EVIL, "sessionId": f"{SESSION[:-1]}9"},
     )
     sync(tmp_path / "assoc.db", [home])
+    keys = {SESSION, f"{SESSION[:-1]}9"}
+    assert set(ask("open", ref=SESSION[:8])["error"]["candidates"]) == keys
+    for most in range(200, 900, 50):
+        ask("open", ref=SESSION[:8], max_chars=most)
     candidates = ask("open", ref=SESSION[:8])["said"].split("\n")
     assert candidates[0].startswith("Error (usage): 2 sessions begin with")
     assert all(line.startswith("> ") for line in candidates[1:])
@@ -469,6 +473,16 @@ def test_nothing_is_read_while_a_watch_does_it(growing: Path, tmp_path: Path) ->
             " values ('2026-01-01T00:00:00.000Z', 0, 0, 0, 0)"
         )
         assert "reading now" in ask("search", query="frost")["coverage"]["missing"][0]
+
+
+def test_what_is_there_is_answered_even_if_nothing_new_can_be_read(growing: Path) -> None:
+    def fail() -> list[str]:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    answer = calls(Index(Settings(growing, look=fail)))("search", query="kale")
+    assert answer["total"] == 1
+    assert answer["fresh"]["is_current"] is False
+    assert "disk is full" in answer["coverage"]["missing"][0]
 
 
 def test_reading_ends_when_its_time_is_over_and_says_so(growing: Path, tmp_path: Path) -> None:

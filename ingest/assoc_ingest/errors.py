@@ -29,6 +29,8 @@ class AssocIngestError(Exception):
     exit_code = 1
     code = "error"
     """Names the kind of error for programs."""
+    candidates: tuple[str, ...] = ()
+    """What may have been meant, for programs: keys or names that can be given instead."""
 
 
 class NotFoundError(AssocIngestError):

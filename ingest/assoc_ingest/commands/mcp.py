@@ -76,7 +76,7 @@ def config(context: click.Context, client: str | None) -> None:
     \b
     Examples:
       assoc-ingest mcp config
-      assoc-ingest mcp --project ~/work/shop --no-sync config --client json
+      assoc-ingest mcp --project ~/shop --no-sync config --client json
     """
     from ..ask.output import write
     from ..mcp.clients import CLIENTS, lines

@@ -48,7 +48,8 @@ class Standing:
         if level == 2:
             return {"coverage": coverage} if self.missing else {}
         if level == 1:
-            return {"fresh": {"synced_at": self.fresh["synced_at"]}, "coverage": coverage}
+            fresh = {name: self.fresh[name] for name in ("synced_at", "is_current")}
+            return {"fresh": fresh, "coverage": coverage}
         return {"fresh": self.fresh, "coverage": {**coverage, "missing": list(self.missing)}}
 
     def said(self, level: int) -> list[str]:

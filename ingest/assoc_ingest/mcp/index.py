@@ -11,7 +11,8 @@ from pathlib import Path
 from .. import humanize, sql
 from ..ask.project_names import find_projects
 from ..ask.redaction import redact
-from ..errors import NotFoundError, UsageError
+from ..errors import AssocIngestError, NotFoundError, UsageError
+from ..failures import as_known
 from ..paths import identity
 from ..store.database import open_reader
 from .fitting import Standing
@@ -67,7 +68,10 @@ class Index:
         if self.settings.look is None:
             self._not_read = ["Nothing newer than synced_at was looked for (--no-sync)."]
         elif path.exists():
-            self._not_read = self.settings.look()
+            try:
+                self._not_read = self.settings.look()
+            except (sqlite3.Error, OSError, AssocIngestError) as error:  # what is there can be read
+                self._not_read = [f"Nothing new could be read: {as_known(error) or error}"]
         if self._connection is not None and self._file != identity(path):
             self.close()
         if self._connection is None:

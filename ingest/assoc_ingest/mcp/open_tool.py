@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import NotFoundError, UsageError
 from .answers import DEFAULT_CHARS, Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .windows import Position, Window
 
 _BEFORE, _AFTER, _MOST = 4, 8, 200
+_CANDIDATES = 20
 _EACH = 3_000  # characters of an answer for each message before the line
 
 
@@ -35,7 +37,11 @@ def run(index: Index, arguments: Arguments) -> Answer:
     cursors = Cursors(
         "open", str(index.settings.database), index.settings.project, reference, around
     )
-    found = opened(index.connection, reference, Options())
+    try:
+        found = opened(index.connection, reference, Options())
+    except (NotFoundError, UsageError) as error:
+        error.candidates = _candidates(index.connection, reference)
+        raise
     if isinstance(found, list):
         return _entries(found, arguments, cursors)
     conversation, what = found
@@ -48,6 +54,18 @@ def run(index: Index, arguments: Arguments) -> Answer:
         raise UsageError("before and after are counted from a line. Give a ref with one: KEY:LINE")
     window = windows.whole(conversation, what)
     return _messages(window, arguments, cursors, has_summary=what.agent_key is None)
+
+
+def _candidates(connection: sqlite3.Connection, reference: str) -> tuple[str, ...]:
+    """Return the keys that a reference may mean: those that begin like it, or are nearest to it."""
+    from ..ask.lookup import nearest_keys, sessions_beginning_with
+    from ..ask.refs import split
+
+    if split(reference) is not None:
+        return ()
+    key = reference.rpartition(":")[0] or reference
+    beginning = [row["session_key"] for row in sessions_beginning_with(connection, key)]
+    return tuple(dict.fromkeys(beginning or nearest_keys(connection, key)))[:_CANDIDATES]
 
 
 def _counts(arguments: Arguments) -> tuple[int, int]:

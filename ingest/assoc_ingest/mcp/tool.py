@@ -58,7 +58,12 @@ FRAME: dict[str, Object] = {
     },
     "error": {
         "type": "object",
-        "properties": {"code": TEXT, "message": TEXT, "hint": {"type": ["string", "null"]}},
+        "properties": {
+            "code": TEXT,
+            "message": TEXT,
+            "hint": {"type": ["string", "null"]},
+            "candidates": {"type": "array", "items": TEXT},
+        },
     },
 }
 """Fields of every answer, beside those of the tool."""

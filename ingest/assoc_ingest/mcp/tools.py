@@ -103,7 +103,8 @@ def _result(shown: Item, text: str) -> Object:
 def _as_answer(error: AssocIngestError) -> Item:
     """Return an error of the program; its options are the arguments of a tool."""
     message, hint = with_hint(_option.sub(r"\1", str(error)))
-    return {"code": error.code, "message": message, "hint": hint}
+    told: Item = {"code": error.code, "message": message, "hint": hint}
+    return {**told, "candidates": list(error.candidates)} if error.candidates else told
 
 
 def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:
@@ -112,14 +113,20 @@ def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:
     What stands on lines of its own is candidates, which are called as stored text calls them.
     """
     left = {name: masks(str(error[name] or "")) for name in ("message", "hint")}
+    given = error.get("candidates")
+    candidates = list(given) if isinstance(given, list) else []
     while True:
         told = {"code": error["code"], **{name: text or None for name, text in left.items()}}
+        told |= {"candidates": candidates} if candidates else {}
         shown: Item = {"schema": SCHEMA, "error": told}
         first, *others = " ".join(filter(None, left.values())).split("\n")
         lines = [f"Error ({error['code']}): {one_line(first)}", *map(quoted, others)]
         excess = cost(shown) + cost(text := "\n".join(lines)) - most
         if excess <= 0:
             return shown, text
+        if candidates and cost(candidates) > most // 3:
+            candidates.pop()
+            continue
         longest = max(left, key=lambda name: len(left[name]))
         kept = len(left[longest]) - max(excess // 12, 1) - 1
         left[longest] = left[longest][: max(kept, 0)].rstrip("…") + "…" * (kept > 0)
