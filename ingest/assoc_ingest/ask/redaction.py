@@ -104,7 +104,7 @@ def _without_tokens(text: str, found: Counter[str]) -> str:
             start = text.find(prefix, start + len(prefix))
     pieces, position = [], 0
     for start in sorted(places):
-        match = secret_tokens.token.match(text, start) if start >= position else None
+        match = secret_tokens.token(text, start) if start >= position else None
         if match is None:
             continue
         rule = rule_of(match)

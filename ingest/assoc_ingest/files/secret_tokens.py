@@ -26,7 +26,7 @@ token = re.compile(
         + (f"|{re.escape(prefix)}{rule.letters}{{4,}}+(?=…?\\Z))" if rule.is_cut else ")")
         for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
     )
-)
+).match
 """What begins with a prefix; `rule_of` tells which."""
 _RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
 _STARTS: dict[str, tuple[str, ...]] = {"eyJ": ()}
@@ -45,7 +45,7 @@ _inner = re.compile(  # grouped by the first letter, which halves the time
     + ")"
 )
 _WITH_SLASHES = tuple(prefix.encode() for prefix in BY_PREFIX if "/" in prefix)
-_base64 = re.compile(r"[A-Za-z0-9+/]*+\Z")
+_base64 = re.compile(r"[A-Za-z0-9+/]*+").fullmatch
 
 
 def rule_of(match: re.Match[str]) -> Rule:
@@ -90,7 +90,7 @@ def _in_run(text: str, start: int, end: int) -> Iterator[Secret]:
 def _begun(text: str, start: int) -> re.Match[str] | None:
     """Return what begins at a place with a prefix, and goes on with its letters."""
     if any(text.startswith(prefix, start) for prefix in _STARTS.get(text[start : start + 3], ())):
-        return token.match(text, start)
+        return token(text, start)
     return None
 
 
@@ -119,7 +119,7 @@ def _is_letter(text: str) -> bool:
 
 def _is_in_base64(text: str, start: int) -> bool:
     """Do so many letters of base64 stand before it that it is in the middle of an image?"""
-    return _base64.match(text[max(0, start - 60) : start]) is not None and start >= 60
+    return _base64(text[max(0, start - 60) : start]) is not None and start >= 60
 
 
 def _web_token(text: str, start: int) -> Iterator[Secret]:
