@@ -38,6 +38,7 @@ settings.register_profile("thorough", _CI, max_examples=1000, stateful_step_coun
 settings.register_profile(  # finds soon, and does not spend minutes on the smallest example
     "quick", _CI, max_examples=600, phases=[Phase.explicit, Phase.generate]
 )
+settings.register_profile("brief", _CI, max_examples=12)  # of `make quick`
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -94,6 +94,7 @@ def hostile(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- tables and views ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_table_and_view_says_what_it_is(site: Any) -> None:
     seen = 0
     for name, entry in tables().items():
@@ -196,6 +197,7 @@ def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
     assert data(site, "/story/ask-list-subagents.json?project=fern") == []
 
 
+@pytest.mark.slow
 def test_queries_are_listed_with_their_titles(site: Any) -> None:
     page = get(site, "/story").text
     listed = [name for name in for_people() if f"/story/{name}" in links(page)]
@@ -246,6 +248,7 @@ def test_a_time_is_readable_and_still_exact(site: Any) -> None:
     assert shown in page
 
 
+@pytest.mark.slow
 def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
     for path in ("/", "/story", "/story/sessions"):
         assert {"/-/assoc/search", "/-/assoc/dashboard"} <= links(get(site, path).text), path
@@ -313,6 +316,7 @@ def test_hostile_text_is_text_on_every_page(hostile: Path) -> None:
     assert shown > 15
 
 
+@pytest.mark.slow
 def test_only_web_addresses_become_links(hostile: Path) -> None:
     page = get(served(hostile), "/assoc/links").text
     assert SCRIPT in page
