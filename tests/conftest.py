@@ -71,7 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_costly = item.path.stem not in _WHOLE and not _COSTLY.isdisjoint(item.fixturenames)
         is_another = is_costly and name in seen
         seen.add(name)
-        if item.path.stem in _SLOW or item.path.parent.name == "faults" or is_another:
+        is_among_slow = item.path.stem in _SLOW or item.path.parent.name == "faults"
+        if is_another or (is_among_slow and item.get_closest_marker("quick") is None):
             item.add_marker("slow")
 
 
