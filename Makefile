@@ -17,7 +17,7 @@ test: ## run the tests
 	$(BIN)/pytest -n auto
 
 quick: ## run a part of most test files: no kills, browsers, wheels and state machines
-	@$(BIN)/pytest -n auto -q -m "not slow" --tb=short
+	@HYPOTHESIS_PROFILE=brief $(BIN)/pytest -n auto -q -m "not slow" --tb=short
 
 test-source: ## run the cases of one source: make test-source NAME=chorus
 	$(BIN)/pytest -q tests/test_golden.py tests/test_conformance.py -k "$(or $(NAME),$(error NAME=source is missing))/"

@@ -38,6 +38,7 @@ settings.register_profile("thorough", _CI, max_examples=1000, stateful_step_coun
 settings.register_profile(  # finds soon, and does not spend minutes on the smallest example
     "quick", _CI, max_examples=600, phases=[Phase.explicit, Phase.generate]
 )
+settings.register_profile("brief", _CI, max_examples=12)  # of `make quick`
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
@@ -70,7 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_costly = item.path.stem not in _WHOLE and not _COSTLY.isdisjoint(item.fixturenames)
         is_another = is_costly and name in seen
         seen.add(name)
-        if item.path.stem in _SLOW or item.path.parent.name == "faults" or is_another:
+        is_among_slow = item.path.stem in _SLOW or item.path.parent.name == "faults"
+        if is_another or (is_among_slow and item.get_closest_marker("quick") is None):
             item.add_marker("slow")
 
 

@@ -111,6 +111,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows, st.integers(LEAST_CHARS, 5_000))
 def test_an_answer_keeps_to_its_budget_and_loses_no_item(
     items: list[dict[str, Any]], most: int

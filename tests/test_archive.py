@@ -143,6 +143,7 @@ def test_a_damaged_frame_is_told(rows: Rows, file: int) -> None:
         whole(rows, file)
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_line_by_line_stays_in_few_frames(
     fresh: Callable[[], Path], place: Path
 ) -> None:

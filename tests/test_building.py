@@ -72,6 +72,7 @@ def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
     assert sync(built, [home]).files_read == 0
 
 
+@pytest.mark.slow
 def test_it_is_private_whole_and_open_to_readers(home: Path, place: Path, expected: dict) -> None:
     database = place / "index.db"
     sync(database, [home])
@@ -100,6 +101,7 @@ def test_until_it_is_whole_nothing_is_there_and_a_reader_is_told(home: Path, pla
     open_reader(database).close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError, sqlite3.OperationalError])
 def test_what_was_committed_before_an_interruption_is_kept(
     interruption: type[BaseException], home: Path, place: Path, expected: dict
@@ -174,6 +176,7 @@ def sync_and_signal(
     return answer
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     ("signals", "code"),
@@ -210,6 +213,7 @@ def test_a_second_signal_while_it_is_kept_waits(
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("where", ["giving up", "checking", "placing"])
 def test_a_third_one_discards_it(where: str, home: Path, place: Path, expected: dict) -> None:
@@ -221,6 +225,7 @@ def test_a_third_one_discards_it(where: str, home: Path, place: Path, expected: 
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_what_is_not_sound_is_not_kept(home: Path, place: Path, expected: dict) -> None:
     database = place / "index.db"
     prepare = Batch.prepare
@@ -353,6 +358,7 @@ def test_what_a_killed_process_left_is_removed(
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expected: dict) -> None:
     database = place / "index.db"
     with patch("assoc_ingest.sync.run.building", side_effect=AssertionError):

@@ -490,6 +490,7 @@ def test_a_signal_ends_a_command_with_its_code(
     assert b"Traceback" not in words
 
 
+@pytest.mark.slow
 def test_what_is_asked_often_does_not_import_what_makes_a_schema(tmp_path: Path) -> None:
     """sqlite-utils takes as long to import as a search takes; it is for new and old databases."""
     home = tmp_path / "home"

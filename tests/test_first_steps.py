@@ -164,6 +164,7 @@ def at_a_terminal(database: Path, answer: str, *arguments: str) -> tuple[int, st
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)
 def test_a_terminal_is_asked_after_it_was_shown_what_goes(
     filled: Shell, command: tuple[str, ...]

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import pytest
 from tests.support.cases import CASES, home_of
-from tests.support.child import Child
+from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at
 from tests.support.shell import Shell
@@ -341,13 +341,15 @@ def test_a_kill_leaves_it_as_it_was_or_forgotten(
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 def test_sigkill_at_any_instant(database: Path, place: Path) -> None:
     before, killed, outcomes = dump(database), 0, set()
+    whole = Path(shutil.copy(database, place / "whole.db"))
+    usual = usual_seconds(lambda: forgotten(whole) and None)
     delays = random.Random(7)
     for _ in range(25):
         victim = Path(shutil.copy(database, place / "victim.db"))
         for ending in ("-wal", "-shm"):
             Path(f"{victim}{ending}").unlink(missing_ok=True)
         child = Child(lambda victim=victim: forgotten(victim) and None)
-        if not child.is_done_within(delays.uniform(0.01, 0.25)):
+        if not child.is_done_within(delays.uniform(0, 1.5 * usual)):
             killed += 1
         child.kill()
         check(victim)
@@ -642,6 +644,7 @@ def test_the_agents_files_are_untouched(database: Path, home: Path) -> None:
 # -- beside the other commands -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path) -> None:
     """`verify` finds nothing, before and after `rebuild`; `restore` gives back the rest."""
     forgotten(database)
@@ -702,6 +705,7 @@ def test_restore_writes_all_that_forget_would_take(database: Path, place: Path) 
         assert path in own
 
 
+@pytest.mark.slow
 def test_a_sync_reports_nothing_that_it_leaves_out(database: Path, home: Path) -> None:
     forgotten(database)
     for options in (SyncOptions(), SyncOptions(full=True)):

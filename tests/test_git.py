@@ -475,6 +475,7 @@ def test_projects_with_one_directory_are_asked_once(
     ]
 
 
+@pytest.mark.slow
 def test_rebuilding_verifying_and_compacting_leave_it_alone(
     repository: Path, home: Path, fresh: Callable[[], Path]
 ) -> None:

@@ -319,6 +319,7 @@ def test_a_list_that_is_deleted_takes_nothing_with_it(listed: Listed) -> None:
     assert (listed.ids(), listed.gone()) == (before, ["a"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["list there", "list deleted"])
 def test_a_rebuild_keeps_what_is_gone(listed: Listed, is_deleted: bool) -> None:
     listed.says("a", "b", "c")
@@ -593,6 +594,7 @@ def asked(place: Place, shell: Shell) -> Shell:
     return shell
 
 
+@pytest.mark.slow
 def test_lists_leave_out_what_is_gone_and_say_how_much(place: Place, asked: Shell) -> None:
     for name, what, option in (
         ("todos", "todos", "content"),
@@ -647,6 +649,7 @@ def test_a_list_without_anything_that_can_be_gone_says_so(place: Place, asked: S
     assert "--gone does not apply to" in asked.err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Datasette's own
 def test_pages_leave_out_what_is_gone_and_say_how_much(place: Place) -> None:
     place.put(CHATS, chats({"chatId": "chat-1", "name": "Menus"}, {"chatId": "chat-2"}))

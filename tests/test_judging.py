@@ -61,6 +61,7 @@ def test_a_transcript_may_begin_with_any_number_of_summaries(
     assert ask(TEXTS) == [("prompt", "behind them")]
 
 
+@pytest.mark.slow
 def test_a_file_of_nothing_but_summaries_is_a_transcript(home: Path, ask: Ask) -> None:
     write(home, ODD, *summaries(3))
     assert ("transcript",) in ask(KINDS)
@@ -73,6 +74,7 @@ def test_a_name_that_ends_in_a_uuid_proves_enough(home: Path, ask: Ask) -> None:
     assert ask("select count(*) from sessions where session_key = '" + SESSION + "'") == [(1,)]
 
 
+@pytest.mark.slow
 def test_what_is_no_transcript_is_an_issue_that_says_so(home: Path, ask: Ask) -> None:
     write(home, ODD, {"kind": "note", "text": "UNSEEN"}, {"n": 2})
     reason = "not a transcript: no line names a session"
@@ -82,6 +84,7 @@ def test_what_is_no_transcript_is_an_issue_that_says_so(home: Path, ask: Ask) ->
     assert ask(TEXTS) == []
 
 
+@pytest.mark.slow
 def test_a_line_that_comes_later_makes_it_one(
     home: Path, ask: Ask, database: Path, fresh: Callable[[], Path]
 ) -> None:
@@ -132,6 +135,7 @@ def test_model_and_tokens_may_stand_on_the_line_itself(home: Path, ask: Ask) -> 
 PRETTY = json.dumps({"sessionId": SESSION, "messages": [1, {"a": 2}]}, indent=2).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [ODD, TRANSCRIPT, f"{PROJECT}/agent-a1.jsonl"])
 def test_a_document_over_many_lines_is_one_issue(home: Path, ask: Ask, path: str) -> None:
     write_bytes(home, path, PRETTY)
@@ -140,6 +144,7 @@ def test_a_document_over_many_lines_is_one_issue(home: Path, ask: Ask, path: str
     assert ask(ISSUES) == [("not JSON lines", 1, 0, len(PRETTY))]
 
 
+@pytest.mark.slow
 def test_a_transcript_that_becomes_a_document_and_back_is_read_anew(
     home: Path, ask: Ask, database: Path, fresh: Callable[[], Path]
 ) -> None:

@@ -141,6 +141,7 @@ def test_objects_on_one_line_may_become_too_long_together(
     assert verify(database).findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_appended_to_a_line_it_is_read_as_if_it_came_at_once(

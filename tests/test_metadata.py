@@ -62,6 +62,7 @@ def test_a_default_facet_is_counted_in_an_index_and_not_in_the_rows(
     assert f"{table} USING COVERING INDEX" in first
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Datasette's own
 def test_datasette_shows_every_table(fresh: Callable[[], Path]) -> None:
     path = fresh().rename(fresh().with_name(f"{DATABASE}.db"))

@@ -266,6 +266,7 @@ def test_a_byte_changed_in_place_is_seen_though_size_and_time_are_as_before(
     index.is_as_from_scratch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [200_000_000, 1_000_000_000, 0], ids=["tick", "second", "real"])
 def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
     step: int, index: Index, monkeypatch: pytest.MonkeyPatch

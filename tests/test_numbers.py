@@ -101,6 +101,7 @@ def test_what_the_client_made_up_and_progress_do_not_count(home: Path, ask: Ask)
     assert ask(TOKENS) == []
 
 
+@pytest.mark.slow
 def test_no_order_of_syncing_changes_a_number(
     home: Path, fresh: Callable[[], Path], place: Path
 ) -> None:

@@ -99,6 +99,7 @@ def set_time(path: Path, nanoseconds: int) -> None:
 # -- times -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nanoseconds", TIMES.values(), ids=list(TIMES))
 def test_a_file_of_any_time_is_read_once_and_its_time_is_an_issue(
     nanoseconds: int, home: Path, fresh: Fresh, place: Path
@@ -165,6 +166,7 @@ def test_a_file_of_no_time_that_was_not_read_to_its_end_is_read_again(
     assert sync(database, [home]).files_read == 0
 
 
+@pytest.mark.slow
 def test_documents_of_any_time_are_read_once(home: Path, fresh: Fresh) -> None:
     paths = {
         "plans/a-plan.md": b"# A plan\n",
@@ -356,6 +358,7 @@ def odd_home(home: Path, kind: str) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 @pytest.mark.parametrize("kind", PLACES)
 def test_odd_names_are_different_files_and_none_stops_another(

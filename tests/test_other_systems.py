@@ -578,6 +578,7 @@ def chorus_result(
 READ, GREP = chorus_call("Read", 1), chorus_call("Grep", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

@@ -254,6 +254,7 @@ def traces(database: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_forgotten_word_lives_on_in_no_copy_that_a_killed_rebuild_left(
     home: Path, shell: Shell
 ) -> None:

@@ -130,6 +130,7 @@ def test_no_command_opens_what_is_private_in_a_home(
     assert_never_opened(EVERYTHING - read, home, fresh(), monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
 @pytest.mark.parametrize("kinds", [("ccinsights", "chorus"), ("claude", "chorus")])
 def test_no_command_opens_what_is_private_to_one_of_the_systems_that_share_a_home(
@@ -190,6 +191,7 @@ def test_a_source_claims_nothing_that_it_withholds(kind: str) -> None:
                 assert source.claim(parts) is None or not source.withholds(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
 @pytest.mark.parametrize("name", [".credentials.json", "settings.local.json"])
 def test_another_name_of_a_private_file_is_not_opened_either(
@@ -213,6 +215,7 @@ def test_another_name_of_a_private_file_is_not_opened_either(
 STRACE = shutil.which("strace")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 @pytest.mark.parametrize("kind", ["claude", "ccinsights"])
 def test_the_system_sees_nothing_private_opened(kind: str, place: Path) -> None:

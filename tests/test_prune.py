@@ -55,6 +55,7 @@ def test_pruned_equals_scratch(template: Path) -> None:
     run_state_machine_as_test(PrunedHomes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_that_is_pruned_leaves_no_trace(
     case: str, fresh: Callable[[], Path], place: Path

@@ -65,6 +65,7 @@ def _but(
     return {table: rows for table, rows in tables.items() if table != name}
 
 
+@pytest.mark.slow
 def test_rows_of_vanished_files_are_derived_like_all_others(
     fresh: Callable[[], Path], place: Path
 ) -> None:
@@ -94,6 +95,7 @@ def _rows(database: Path, query: str) -> list[tuple[object, ...]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -327,6 +329,7 @@ def test_a_database_without_its_list_of_tables_is_left_as_it_is(demo: Path) -> N
     assert demo.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -355,6 +358,7 @@ def test_a_schema_that_was_tampered_with_is_mended(
     assert_same(dump(demo), expected)
 
 
+@pytest.mark.slow
 def test_text_that_is_not_utf8_in_a_damaged_database_is_derived_again(demo: Path) -> None:
     expected = dump(demo)
     execute(

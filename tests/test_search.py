@@ -331,7 +331,10 @@ def test_the_schema_and_the_program_know_the_same_invisible_letters(tmp_path: Pa
 
 
 @pytest.mark.parametrize("letter", ["a", "%", "_", "é", "漢", "😀", "\\", '"'])
-@pytest.mark.parametrize("length", [4_999, 12_500, 50_001, 200_000])
+@pytest.mark.parametrize(
+    "length",
+    [4_999, *(pytest.param(n, marks=pytest.mark.slow) for n in (12_500, 50_001, 200_000))],
+)
 def test_a_word_of_any_length_is_searched_for(
     connection: sqlite3.Connection, letter: str, length: int
 ) -> None:
@@ -346,6 +349,7 @@ def test_a_query_may_have_any_number_of_words(connection: sqlite3.Connection, co
         assert exact(connection, " ".join(f"{word}{n}" for n in range(count))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
 def test_what_a_query_costs_does_not_grow_with_its_words(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(20_000)]

@@ -138,6 +138,7 @@ def test_they_are_there_without_files(place: Place) -> None:
     assert place.rows(ALL) == OF_CALLS
 
 
+@pytest.mark.slow
 def test_a_file_counts_from_when_it_is_there(place: Place) -> None:
     write(place.home, TRANSCRIPT, *LINES)
     place.sync()
@@ -152,6 +153,7 @@ def test_a_file_counts_from_when_it_is_there(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_what_was_called_holds_on_when_the_files_go(place: Place) -> None:
     write(place.home, TRANSCRIPT, *LINES)
     side_files(place.home)
@@ -168,6 +170,7 @@ def test_what_was_called_holds_on_when_the_files_go(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(permutations(("lines", "team", "task"))))
 def test_what_the_leader_of_a_team_calls_is_about_the_list_of_the_team(
     place: Place, order: tuple[str, ...]
@@ -188,6 +191,7 @@ def test_what_the_leader_of_a_team_calls_is_about_the_list_of_the_team(
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_plan_whose_file_is_gone_gives_way_to_one_that_was_proposed_since(place: Place) -> None:
     write(place.home, TRANSCRIPT, *planned(1, "# Ferns"))
     file = write_bytes(place.home, PLAN, b"# Ferns, in spring\n")
@@ -222,6 +226,7 @@ def test_a_clock_that_goes_back_does_not_turn_calls_round(place: Place) -> None:
     assert place.rows("select status from tasks") == [("completed",)]
 
 
+@pytest.mark.slow
 def test_calls_that_a_rewrite_takes_back_have_changed_nothing(place: Place) -> None:
     write(place.home, TRANSCRIPT, *LINES)
     place.sync()
@@ -231,6 +236,7 @@ def test_calls_that_a_rewrite_takes_back_have_changed_nothing(place: Place) -> N
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_changes_that_a_transcript_states_outlive_the_row_of_their_task(place: Place) -> None:
     change = {"success": True, "taskId": "1", "statusChange": {"from": "pending", "to": "done"}}
     lines = said(2, "TaskUpdate", "Updated task #1", extra=change, taskId="1", status="done")
@@ -245,6 +251,7 @@ def test_changes_that_a_transcript_states_outlive_the_row_of_their_task(place: P
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_rebuild_ends_with_the_same_rows(place: Place) -> None:
     write(place.home, TRANSCRIPT, *LINES)
     side_files(place.home)
@@ -256,6 +263,7 @@ def test_a_rebuild_ends_with_the_same_rows(place: Place) -> None:
     assert differences(before, dump(place.database)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -149,6 +149,7 @@ def situation() -> Iterator[Situation]:
         yield Situation(Path(directory))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", CHANGING)
 def test_all_is_done_whoever_reads_what_is_printed(line: str, situation: Situation) -> None:
     expected = situation.outcome(line)
@@ -216,6 +217,7 @@ def test_nothing_is_printed_into_the_database(
     assert traces(database) == []
 
 
+@pytest.mark.slow
 def test_a_watch_goes_on_when_nobody_reads_its_log(tmp_path: Path, place: Path) -> None:
     home, database = place / "home", tmp_path / "assoc.db"
     write(home, TRANSCRIPT, user("here", "u1"))

@@ -224,6 +224,7 @@ def three_homes(user_home: Path, place: Path, fresh: Fresh) -> Path:
     return database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["locked", "locked/home", "locked/home/projects"])
 def test_one_root_that_cannot_be_read_stops_no_other_and_loses_nothing(
     closed: str, three_homes: Path, place: Path, capfd: pytest.CaptureFixture[str]

@@ -72,6 +72,7 @@ def told(verdict: Verdict) -> list[tuple[str, str | None, int | None, str]]:
 # -- nothing is wrong ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_found_in_a_case(case: str, fresh: Fresh, place: Path) -> None:
     home, database = home_of(case, place), fresh()
@@ -359,6 +360,7 @@ def test_what_does_not_follow_from_the_rows_is_found(demo: Path, check: str, cha
     assert told(verify(demo)) == [(check, None, None, REBUILD)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "path", "place_in_it"),  # items know their places; a task is its document
     [("tasks", "tasks/sowing/1.json", None), ("inbox_items", "teams/crew/inboxes/bob.json", 0)],
@@ -459,6 +461,7 @@ def frames_of(home: Path, database: Path) -> list[tuple[int, int, int]]:
     return rows  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_a_frame_that_is_missing_is_found(fresh: Fresh, place: Path) -> None:
     for which in (0, 1, -1):
         database = fresh()
@@ -490,6 +493,7 @@ def test_a_frame_that_is_not_what_was_written_is_found(
     assert told(verify(database)) == [("archive", TRANSCRIPT, start, REBUILD)]
 
 
+@pytest.mark.slow
 def test_a_wrong_number_of_lines_of_a_frame_is_found_and_repaired(
     fresh: Fresh, place: Path
 ) -> None:
@@ -578,6 +582,7 @@ def full_options() -> SyncOptions:
     return SyncOptions(full=True)
 
 
+@pytest.mark.slow
 def test_an_edit_in_the_middle_of_a_large_file_that_grew_is_found(
     fresh: Fresh, place: Path
 ) -> None:

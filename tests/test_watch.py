@@ -694,6 +694,7 @@ def watching(database: Path, *paths: Path, **more: Any) -> Iterator[Watching]:
 
 
 @posix
+@pytest.mark.quick
 def test_what_is_appended_can_be_found(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:
         for number in range(10):

@@ -334,6 +334,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_first_page_of_datasette_stays_where_other_databases_are(
     site: Site, place: Path, foreign: Path, tmp_path: Path
 ) -> None:

@@ -164,12 +164,14 @@ def test_another_site_may_not_send_a_form() -> None:
 # -- in front of Datasette -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_datasette_is_behind_it(datasette: Any) -> None:
     assert get(datasette, "/assoc", host="evil.com").status_code == 421
     assert get(datasette, "/assoc", host=HERE).status_code == 200
     assert get(datasette, "/assoc/messages?_search=marmalade", host=HERE).status_code == 200
 
 
+@pytest.mark.slow
 def test_static_files_and_errors_are_behind_it_too(datasette: Any) -> None:
     for path in ("/-/static/app.css", "/no-such-database", "/assoc.json", "/-/plugins.json"):
         assert get(datasette, path, host="evil.com").status_code == 421, path
@@ -219,6 +221,7 @@ def test_a_form_of_a_page_of_ours_still_arrives(datasette: Any) -> None:
     assert "marmalade" in answer.text
 
 
+@pytest.mark.slow
 def test_more_names_can_be_allowed(database: Path) -> None:
     with guard.switched_on():
         datasette = served(database, plugins={"assoc_ingest": {"allowed_hosts": ["index.example"]}})
@@ -226,6 +229,7 @@ def test_more_names_can_be_allowed(database: Path) -> None:
         assert get(datasette, "/assoc", host="evil.com").status_code == 421
 
 
+@pytest.mark.slow
 def test_a_datasette_that_serve_did_not_start_is_not_guarded(database: Path) -> None:
     assert not guard.is_switched_on()
     assert get(served(database), "/assoc", host="evil.com").status_code == 200

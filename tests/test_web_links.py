@@ -118,6 +118,7 @@ def test_an_address_with_a_line_opens_its_page_and_marks_the_message(
     assert text in page.words
 
 
+@pytest.mark.slow
 def test_every_message_links_to_itself_and_no_link_has_the_id_of_a_row(site: Site) -> None:
     found = []
     for address in (HERE, f"{HERE}?_end=1", f"{HERE}?_agent={AGENT}", "/-/assoc/search?q=reply"):
@@ -162,6 +163,7 @@ def test_objects_in_one_line_and_lines_that_the_archive_has_lost_have_addresses(
     assert site.get(f"{HERE}?at=2").status == 404
 
 
+@pytest.mark.slow
 def test_an_address_opens_the_same_text_after_a_rebuild_and_on_another_machine(
     site: Site, database: Path, home: Path, tmp_path: Path
 ) -> None:

@@ -208,6 +208,7 @@ def test_a_message_that_is_an_update_says_of_what(demo: Site) -> None:
     assert "task 1: completed" in demo.get(BEDS).words
 
 
+@pytest.mark.slow
 def test_every_message_is_on_one_of_the_pages(long: Site) -> None:
     address, pages = f"/long/-/session/{SESSION}", []
     while address:

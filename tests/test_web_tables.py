@@ -96,6 +96,7 @@ def hostile(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- tables and views ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_table_and_view_says_what_it_is(site: Any) -> None:
     seen = 0
     for name, entry in tables().items():
@@ -198,6 +199,7 @@ def test_a_form_takes_a_project_by_its_name_its_path_or_its_id(
     assert data(site, "/story/ask-list-subagents.json?project=fern") == []
 
 
+@pytest.mark.slow
 def test_the_index_of_tables_leads_to_the_reports_and_lists_other_queries(demo: Path) -> None:
     own = {"title": "My own", "sql": "select 1"}
     page = get(served(demo, queries={"mine": own}), "/story").text
@@ -449,6 +451,7 @@ def test_a_time_is_readable_and_still_exact(site: Any) -> None:
     assert shown in page
 
 
+@pytest.mark.slow
 def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
     for path in ("/", "/story", "/story/sessions"):
         assert {"/-/assoc/search", "/-/assoc/dashboard"} <= links(get(site, path).text), path
@@ -527,6 +530,7 @@ def test_a_hostile_address_is_text_on_the_page_that_finds_nothing(hostile: Path)
     assert "&lt;script&gt;alert" in answer.text
 
 
+@pytest.mark.slow
 def test_only_web_addresses_become_links(hostile: Path) -> None:
     page = get(served(hostile), "/assoc/links").text
     assert SCRIPT in page

@@ -119,6 +119,7 @@ def test_nothing_new_is_not_opened(work: Sync, tmp_path: Path) -> None:
     assert second.instructions < first.instructions / 20
 
 
+@pytest.mark.slow
 def test_an_append_reads_what_was_appended_and_the_marker(work: Sync, tmp_path: Path) -> None:
     path = write(tmp_path, TRANSCRIPT, *turns(3000))
     assert path.stat().st_size > 1024 * 1024
@@ -179,6 +180,7 @@ def _is_scan(step: str, statement: str) -> bool:
     return {name, *named} & GROWING != set() and all(table in GROWING for table in named)
 
 
+@pytest.mark.slow
 def test_an_append_costs_the_same_in_a_long_session(work: Sync, tmp_path: Path) -> None:
     costs = []
     for count in (200, 4000):
@@ -191,6 +193,7 @@ def test_an_append_costs_the_same_in_a_long_session(work: Sync, tmp_path: Path) 
     assert costs[1] - costs[0] < 100 * (4000 - 200), costs
 
 
+@pytest.mark.slow
 def test_an_append_costs_the_same_beside_many_sessions(work: Sync, tmp_path: Path) -> None:
     costs = []
     for count in (5, 100):
@@ -269,6 +272,7 @@ def test_calls_of_agents_are_found_without_going_through_all_calls(
     assert costs[1] < 9 * costs[0], costs
 
 
+@pytest.mark.slow
 def test_a_verification_costs_what_there_is_to_verify(
     fresh: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
