@@ -12,11 +12,11 @@ import re
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.shell import Shell
-from tests.support.writing import OTHER, SESSION, THIRD, Object, at, call, dumps, result
+from tests.support.transcripts import Transcript
+from tests.support.writing import OTHER, SESSION, THIRD, Object
 
 from assoc_ingest import git_program
 from assoc_ingest.ask.blame import Question
@@ -61,45 +61,6 @@ class Repository:
 
     def hash(self, name: str = "HEAD") -> str:
         return self.git(0, "rev-parse", name).strip()
-
-
-class Transcript:
-    """Writes one conversation, call by call."""
-
-    def __init__(self, home: Path, session: str, cwd: str | Path, key: str = "-srv-demo") -> None:
-        self._path = home / "projects" / key / f"{session}.jsonl"
-        self._envelope = {"sessionId": session, "cwd": str(cwd), "version": "2.1.100",
-                          "isSidechain": False, "gitBranch": "main"}  # fmt: skip
-        self._count = 0
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-
-    def say(self, text: str, second: int = 0) -> None:
-        self._line("user", second, role="user", content=text)
-
-    def answer(self, text: str, second: int = 0) -> None:
-        self._assistant(second, {"type": "text", "text": text})
-
-    def tool(self, second: int, name: str, printed: str = "done", *, is_error: bool = False,
-             **arguments: Any) -> None:  # fmt: skip
-        id_ = f"toolu_{self._path.stem[:4]}_{self._count}"
-        self._assistant(second, call(id_, name, **arguments))
-        more = {"is_error": True} if is_error else {}
-        self._line("user", second + 1, role="user", content=[result(id_, printed, **more)])
-
-    def bash(self, second: int, command: str, printed: str = "", *, is_error: bool = False) -> None:
-        self.tool(second, "Bash", printed, is_error=is_error, command=command)
-
-    def _assistant(self, second: int, block: Object) -> None:
-        self._line("assistant", second, id=f"msg_{self._count}", role="assistant",
-                   model="claude-sonnet-5", content=[block])  # fmt: skip
-
-    def _line(self, kind: str, second: int, **message: Any) -> None:
-        self._count += 1
-        line = {"type": kind, "uuid": f"{self._path.stem[:4]}-{self._count}",
-                "parentUuid": None,
-                "timestamp": at(second), "message": message, **self._envelope}  # fmt: skip
-        with self._path.open("ab") as file:
-            file.write(dumps(line) + b"\n")
 
 
 @pytest.fixture
