@@ -22,6 +22,8 @@ from assoc_ingest import git_program
 from assoc_ingest.ask.blame import Question
 from assoc_ingest.ask.blame import blame as find
 from assoc_ingest.ask.commit_text import made_in, states
+from assoc_ingest.mcp.index import Index, Settings
+from assoc_ingest.mcp.tools import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
@@ -388,6 +390,38 @@ def test_a_program_gets_the_answer_in_pieces(shell: Shell, home: Path) -> None:
     assert first["items"][0]["evidence"][0].keys() == contract["blame"]["evidence"].keys()
     shell("blame", "/srv/demo/pool.py", "--json", "-n", "2", "--cursor", first["next"])
     assert [item["session_key"] for item in json.loads(shell.out)["items"]] == [SESSION]
+
+
+# -- limited to one project -----------------------------------------------------------------------
+
+
+@needs_git
+def test_an_agent_of_one_project_learns_nothing_of_another(
+    shell: Shell, home: Path, repository: Repository, tmp_path: Path
+) -> None:
+    """Not by a hash, not by a path, and git is not asked elsewhere."""
+    repository.write("pool.py", "size = 1\n")
+    printed = repository.commit(60, "Make the pool larger")
+    maker = Transcript(home, SESSION, repository.place, "-other")
+    maker.bash(60, 'git commit -m "Make the pool larger"', printed)
+    maker.tool(70, "Write", file_path=str(repository.place / "pool.py"), content="size = 1")
+    maker.bash(80, "pytest", "Error: the pool is empty", is_error=True)
+    Transcript(home, OTHER, "/srv/one", "-srv-one").say("Hello")
+    sync(shell.database, [home])
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("blame", {"what": repository.hash()}),
+        ("blame", {"what": "pool.py"}),
+        ("blame", {"what": str(repository.place / "pool.py")}),
+        ("blame", {"what": str(repository.place / "pool.py"), "line": 1}),
+        ("fix", {"error": "the pool is empty"}),
+    ]
+    for project, is_seen in (("/srv/one", False), (str(repository.place), True)):
+        index = Index(Settings(shell.database, project=project))
+        for name, arguments in asked:
+            shown = json.dumps(Tools(index).call(name, arguments)["structuredContent"])
+            assert (SESSION[:8] in shown) is is_seen, (project, name, arguments)
+            assert is_seen or "Make the pool larger" not in shown
+        index.close()
 
 
 # -- real homes -----------------------------------------------------------------------------------

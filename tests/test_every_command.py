@@ -52,7 +52,8 @@ COMMANDS = [
     "prune --gone --dry-run", "prune --gone", f"forget {SESSION} --dry-run", f"forget {SESSION}",
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules",
-    "blame red", "blame red --json", "blame 1234567", "blame #1 --json", "fix red", "fix red --json",
+    "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
+    "fix red", "fix red --json",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 

@@ -185,8 +185,8 @@ class _Reader:
         changed = ""
         if call["action"] == EDIT:
             try:
-                value = json.loads(text)
-            except ValueError:  # it was cut
+                value = json.loads(self._clean(text))
+            except ValueError:  # it was cut, or what was removed left no JSON
                 value = None
             changed = shortly(value) if isinstance(value, dict) else ""
         return {
