@@ -153,6 +153,8 @@ def test_numbers_paths_hashes_and_quotes_make_no_difference() -> None:
             "error[E0308]: mismatched types",
         ),
         ("one\ntwo", "one"),
+        ("Exit code 2\nmake: *** [all] stopped\n", "make: *** [all] stopped"),
+        ("Exit code 2", "Exit code 2"),
         ("\n \n12:34\n", ""),
     ],
 )

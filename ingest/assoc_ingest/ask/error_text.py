@@ -11,6 +11,8 @@ _LONGEST = 2_000  # letters of a line that are compared
 _MOST_LINES = 5_000
 _MOST_WORDS = 40
 
+_EXIT = ["exit", "code"]  # a line that says nothing of what went wrong
+
 _telling = re.compile(
     r"error|exception|fail|fatal|panic|cannot|can't|could not|unable|denied|refused|undefined"
     r"|not found|no such|invalid|unexpected|missing|timed? ?out|abort",
@@ -42,7 +44,8 @@ def telling_line(text: str) -> str:
     told = [line for line in lines if _telling(line[:_LONGEST]) and words_of(line)]
     if any(line.lstrip().startswith("Traceback ") for line in lines):
         told = [line for line in lines if not line[:1].isspace() and words_of(line)][-1:] or told
-    chosen = told or [line for line in lines if words_of(line)]
+    others = [line for line in lines if words_of(line)]
+    chosen = told or [line for line in others if words_of(line) != _EXIT] or others
     return chosen[0].strip() if chosen else ""
 
 

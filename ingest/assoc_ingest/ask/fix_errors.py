@@ -20,7 +20,7 @@ from .terms import Term
 MOST_RESULTS = 300
 """Results with the words whose texts are read."""
 
-_AFTER = 150  # calls behind an error that are looked at
+_AFTER = 100  # calls behind an error that are looked at
 _NAMED = 3
 
 EDITED, RAN, LOOKED, AGAIN, NEVER = "edited", "ran", "looked", "again", "never"
