@@ -12,16 +12,18 @@ import re
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.shell import Shell
-from tests.support.writing import OTHER, SESSION, THIRD, Object, at, call, dumps, result
+from tests.support.transcripts import Transcript
+from tests.support.writing import OTHER, SESSION, THIRD, Object
 
 from assoc_ingest import git_program
 from assoc_ingest.ask.blame import Question
 from assoc_ingest.ask.blame import blame as find
 from assoc_ingest.ask.commit_text import made_in, states
+from assoc_ingest.mcp.index import Index, Settings
+from assoc_ingest.mcp.tools import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
@@ -61,45 +63,6 @@ class Repository:
 
     def hash(self, name: str = "HEAD") -> str:
         return self.git(0, "rev-parse", name).strip()
-
-
-class Transcript:
-    """Writes one conversation, call by call."""
-
-    def __init__(self, home: Path, session: str, cwd: str | Path, key: str = "-srv-demo") -> None:
-        self._path = home / "projects" / key / f"{session}.jsonl"
-        self._envelope = {"sessionId": session, "cwd": str(cwd), "version": "2.1.100",
-                          "isSidechain": False, "gitBranch": "main"}  # fmt: skip
-        self._count = 0
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-
-    def say(self, text: str, second: int = 0) -> None:
-        self._line("user", second, role="user", content=text)
-
-    def answer(self, text: str, second: int = 0) -> None:
-        self._assistant(second, {"type": "text", "text": text})
-
-    def tool(self, second: int, name: str, printed: str = "done", *, is_error: bool = False,
-             **arguments: Any) -> None:  # fmt: skip
-        id_ = f"toolu_{self._path.stem[:4]}_{self._count}"
-        self._assistant(second, call(id_, name, **arguments))
-        more = {"is_error": True} if is_error else {}
-        self._line("user", second + 1, role="user", content=[result(id_, printed, **more)])
-
-    def bash(self, second: int, command: str, printed: str = "", *, is_error: bool = False) -> None:
-        self.tool(second, "Bash", printed, is_error=is_error, command=command)
-
-    def _assistant(self, second: int, block: Object) -> None:
-        self._line("assistant", second, id=f"msg_{self._count}", role="assistant",
-                   model="claude-sonnet-5", content=[block])  # fmt: skip
-
-    def _line(self, kind: str, second: int, **message: Any) -> None:
-        self._count += 1
-        line = {"type": kind, "uuid": f"{self._path.stem[:4]}-{self._count}",
-                "parentUuid": None,
-                "timestamp": at(second), "message": message, **self._envelope}  # fmt: skip
-        with self._path.open("ab") as file:
-            file.write(dumps(line) + b"\n")
 
 
 @pytest.fixture
@@ -427,6 +390,38 @@ def test_a_program_gets_the_answer_in_pieces(shell: Shell, home: Path) -> None:
     assert first["items"][0]["evidence"][0].keys() == contract["blame"]["evidence"].keys()
     shell("blame", "/srv/demo/pool.py", "--json", "-n", "2", "--cursor", first["next"])
     assert [item["session_key"] for item in json.loads(shell.out)["items"]] == [SESSION]
+
+
+# -- limited to one project -----------------------------------------------------------------------
+
+
+@needs_git
+def test_an_agent_of_one_project_learns_nothing_of_another(
+    shell: Shell, home: Path, repository: Repository, tmp_path: Path
+) -> None:
+    """Not by a hash, not by a path, and git is not asked elsewhere."""
+    repository.write("pool.py", "size = 1\n")
+    printed = repository.commit(60, "Make the pool larger")
+    maker = Transcript(home, SESSION, repository.place, "-other")
+    maker.bash(60, 'git commit -m "Make the pool larger"', printed)
+    maker.tool(70, "Write", file_path=str(repository.place / "pool.py"), content="size = 1")
+    maker.bash(80, "pytest", "Error: the pool is empty", is_error=True)
+    Transcript(home, OTHER, "/srv/one", "-srv-one").say("Hello")
+    sync(shell.database, [home])
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("blame", {"what": repository.hash()}),
+        ("blame", {"what": "pool.py"}),
+        ("blame", {"what": str(repository.place / "pool.py")}),
+        ("blame", {"what": str(repository.place / "pool.py"), "line": 1}),
+        ("fix", {"error": "the pool is empty"}),
+    ]
+    for project, is_seen in (("/srv/one", False), (str(repository.place), True)):
+        index = Index(Settings(shell.database, project=project))
+        for name, arguments in asked:
+            shown = json.dumps(Tools(index).call(name, arguments)["structuredContent"])
+            assert (SESSION[:8] in shown) is is_seen, (project, name, arguments)
+            assert is_seen or "Make the pool larger" not in shown
+        index.close()
 
 
 # -- real homes -----------------------------------------------------------------------------------

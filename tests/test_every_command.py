@@ -54,6 +54,7 @@ COMMANDS = [
     "secrets", "secrets --json", "secrets --rules",
     "mcp config", "skill print", "skill install --to .",
     "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
+    "fix red", "fix red --json",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 

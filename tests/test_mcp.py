@@ -39,6 +39,8 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "search": [{"query": "frost"}, {"query": "frsot", "kinds": ["prompt"]}, {"query": "zyx"}],
     "open": [{"ref": "5e1f0c9a"}, {"ref": "5e1f0c9a:8", "before": 1, "after": 2},
              {"ref": "a4c1e07b92d83f516"}, {"ref": "plan:brave"}, {"ref": "nothing"}],
+    "blame": [{"what": "calendar.py"}, {"what": "#1"}, {"what": " "}],
+    "fix": [{"error": "no attribute is_tender"}, {"error": "nobody has seen this"}],
     "sql": [{"query": "select count(*) from sessions"}, {"schema": "all"}, {"query": "drop"}],
 }  # fmt: skip
 
@@ -88,6 +90,8 @@ def test_the_official_client_lists_and_calls_every_tool(
         "recent": [False] * 3,
         "search": [False] * 3,
         "open": [False] * 4 + [True],
+        "blame": [False, False, True],
+        "fix": [False, False],
         "sql": [False, False, True],
     }
 

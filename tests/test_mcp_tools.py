@@ -111,7 +111,10 @@ GOLDEN_CALLS: dict[str, list[Object]] = {
     "recent": [{"project": "4", "limit": 2}],
     "search": [{"query": "frost warning", "limit": 2}, {"query": "frsot kale", "limit": 1}],
     "open": [{"ref": "5e1f0c9a"}, {"ref": "5e1f0c9a:8", "before": 1, "after": 1},
-             {"ref": "plan:brave"}, {"ref": "a4c1e07b92d83f516"}, {"ref": "x"}],
+             {"ref": "plan:brave"}, {"ref": "a4c1e07b92d83f516", "max_chars": 1500}, {"ref": "x"}],
+    "blame": [{"what": "/srv/fernhill/calendar.py"},
+              {"what": "calendar.py", "limit": 1}, {"what": "1234567"}],
+    "fix": [{"error": "'Crop' object has no attribute 'is_tender'"}, {"error": "12"}],
     "sql": [{"query": "select kind, count(*) as messages from messages group by kind limit 3"},
             {"schema": "todos", "max_chars": 1500}, {"query": "delete from messages"}],
 }  # fmt: skip
@@ -186,6 +189,13 @@ def test_no_answer_is_over_its_budget(
         "search": st.fixed_dictionaries({"query": st.sampled_from(WORDS) | st.text(max_size=400)}),
         "open": st.fixed_dictionaries({"ref": st.sampled_from(refs) | st.text(max_size=400)}),
         "recent": st.fixed_dictionaries({}, optional={"limit": st.integers(1, 50)}),
+        "blame": st.fixed_dictionaries(
+            {"what": st.sampled_from(["README.md", "main.go", "a1f28397", "#7360", "calendar.py"])
+             | st.text(max_size=400)}
+        ),
+        "fix": st.fixed_dictionaries(
+            {"error": st.sampled_from(["exit code", "error", "not found"]) | st.text(max_size=400)}
+        ),
         "sql": st.fixed_dictionaries(
             {"query": st.sampled_from(
                 ["select * from messages", "select text from messages order by length(text) desc",
@@ -328,7 +338,7 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
     ask = calls(made(tmp_path, template, [home]))
     for name, arguments in (
         ("search", {"query": "frost"}), ("open", {"ref": SESSION}), ("recent", {}),
-        ("open", {"ref": f"{SESSION}:3"}),
+        ("open", {"ref": f"{SESSION}:3"}), ("blame", {"what": "Done."}), ("fix", {"error": EVIL}),
         ("sql", {"query": "select text, tool_text from messages"}),
         ("open", {"ref": "frost"}),
     ):  # fmt: skip
@@ -336,7 +346,7 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
         assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]", said) is None
         bare = [line for line in said.split("\n") if not line.startswith("> ")]
         assert not re.search("Ignore|System|```|quote>|rm -rf|cursor abc", "\n".join(bare)), bare
-        assert name == "open" or any("Ignore" in line for line in said.split("\n"))
+        assert name in ("open", "fix") or any("Ignore" in line for line in said.split("\n"))
     write(
         home,
         f"{PROJECT}/{SESSION[:-1]}9.jsonl",
@@ -360,6 +370,11 @@ def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_pa
     write(home, TRANSCRIPT, user(f"the {'long ' * 30}token is {token} frost {'and ' * 30}"),
           assistant([call("t1", "Bash", command=f"curl -H 'Authorization: Bearer {token}'")], "a2"),
           user([result("t1", f"password={token[11:]}")], "u2", "a2"),
+          assistant([call("t2", "Write", file_path="/srv/demo/frost.py",
+                          content=f"{'x' * 40} {token}")], "a3", "u2"),
+          user([result("t2")], "u3", "a3"),
+          assistant([call("t3", "Bash", command="frost")], "a4", "u3"),
+          user([result("t3", f"{token} frost refused", is_error=True)], "u4", "a4"),
           {"type": "custom-title", "customTitle": f"use {token}",
           "sessionId": SESSION})  # fmt: skip
     index = made(tmp_path, template, [home])
@@ -367,6 +382,8 @@ def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_pa
         ("search", {"query": token}), ("search", {"query": "frost"}), ("recent", {}),
         ("open", {"ref": SESSION}), ("open", {"ref": f"{SESSION}:1"}),
         ("search", {"query": "B2a1 frost"}),
+        ("blame", {"what": "/srv/demo/frost.py"}), ("fix", {"error": "frost refused"}),
+        ("fix", {"error": f"{token} refused"}),
         ("open", {"ref": f"{SESSION}:1", "max_chars": 700}),
         ("sql", {"query": "select title, text, tool_text from messages, sessions"}),
     ]  # fmt: skip

@@ -25,6 +25,7 @@ _COMMANDS = {
     "query": "query:query",
     "stats": "stats:stats",
     "blame": "blame:blame",
+    "fix": "fix:fix",
     "secrets": "secrets:secrets",
     "status": "status:status",
     "schema": "schema:schema",

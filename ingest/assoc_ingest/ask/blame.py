@@ -268,3 +268,10 @@ def directory_of(connection: sqlite3.Connection, projects: Sequence[int]) -> str
     rows = sql.ask(connection, "pages/project_names").fetchall()
     paths = [str(row["path"]) for row in rows if row["id"] in projects and row["path"]]
     return next(filter(is_directory, paths), next(iter(paths), None))
+
+
+def directories_of(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the directories of all projects that are seen, those on this disk first."""
+    rows = sql.ask(connection, "pages/project_names").fetchall()
+    paths = [str(row["path"]) for row in rows if row["path"]]
+    return tuple(sorted(dict.fromkeys(paths), key=lambda path: (not is_directory(path), len(path))))

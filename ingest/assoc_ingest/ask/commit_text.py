@@ -86,9 +86,10 @@ def states(command: str, subject: str) -> bool:
     wanted = _escape.sub(r"\1", subject)
     at = text.find(wanted)
     while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(wanted) :][:1]
+        end = at + len(wanted)
+        before, after = text[at - 1 : at], text[end : end + 1]
         is_begun = at == 0 or before in _QUOTES + _BREAKS or text.endswith(_OPTIONS, 0, at)
         if is_begun and (not after or after in _QUOTES + _BREAKS):
             return True
-        at = text.find(wanted, at + len(wanted))
+        at = text.find(wanted, end)
     return False

@@ -19,6 +19,7 @@ from ..terminal import safe_json, wrap
 from .answer import LEAST_CHARS, SCHEMA
 from .conversation import Message
 from .evidence import Blamed, Place
+from .fix import Fix, Occurrence
 from .hits import Hit
 from .secrets import SecretPlace
 from .show_json import PLACE
@@ -43,6 +44,11 @@ BESIDE = {
         "of": "what was asked for: kind (file, line, commit, pull_request) and what is known of it",
         "notes": "sentences on how the question was understood, and on what was not looked at",
     },
+    "fix": {
+        "of": "{error, errors, ended, conversations, is_exact}: the line that was looked for, how"
+        " often it was found and ended; is_exact is false where it quotes something else",
+        "notes": "sentences on what was not looked at",
+    },
     "stats": {"totals": "what all rows add up to"},
 }
 """Fields that some commands have beside those of every answer."""
@@ -53,7 +59,14 @@ OPTIONS = {
     "--fields A,B": "only these fields of each item",
     "--max-chars N": f"at most N characters, {LEAST_CHARS:,} or more",
 }
-_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array"}
+_TYPES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
 
 
 def contract() -> dict[str, object]:
@@ -71,6 +84,7 @@ def contract() -> dict[str, object]:
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
         "blame": {**_types(Blamed), "evidence": _types(Place)},
+        "fix": {**_types(Fix), "occurrences": _types(Occurrence)},
         "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
@@ -91,10 +105,10 @@ def lines(width: int) -> Iterator[str]:
     yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in ERROR_CODES.items():
         yield from _explained(code, meaning, width)
-    yield "\nOptions of search, show, list, query, stats, blame and secrets:"
+    yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show", "blame", "secrets"):
+    for command in ("search", "show", "blame", "fix", "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():

@@ -29,6 +29,7 @@ GRADES = {
 
 _ORDER = {grade: number for number, grade in enumerate(GRADES)}
 _LONGEST = 240  # letters of a text that is shown
+_SHORTEST = 6  # letters of a word that could tell something
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Conversations:
             time=one.time,
             tool=one.tool,
             subagent=known["subagent"],
-            text=_short(clean(one.text)),
+            text=_short(_cleaned(one.text, known["texts"] or "", clean)),
             file=known["file"],
             line=line,
             byte=one.byte,
@@ -214,6 +215,21 @@ def _by_conversation(
     sessions.sort(key=lambda session: session.found[0].time or "", reverse=True)
     sessions.sort(key=lambda session: _strength(session.found[0]))
     return sessions
+
+
+def _cleaned(excerpt: str, whole: str, clean: Callable[[str], str]) -> str:
+    """Return an excerpt without what is removed from the whole text.
+
+    What has to be removed may be cut in the excerpt, and not be recognised there any more: in a
+    text that holds such a thing, only the words are kept that are left in it.
+    """
+    cleaned = clean(whole)
+    if cleaned == whole:
+        return clean(excerpt)
+    return " ".join(
+        word if len(word) < _SHORTEST or word.rstrip("…") in cleaned else "…"
+        for word in clean(excerpt).split(" ")
+    )
 
 
 def _strength(one: Evidence) -> tuple[int, int]:
