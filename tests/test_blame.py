@@ -158,6 +158,16 @@ def test_a_commit_of_a_person_is_found_by_the_edits_before_it(
     assert blamed(shell, home, "HEAD") == [("edited", SESSION)]
 
 
+def test_without_the_repository_an_equal_subject_is_only_a_mention(
+    shell: Shell, home: Path
+) -> None:
+    """It may be another commit: many are called alike."""
+    maker = Transcript(home, SESSION, "/srv/demo")
+    maker.bash(1, 'git commit -m "Water the beans"', "[main 7654321] Water the beans\n")
+    Transcript(home, OTHER, "/srv/demo").bash(9, "git log", "1a2b3c4 Water the beans\n")
+    assert blamed(shell, home, "1a2b3c4") == [("printed", OTHER), ("mentioned", SESSION)]
+
+
 def test_the_beginning_of_two_hashes_is_ambiguous(shell: Shell, home: Path) -> None:
     log = Transcript(home, SESSION, "/srv/demo")
     log.bash(1, "git log --oneline", "1234567a One\n1234567b Other\n")

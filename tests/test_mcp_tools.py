@@ -375,6 +375,7 @@ def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_pa
           user([result("t2")], "u3", "a3"),
           assistant([call("t3", "Bash", command="frost")], "a4", "u3"),
           user([result("t3", f"{token} frost refused", is_error=True)], "u4", "a4"),
+          user(f"{token} {'and ' * 54}/srv/demo/frost.py", "u5", "u4"),
           {"type": "custom-title", "customTitle": f"use {token}",
           "sessionId": SESSION})  # fmt: skip
     index = made(tmp_path, template, [home])

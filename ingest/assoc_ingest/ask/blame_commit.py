@@ -3,8 +3,8 @@
 1. Everything that printed the hash is found by the full-text index: a hash, and each beginning of
    it, is a word. A command made it that can commit, and printed `[branch hash] subject`, or the
    hash with the subject that it gave.
-2. Commands that gave a commit this subject are found by it. If the repository is here, the time
-   that git has must be that of the command; else only one conversation may have done so.
+2. Commands that gave a commit this subject are found by it. The time that git has must be that of
+   the command; if the repository is not here, they only count as mentions.
 3. If the repository is here, edits of its files in the week before.
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from .. import humanize, sql
+from .. import sql
 from ..errors import UsageError
 from ..records import OTHER, RUN
 from ..when import milliseconds
@@ -150,20 +150,18 @@ def _said(
 def _by_subject(
     connection: sqlite3.Connection, known: CommitEvidence, project: str | None
 ) -> list[Evidence]:
-    """Return the commands that made a commit with this subject, at the time that git has."""
-    found = [
-        one
-        for one in _with_subject(connection, known.subject or "", project)
-        if known.commit is None or _is_at(one, known.commit)
+    """Return the commands that made a commit with this subject, at the time that git has.
+
+    Without the repository nobody knows the time: several commits may have one subject, so that a
+    command gave it is no more than a mention.
+    """
+    found = _with_subject(connection, known.subject or "", project)
+    if known.commit is not None:
+        return [one[0] for one in found if _is_at(one, known.commit)]
+    return [
+        replace(one, grade="mentioned", text=f"a commit with this subject: {one.text}")
+        for one, *_ in found
     ]
-    sessions = {evidence.session for evidence, *_ in found}
-    if known.commit is None and len(sessions) > 1:
-        known.notes.append(
-            f"{humanize.many(len(sessions), 'conversation')} made a commit with this subject, and "
-            "no repository is here that could tell which: they are not listed for it."
-        )
-        return []
-    return [evidence for evidence, *_ in found]
 
 
 _Run = tuple[Evidence, str | None, str | None]
