@@ -339,8 +339,11 @@ def test_a_page_works_for_those_who_hear_it(browser: Any, server: str) -> None:
         assert page.locator("h1").count() == 1
         assert page.locator("html[lang]").count() == 1
         assert page.evaluate(_UNNAMED) == []
+        first = "document.querySelector('a[href], button, input, summary').className"
+        assert page.evaluate(first) == "ai-skip"
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") in ("ai-skip", "")
+        if "at=" not in path:  # there the keyboard goes on from the place that was asked for
+            assert page.evaluate("document.activeElement.className") in ("ai-skip", "")
 
 
 # What Datasette makes of the field for SQL has no label, in any frame.

@@ -20,9 +20,9 @@ from ..records import OTHER, RUN
 from ..when import milliseconds
 from . import commit_text, terms
 from .blame_file import Wanted, edits_of
-from .candidates import SAID, TOOLS, in_scope
 from .commit_text import LEAST, fits
 from .evidence import Evidence, line_of, strings_of, texts_of
+from .expressions import SAID, TOOLS, in_scope
 from .git_history import Commit, GitHistory
 from .terms import Term
 

@@ -17,9 +17,9 @@ from .. import sql
 from ..project_paths import comparable, in_repository, is_windows, slashed
 from ..records import EDIT, READ, RUN
 from . import terms
-from .candidates import SAID, TOOLS, in_scope
 from .changed_text import shortly
 from .evidence import Evidence, line_of, strings_of, texts_of
+from .expressions import SAID, TOOLS, in_scope
 from .terms import Term
 
 _CALLS = 3000  # that were given a name

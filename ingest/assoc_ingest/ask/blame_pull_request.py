@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from .. import sql
 from ..errors import UsageError
-from .candidates import SAID, TOOLS, in_scope
 from .evidence import Evidence, line_of, strings_of, texts_of
+from .expressions import SAID, TOOLS, in_scope
 from .terms import Term
 
 _WORDS = ("pull", "merge_requests", "pulls", "pull-requests")

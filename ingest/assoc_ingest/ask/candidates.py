@@ -13,17 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from .. import sql
 from . import matches
+from .expressions import SAID, TITLE, TOOLS, everything, in_scope, left_out, like_patterns
 from .filters import Filters, Parameters
-from .terms import Terms, like
-
-SAID, TOOLS, TITLE = "said", "tools", "title"
+from .terms import Terms
 
 # What is no message, as the view `searchable` calls it, by the scope that it belongs to.
 _STORES = {
     SAID: ("inbox", "task", "todo", "plan", "document", "prompt"),
     TOOLS: ("tool_result_file",),
 }
-_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
 _MOST_OF_STORE = 50
 _MOST_READ = 200  # texts of a conversation in which a line may begin with a word
 _MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
@@ -103,13 +101,13 @@ class Candidates:
     def with_any(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return what an expression for words finds; of `terms`, what no hit may hold."""
         found = self._candidates(
-            "search/messages", scope, limit, match=in_scope(scope, match), without=_without(terms)
+            "search/messages", scope, limit, match=in_scope(scope, match), without=left_out(terms)
         )
         return found + self._in_stores(match, scope)
 
     def with_any_trigram(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return messages that an expression for trigrams finds."""
-        without = _without(terms, cjk_only=False)
+        without = left_out(terms, cjk_only=False)
         return self._candidates(
             "search/messages", scope, limit, _TRIGRAMS,
             match=in_scope(scope, match), without=without,
@@ -121,13 +119,13 @@ class Candidates:
             return []
         found = []
         for variant in terms.variants():
-            patterns = _patterns(variant.texts())
+            patterns = like_patterns(variant.texts())
             where = matches.Places(variant.words)  # LIKE finds `the` in `other`
             found += [
                 candidate
                 for candidate in self._candidates(
                     "search/sessions", TITLE, limit, patterns=patterns,
-                    without=_without(terms, cjk_only=False),
+                    without=left_out(terms, cjk_only=False),
                 )
                 if not variant.words or where.find(candidate.row["text"])
             ]  # fmt: skip
@@ -157,7 +155,7 @@ class Candidates:
         if len(variants) == 1 and (match or substrings):
             return self._counted(
                 limit, _MESSAGES if match else _TRIGRAMS, apart=apart, among=among,
-                **_everything(variants[0]),
+                **everything(variants[0]),
             )  # fmt: skip
         ids = {
             candidate.place[1]
@@ -196,7 +194,7 @@ class Candidates:
         for variant in terms.variants():
             is_in_words = variant.all_words() is not None
             index = _MESSAGES if is_in_words or not variant.substrings else _TRIGRAMS
-            parameters = {**given, **_everything(variant)}
+            parameters = {**given, **everything(variant)}
             found += _rows(self.connection, "pages/session_find", parameters, limit, index)
             match, patterns = variant.at_line_starts(), variant.line_start_patterns()
             if match is not None and patterns:
@@ -228,7 +226,7 @@ class Candidates:
         if substrings:
             return self._fts(terms, scope, substrings, limit, _TRIGRAMS)
         if terms.letters:
-            letters, without = _patterns(terms.letters), _without(terms, cjk_only=False)
+            letters, without = like_patterns(terms.letters), left_out(terms, cjk_only=False)
             return self._candidates(
                 "search/messages_letters", scope, limit, letters=letters, without=without
             )
@@ -238,7 +236,7 @@ class Candidates:
         if not self.stores(scope) or not terms.clauses:
             return []
         if terms.has_cjk:
-            patterns, without = _patterns(terms.texts()), _without(terms, cjk_only=False)
+            patterns, without = like_patterns(terms.texts()), left_out(terms, cjk_only=False)
             return self._candidates(
                 "search/entries_cjk", scope, limit, patterns=patterns, without=without
             )
@@ -265,8 +263,8 @@ class Candidates:
             "search/messages", scope, limit, index,
             match=in_scope(scope, match),
             cjk=in_scope(scope, substrings) if substrings else None,
-            letters=_patterns(terms.letters),
-            without=_without(terms, cjk_only=index == _MESSAGES),
+            letters=like_patterns(terms.letters),
+            without=left_out(terms, cjk_only=index == _MESSAGES),
             line_starts=line_starts,
         )  # fmt: skip
 
@@ -295,32 +293,6 @@ def _rows(
     given = {**dict.fromkeys(query.parameters), **parameters, "limit": limit}
     known: Parameters = {key: given[key] for key in query.parameters}
     return iter(connection.execute(query.sql.replace(_MESSAGES, index), known))
-
-
-def in_scope(scope: str, expression: str) -> str:
-    """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
-    return f"{{{_COLUMNS[scope]}}} : ({expression})"
-
-
-def _everything(terms: Terms) -> Parameters:
-    """Return what asks one index for all that is asked for, and compares what it cannot tell."""
-    match, substrings = terms.all_words(), terms.all_substrings()
-    return {
-        "match": match or substrings,
-        "cjk": substrings if match else None,
-        "letters": _patterns(terms.letters),
-        "without": _without(terms, cjk_only=match is not None),
-    }
-
-
-def _without(terms: Terms, *, cjk_only: bool = True) -> str | None:
-    """Return LIKE patterns for what no hit may hold, where the word index cannot tell."""
-    texts = [term.text for term in terms.without if term.has_cjk or not cjk_only]
-    return _patterns(texts) if texts else None
-
-
-def _patterns(texts: Iterable[str]) -> str:
-    return json.dumps([like(text) for text in texts], ensure_ascii=False)
 
 
 def _lower(text: str) -> str:

@@ -25,7 +25,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import query_parser, raw_search
-from .candidates import SAID, TOOLS, Candidate, Candidates
+from .candidates import Candidate, Candidates
+from .expressions import SAID, TOOLS
 from .filters import Filters
 from .hits import Marker
 from .ranking import (

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from .. import sql
 from ..project_paths import slashed
 from ..records import EDIT, OTHER, READ, RUN
-from .candidates import TOOLS, in_scope
 from .command_text import in_short, is_same, only_reads
 from .error_text import line_with, words_of
 from .evidence import texts_of
+from .expressions import TOOLS, in_scope
 from .terms import Term
 
 MOST_RESULTS = 300

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 from .. import sql
 from . import matches, refs, snippets
-from .candidates import TITLE
+from .expressions import TITLE
 from .lookup import short_agent_key, short_key
 from .matches import Places, Span
 from .ranking import RELAXED, VERBATIM, Found

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from .. import sql
-from .candidates import TITLE, TOOLS, Candidate
+from .candidates import Candidate
+from .expressions import TITLE, TOOLS
 from .matches import fold
 from .relaxing import Word
 from .terms import Terms

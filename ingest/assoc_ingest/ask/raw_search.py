@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ..errors import UsageError
-from .candidates import SAID, TOOLS, Candidate, Candidates
+from .candidates import Candidate, Candidates
+from .expressions import SAID, TOOLS
 from .ranking import ALL_WORDS, Cluster, Found, conversation
 
 _MESSAGES_PER_STORE_HIT = 4

@@ -44,7 +44,6 @@ from .check_rows import compare, scratch
 from .findings import REBUILD, SYNC, Finding, Verdict
 
 _LOST = "These bytes cannot be recovered, because the file is gone. Its rows are kept."
-
 _OTHER_BYTES = "The archived bytes do not match the checksum of the file."
 _FOUND_AGAIN = "A sync restores the path if a file with the same content is still on disk."
 

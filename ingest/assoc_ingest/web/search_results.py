@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from .. import sql
 from ..ask import facets, query_parser
-from ..ask.candidates import SAID, Candidate, Candidates
+from ..ask.candidates import Candidate, Candidates
+from ..ask.expressions import SAID
 from ..ask.facets import Hits, Part, Place
 from ..ask.filters import Filters
 from ..ask.find import Findings, find
