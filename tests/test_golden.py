@@ -39,7 +39,8 @@ def test_no_secret_is_anywhere_but_in_the_archive(fresh: Callable[[], Path], pla
     sync(database, [home])
     connection = connect(database)
     tables = [name for (name,) in connection.execute("select name from pragma_table_list")]
-    tables.remove("archive")
+    for table in ("archive", "sqlite_schema", "_sqlite_migrations"):  # a table is called so
+        tables.remove(table)
     for table in tables:
         for row in connection.execute(f'select * from "{table}"'):
             assert "secret" not in repr(tuple(row)).lower(), table

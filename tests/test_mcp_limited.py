@@ -268,7 +268,7 @@ def test_a_project_that_is_not_there_names_no_other(
 def test_what_would_name_another_project_is_not_offered(database: Path) -> None:
     tools = Tools(Index(Settings(database, project=HERE)))
     offered = {tool.described()["name"]: tool.described() for tool in tools.offered()}
-    assert set(offered) == {"recent", "search", "open", "sql"}
+    assert set(offered) == {"recent", "search", "open", "blame", "fix", "sql"}
     for name in offered:
         properties: Any = offered[name]["inputSchema"]
         assert not {"project", "cwd"} & properties["properties"].keys()

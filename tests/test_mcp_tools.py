@@ -111,7 +111,7 @@ GOLDEN_CALLS: dict[str, list[Object]] = {
     "recent": [{"project": "4", "limit": 2}],
     "search": [{"query": "frost warning", "limit": 2}, {"query": "frsot kale", "limit": 1}],
     "open": [{"ref": "5e1f0c9a"}, {"ref": "5e1f0c9a:8", "before": 1, "after": 1},
-             {"ref": "plan:brave"}, {"ref": "a4c1e07b92d83f516", "max_chars": 1500}, {"ref": "x"}],
+             {"ref": "plan:brave"}, {"ref": "a4c1e07b92d83f516"}, {"ref": "x"}],
     "blame": [{"what": "/srv/fernhill/calendar.py"},
               {"what": "calendar.py", "limit": 1}, {"what": "1234567"}],
     "fix": [{"error": "'Crop' object has no attribute 'is_tender'"}, {"error": "12"}],

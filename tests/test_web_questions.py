@@ -72,6 +72,7 @@ class Visit:
 
     def search(self, words: str) -> None:
         """Type into the field that has the focus, and send it."""
+        self.page.wait_for_function("document.activeElement.matches('input[type=search]')")
         self.page.keyboard.type(words)
         self._goes(lambda: self.page.keyboard.press("Enter"))
 
