@@ -285,6 +285,7 @@ def forget_as(database: Path, before: Path) -> None:
 # -- a file that the program cannot rewrite yet --------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_reader_that_keeps_old_pages_is_told_about(database: Path, shell: Shell) -> None:
     shutil.move(database, shell.database)
     reader = connect(shell.database)

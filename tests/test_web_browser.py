@@ -310,7 +310,7 @@ def test_the_first_hit_is_at_most_five_stops_of_the_keyboard_away(
     browser: Any, server: str, query: str
 ) -> None:
     page = Watched(browser, server).open(f"/-/assoc/search?db=demo&q={query}")
-    page.wait_for_function("document.activeElement.matches('input[type=search]')")
+    page.locator("input[type=search]:focus").wait_for()
     stops = []
     for _ in range(5):
         page.keyboard.press("Tab")

@@ -106,6 +106,7 @@ def at_the_end(site: Any, address: str, columns: str) -> float:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", ["demo", "made"])
 @pytest.mark.parametrize("path", PAGES)
 def test_a_number_leads_to_what_it_counts(

@@ -20,6 +20,7 @@ from assoc_ingest.sync.run import sync
 
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
     pytest.mark.filterwarnings("default"),  # Playwright's own
 ]
@@ -72,7 +73,7 @@ class Visit:
 
     def search(self, words: str) -> None:
         """Type into the field that has the focus, and send it."""
-        self.page.wait_for_function("document.activeElement.matches('input[type=search]')")
+        self.page.locator("input[type=search]:focus").wait_for()
         self.page.keyboard.type(words)
         self._goes(lambda: self.page.keyboard.press("Enter"))
 

@@ -137,6 +137,7 @@ ON_CROWD = ("walrus", "漢字 walrus", "漢", "漢字 OR tusk", "walrus_pup", "p
             "the walrus says unheard things")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("home", "query"), [("demo", one) for one in ON_DEMO] + [("crowd", one) for one in ON_CROWD]
 )
