@@ -107,10 +107,7 @@ def test_what_the_skill_shows_exists(shell: Shell) -> None:
 def test_the_skill_is_written_where_it_is_wanted_and_nowhere_else(
     shell: Shell, tmp_path: Path
 ) -> None:
-    place = tmp_path / "skills"
-    assert shell("skill", "install", "--to", str(place)) == 2
-    assert "is not a directory" in shell.err
-    place.mkdir()
+    place = tmp_path / "new" / "skills"
     assert shell("skill", "install", "--to", str(place)) == 0
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files == [place / skill.NAME / "SKILL.md"]
@@ -132,6 +129,14 @@ def test_a_file_that_is_not_ours_is_kept(shell: Shell, tmp_path: Path) -> None:
     file.write_text(skill.text() + "of an older version")
     assert shell("skill", "install", "--to", str(tmp_path)) == 0
     assert file.read_text("utf-8") == skill.text()
+
+
+def test_a_file_is_no_directory_of_skills(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "skills"
+    file.write_text("mine")
+    assert shell("skill", "install", "--to", str(file)) == 2
+    assert "is not a directory" in shell.err
+    assert file.read_text() == "mine"
 
 
 def test_a_link_is_not_followed(shell: Shell, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.cases import DEMO
 from tests.support.reading import index, reader
 from tests.support.rows import AT, Rows
 
 from assoc_ingest import sql
+from assoc_ingest.sync.run import sync
 
 NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
 FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_groups"]
@@ -245,6 +247,29 @@ def test_the_search_of_a_store_finds_what_the_view_calls_searchable(
         for row in found
     }  # fmt: skip
     assert listed == expected != set()
+
+
+def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> None:
+    """Its conversation, project and time decide what a filter leaves out."""
+    database = tmp_path / "data" / "assoc.db"
+    sync(database, sorted(DEMO.iterdir()))
+    connection = reader(database)
+    rows = connection.execute(
+        "select e.*, p.name as project, f.mtime from searchable e"
+        " left join projects p on p.id = e.project_id left join files f on f.id = e.file_id"
+        " where not e.is_repeated"
+    ).fetchall()
+    # The prompts of the demonstration are found in their conversations.
+    assert {row["what"] for row in rows} == set(STORES) - {"prompt"}
+    for row in rows:
+        word = re.search("[A-Za-z]+", row["words"] or "")
+        assert word
+        found = _run(connection, "search/entries", what=row["what"], match=word[0], limit=1000)
+        (one,) = [hit for hit in found if hit["id"] == row["id"]]
+        same = ("kind", "session", "session_key", "source", "project", "project_id", "byte_offset")
+        assert {name: one[name] for name in same} == {name: row[name] for name in same}
+        assert one["timestamp"] == (row["timestamp"] or row["mtime"])
+    connection.close()
 
 
 def test_all_searches_give_the_columns_of_a_hit(connection: sqlite3.Connection) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import CASES, DEMO, SOURCES
+from tests.support.reading import index as indexed
+from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -26,7 +28,7 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest import tags
+from assoc_ingest import sql, tags
 from assoc_ingest.ask import opening, refs
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
@@ -500,3 +502,22 @@ def test_stored_text_in_names_cannot_act_on_the_terminal(index: Index) -> None:
     text = "\n".join(lines) + str(error.value)
     assert not set(text) & set("\x1b\x07")
     assert "\\x1b]0;owned\\x07" in text
+
+
+@pytest.mark.parametrize(("command", "code"), [("search walrus", 0), ("show plan:walrus", 1)])
+def test_an_entry_that_a_sync_replaces_meanwhile_is_no_bug(
+    command: str, code: int, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with indexed(shell.database) as rows:
+        _, file = rows.session("0b7c", None, title="Pool", message_count=1)
+        rows.add("plans", title="Walrus", text="walrus", name="walrus", file_id=file)
+    ask = sql.ask
+
+    def replaced(connection: sqlite3.Connection, path: str, /, **given: object) -> sqlite3.Cursor:
+        if path == "pages/entry":
+            with closing(sqlite3.connect(shell.database)) as other, other:
+                other.execute("delete from plans")
+        return ask(connection, path, **given)
+
+    monkeypatch.setattr(sql, "ask", replaced)
+    assert shell(*command.split()) == code, shell.err

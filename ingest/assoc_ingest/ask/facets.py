@@ -108,9 +108,10 @@ def parts_of(
 ) -> dict[Place, Part]:
     """Return each row as a part of its own."""
     known = {one.place: one for one in found}
-    rows = sql.ask(connection, "pages/hit_facts", places=json.dumps(list(known)))
-    facts = {(row["what"], row["id"]): row for row in rows}
-    return {place: _part_of(one, facts[place], apart=apart) for place, one in known.items()}
+    ids = [id_ for what, id_ in known if what == "message"]
+    rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
+    facts = {("message", row["id"]): row for row in rows}
+    return {place: _part_of(one, facts.get(place), apart=apart) for place, one in known.items()}
 
 
 def owner_of(candidate: Candidate, apart: bool) -> object:
@@ -160,16 +161,17 @@ def _part(row: sqlite3.Row) -> Part:
     )
 
 
-def _part_of(candidate: Candidate, facts: sqlite3.Row, *, apart: bool) -> Part:
+def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) -> Part:
+    """Return a row as a part; `facts` are what is only known of messages."""
     row = candidate.row
-    project = facts["project_id"]
+    project = row["project_id"]
     values = {
         "kind": row["kind"] if candidate.is_message else row["what"],
         "project": None if project is None else str(project),
         "source": row["source"],
-        "model": facts["model"],
-        "role": facts["role"],
-        "branch": facts["branch"],
+        "model": facts["model"] if facts else None,
+        "role": facts["role"] if facts else None,
+        "branch": facts["branch"] if facts else None,
         "month": _month(row["timestamp"]),
     }
     return Part(

@@ -178,7 +178,7 @@ def _hit(
     text = details["text"]
     if row["what"] not in ("message", "session"):
         entry = sql.ask(connection, "pages/entry", what=row["what"], id=row["id"]).fetchone()
-        text = entry["words"]
+        text = entry["words"] if entry is not None else ""  # a sync may just have replaced it
     session = {**details, "kind": details["session_kind"], "source": row["source"]}
     return Hit(
         key=key,

@@ -57,14 +57,15 @@ def find(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
     """Return the entries with a name; raise NotFoundError with the nearest names if none has it."""
     if store == "prompt":
         return [_prompt(connection, name)]
-    ids = _ids(connection, store, name)
-    if not ids:
+    names = Names(connection)
+    found = (_entry(connection, store, id_, names) for id_ in _ids(connection, store, name))
+    entries = [entry for entry in found if entry is not None]
+    if not entries:
         raise NotFoundError(
             f"There is no {store} {name!r}{_nearest(connection, store, name)}. "
             f"It is named like this: {STORES[store]}"
         )
-    names = Names(connection)
-    return [_entry(connection, store, id_, names) for id_ in ids]
+    return entries
 
 
 def lines(entries: list[Entry], look: Look) -> Iterator[str]:
@@ -162,11 +163,17 @@ def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
     row = sql.ask(connection, "pages/open_prompt", file=file, byte_offset=start).fetchone()
     if row is None:
         raise NotFoundError(f"The history of prompts has no prompt behind line {line}.")
-    return _entry(connection, "prompt", row["id"], Names(connection))
+    entry = _entry(connection, "prompt", row["id"], Names(connection))
+    if entry is None:
+        raise NotFoundError("The history of prompts is being read again. Ask once more.")
+    return entry
 
 
-def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -> Entry:
+def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -> Entry | None:
+    """Return an entry; None if a sync has replaced it since its id was read."""
     row = sql.ask(connection, "pages/entry", what=_WHAT.get(store, store), id=id_).fetchone()
+    if row is None:
+        return None
     path = f"{row['root']}/{row['path']}" if row["path"] else ""
     ref = name_of(connection, row) or names.of(row["file_id"], row["byte_offset"])
     stated = None

@@ -62,14 +62,9 @@ def forget(
     if is_list:
         write_tombstones(tombstones(database), as_json=as_json)
         return 0
-    given = [one for one in (name, project, secret) if one is not None]
-    if len(given) != 1 or (remember and project is not None):
-        raise UsageError(
-            "Give one session or file, or use --project or --secret. To preview: "
-            "assoc-ingest forget SESSION --dry-run"
-        )
+    given = _given(name, project, secret, remember=remember)
     if remember:
-        write_remembered(take_back(database, given[0]), as_json=as_json)
+        write_remembered(take_back(database, given), as_json=as_json)
         return 0
     if secret is not None and (root is not None or copies):
         raise UsageError(
@@ -99,3 +94,16 @@ def forget(
             return 1
     carry_out(dry_run=dry_run)
     return 0
+
+
+def _given(name: str | None, project: str | None, secret: str | None, *, remember: bool) -> str:
+    """Return what is to be forgotten or remembered; raise UsageError if it is not one thing."""
+    from ..errors import UsageError
+
+    given = [one for one in (name, project, secret) if one is not None]
+    if len(given) != 1 or (remember and project is not None):
+        raise UsageError(
+            "Give one session or file, or use --project or --secret. To preview: "
+            "assoc-ingest forget SESSION --dry-run"
+        )
+    return given[0]

@@ -23,8 +23,8 @@ def text() -> str:
 def install(directory: Path, *, is_forced: bool = False) -> tuple[Path, bool]:
     """Write the file below a directory of skills; return where it is, and whether it was changed.
 
-    Raises UsageError where there is a file that is not this one, unless `is_forced`; a link is
-    never followed.
+    The directory is made where it is not there yet. Raises UsageError where there is a file that
+    is not this one, unless `is_forced`; a link is never followed.
     """
     target = directory / NAME / _FILE
     try:
@@ -39,9 +39,9 @@ def install(directory: Path, *, is_forced: bool = False) -> tuple[Path, bool]:
                 raise UsageError(
                     f"{target} is another file. To replace it: assoc-ingest skill install --force"
                 )
-        if not directory.is_dir():
-            raise UsageError(f"{directory} is not a directory. Make it, or give another: --to DIR")
-        target.parent.mkdir(exist_ok=True)
+        if directory.exists() and not directory.is_dir():
+            raise UsageError(f"{directory} is not a directory. Give another: --to DIR")
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text(), "utf-8")
     except OSError as error:
         why = error.strerror or str(error)

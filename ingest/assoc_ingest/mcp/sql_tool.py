@@ -12,7 +12,7 @@ from .answers import MOST_CHARS, Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
 from .readonly_sql import SECONDS, reading_only
-from .tool import TEXT, Arguments, Tool
+from .tool import TEXT, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from .index import Index
@@ -141,12 +141,7 @@ TOOL = Tool(
             **TEXT,
             "description": "Instead of a query: all, or the name of a table or view.",
         },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": _MOST,
-            "description": f"Most rows. Default {_ROWS}.",
-        },
+        "limit": number(f"Most rows. Default {_ROWS}.", _MOST),
     },
     run=run,
     fields={

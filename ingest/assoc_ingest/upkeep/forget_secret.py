@@ -174,6 +174,7 @@ def _blank_rows(batch: Batch, secrets: ForgottenSecrets, probe: str) -> None:
         " and name not like 'sqlite\\_%' escape '\\'"
     ).fetchall()
     for (table,) in tables:
+        has_file = "file_id" in _columns(batch, table)
         for column in _texts(batch, table):
             rows = batch.connection.execute(
                 f'select rowid, "{column}" from "{table}" where instr("{column}", ?)', (probe,)
@@ -181,17 +182,21 @@ def _blank_rows(batch: Batch, secrets: ForgottenSecrets, probe: str) -> None:
             for rowid, value in rows:
                 data, spans = secrets.without(value.encode(), is_log=False)
                 if spans:
+                    if has_file:
+                        _touch(batch, table, rowid)
                     _write(batch, table, column, rowid, data.decode())
 
 
+def _touch(batch: Batch, table: str, rowid: int) -> None:
+    """Note that what follows from the file of a row has to be derived again."""
+    (file_id,) = batch.connection.execute(
+        f'select file_id from "{table}" where rowid = ?', (rowid,)
+    ).fetchone()
+    if file_id is not None:
+        batch.touch(file_id)
+
+
 def _write(batch: Batch, table: str, column: str, rowid: int, value: str) -> None:
-    columns = {name for (name,) in _columns(batch, table)}
-    if "file_id" in columns:
-        (file_id,) = batch.connection.execute(
-            f'select file_id from "{table}" where rowid = ?', (rowid,)
-        ).fetchone()
-        if file_id is not None:
-            batch.touch(file_id)
     try:
         batch.connection.execute(
             f'update "{table}" set "{column}" = ? where rowid = ?', (value, rowid)
@@ -207,5 +212,6 @@ def _texts(batch: Batch, table: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _columns(batch: Batch, table: str) -> list[tuple[str]]:
-    return batch.connection.execute("select name from pragma_table_info(?)", (table,)).fetchall()
+def _columns(batch: Batch, table: str) -> set[str]:
+    rows = batch.connection.execute("select name from pragma_table_info(?)", (table,))
+    return {name for (name,) in rows}
