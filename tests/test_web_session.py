@@ -94,6 +94,16 @@ def test_the_map_has_prompts_changed_files_errors_subagents_and_compactions(
     assert len(shown["Compactions"]) == 1
 
 
+def test_what_was_taken_back_has_a_badge(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "prompt", "mistaken", is_superseded=1)
+        rows.message(file, "prompt", "meant")
+
+    text = site(fill).get(HERE).text
+    assert text.count(">taken back</span>") == 1
+
+
 def test_a_line_of_the_map_leads_to_its_place_on_this_page_or_another(
     site: Callable[[Fill], Site],
 ) -> None:

@@ -85,6 +85,20 @@ class UnmatchedResult(NamedTuple):
     block: int
 
 
+class Superseded(NamedTuple):
+    """What this line takes back: a rewind, a roll-back, a revert.
+
+    From the line at `first_offset`, or else the first line of the file that has this uuid, up to
+    this line, exclusive, nothing is part of the conversation any more. Of a uuid that no line has,
+    everything before is taken back. Rows stay, and are marked.
+    """
+
+    timestamp: str | None
+    first_uuid: str | None
+    first_offset: int | None
+    byte_offset: int
+
+
 class LineExtra(NamedTuple):
     """What a line, or a whole document, states that has no row or column of its own.
 
@@ -585,6 +599,7 @@ Record = (
     Message
     | ToolCall
     | UnmatchedResult
+    | Superseded
     | LineExtra
     | Context
     | AgentLine
