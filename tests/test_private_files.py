@@ -120,6 +120,7 @@ HOMES += [(str(home), home.name) for home in sorted(DEMO.iterdir())]
 ONE_EACH = {kind: home for home, kind in reversed(HOMES)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
 @pytest.mark.parametrize("kind", ONE_EACH)
 def test_no_command_opens_what_is_private_in_a_home(
