@@ -58,8 +58,21 @@ def of_pi() -> Tokens:
     return fresh, output, cached, written
 
 
-LOGS = {"pi": "sessions/*/*.jsonl"}
-EXPECTED: dict[str, Callable[[], Tokens]] = {"pi": of_pi}
+def of_copilot() -> Tokens:
+    """The last shutdown of each file has its sums; their input contains what the cache had."""
+    last = {
+        path: line["data"]["modelMetrics"]
+        for path, line in lines("copilot", LOGS["copilot"])
+        if line["type"] == "session.shutdown"
+    }
+    usage = [model["usage"] for metrics in last.values() for model in metrics.values()]
+    fields = "inputTokens outputTokens cacheReadTokens cacheWriteTokens"
+    given, output, cached, written = added(*usage, keys=fields)
+    return given - cached - written, output, cached, written
+
+
+LOGS = {"copilot": "session-state/*/*.jsonl", "pi": "sessions/*/*.jsonl"}
+EXPECTED: dict[str, Callable[[], Tokens]] = {"copilot": of_copilot, "pi": of_pi}
 
 
 @pytest.fixture(scope="module", params=LOGS)

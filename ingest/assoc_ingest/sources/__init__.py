@@ -8,6 +8,7 @@ from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
+from .copilot import Copilot
 from .cortex import Cortex
 from .pi import Pi
 
@@ -19,6 +20,7 @@ SOURCES: dict[str, Source] = {
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),
+        Copilot(),
         Pi(),
     )
 }
