@@ -8,12 +8,14 @@ from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
+from .codex.home import Codex
 from .cortex import Cortex
 
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         Claude(),
+        Codex(),
         Associate(),
         Chorus(),
         Cortex(),
