@@ -12,7 +12,27 @@ from typing import Any, NamedTuple, Protocol
 from .records import Record
 
 FileKind = str
-"""What a file is, as its source calls it: transcript, agent, agent_meta, ..."""
+"""What a file is, as its source calls it: a kind with a meaning for all sources, or any other."""
+
+FILE_KINDS = {
+    "transcript": "a conversation: the session that it names has its times, counts and titles",
+    "agent": "the transcript of a subagent",
+    "side_agent": "the transcript of a subagent that its program started for itself",
+    "history": "prompts of several sessions, which may repeat those of transcripts",
+    "paste": "a text that a prompt of a history refers to by its hash",
+    "session_index": "a list of sessions that states the path of their project",
+    "chat_list": "a list of conversations and projects; what it no longer has is gone",
+    "chat_list_backup": "the copy of a chat_list, which counts while that is broken or missing",
+    "task": "a task of the list that its path names; either of two tasks may state a dependency",
+    "task_snapshot": "an earlier state of tasks, otherwise as task",
+    "todos": "the todo list of the agent that its path names",
+    "inbox": "messages to the agent that its path names",
+    "team": "the configuration of the team that its path names",
+    "config": "a list of the named agents with which conversations are",
+    "settings": "settings, of which those about retention count",
+}
+"""The kinds that mean something to the store and the derived facts. Any other kind only tells files
+apart."""
 
 LOG = "log"
 """A file that grows line by line."""

@@ -439,7 +439,7 @@ CREATE TABLE messages (
     , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
     , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
     , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
-    , null)) virtual /* the same of tool_text */,
+    , null)) virtual /* the same of tool_text */, is_superseded integer not null default 0 /* 1: taken back, and so no longer part of the conversation; see superseded */,
     unique (file_id, byte_offset, block)
 ) strict;
 CREATE VIRTUAL TABLE messages_cjk_fts using fts5 (
@@ -700,6 +700,15 @@ CREATE TABLE summaries (
     leaf_uuid text not null,
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE TABLE superseded (
+    id integer primary key,
+    timestamp text,
+    first_uuid text,
+    first_offset integer,
+    file_id integer not null references files (id),
     byte_offset integer not null,
     unique (file_id, byte_offset)
 ) strict;

@@ -27,6 +27,7 @@ from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
 from assoc_ingest.files.exclusions import REASONS
 from assoc_ingest.files.secret_exclusions import CREDENTIAL_LEFT_OUT
 from assoc_ingest.files.stored_names import original_parts
+from assoc_ingest.records import ENTRY_KINDS
 from assoc_ingest.source import DOCUMENT, FOREIGN_DOCUMENT, LOG
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.inserts import ODD_TIME
@@ -231,6 +232,8 @@ def _check_rows(connection: sqlite3.Connection) -> None:
     def none(why: str, sql: str) -> None:
         assert [tuple(row) for row in connection.execute(sql)] == [], why
 
+    kinds = {kind for (kind,) in connection.execute("select distinct kind from session_entries")}
+    assert kinds <= ENTRY_KINDS.keys(), "an entry says how much it counts"
     none("one text", "select id from messages where (text is null) = (tool_text is null)")
     none(
         "a copy is of an original",

@@ -10,6 +10,7 @@ from .chorus import Chorus
 from .claude.home import Claude
 from .codex.home import Codex
 from .cortex import Cortex
+from .pi import Pi
 
 SOURCES: dict[str, Source] = {
     source.name: source
@@ -20,5 +21,6 @@ SOURCES: dict[str, Source] = {
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),
+        Pi(),
     )
 }
