@@ -36,11 +36,11 @@ _rollout = re.compile(
 ).fullmatch
 _uuid = re.compile(uuid).fullmatch
 _private_file = re.compile(
-    r"auth.*\.json|.*config\.toml.*|\.credentials.*|\.env.*|logs_.*\.sqlite.*",
+    r"auth.*\.json.*|.*config\.toml.*|\.credentials.*|\.env.*|logs_.*\.sqlite.*",
     re.IGNORECASE | re.DOTALL,
 ).fullmatch
 _PRIVATE_DIRECTORIES = ("log", "shell_snapshots")
-_LISTS = {"session_index.jsonl": "session_index", "history.jsonl": "history"}
+_LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
 
 
 class Codex(Source):
@@ -91,7 +91,7 @@ class Codex(Source):
 
     def shape(self, claim: Claim) -> str:
         """Rollouts and the history grow. In the list of sessions, the last entry counts."""
-        is_document = claim.kind == "session_index" or claim.parts[-1].endswith(".json")
+        is_document = claim.kind == "thread_names" or claim.parts[-1].endswith(".json")
         return DOCUMENT if is_document else LOG
 
     def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
@@ -123,7 +123,7 @@ class Codex(Source):
         """Turn lines into records; most lines need what earlier ones said."""
         if claim.kind == "history":
             return lists.history(claim, lines), context
-        if claim.kind == "session_index":
+        if claim.kind == "thread_names":
             return lists.sessions(claim, lines), context
         known = {**context}
         rollout = Rollout(claim, known)

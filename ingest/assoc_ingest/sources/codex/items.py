@@ -38,12 +38,13 @@ from ...records import (
 from ...source import Claim
 from ..chat_reader import ChatReader
 from ..claude.paths import folded
-from ..claude.tools import BY_RESULT, ERROR, OK, Result
+from ..claude.tools import BY_RESULT, ERROR, OK
 from ..jsonl import JSONObject
 from . import texts, tools
 from .thread import Thread
 
 _MOST_OPEN = 256  # calls without an output that are remembered
+_MOST_PROMPTS = 500  # prompts whose places are remembered
 _MOST_ITEMS = 1000  # messages of a turn that are told apart
 _SILENT = (
     "compaction", "context_compaction", "ghost_snapshot", "additional_tools",
@@ -55,6 +56,7 @@ class Items(ChatReader):
     """Reads items. `context` is what earlier lines said:
 
     - `open`: calls without an output, each with what events said about how it ended;
+    - `prompts`: where the last prompts are that were not rolled back;
     - `session`: the session that a subagent belongs to; `hidden`: nobody asked for this thread;
     - `interrupted`: the last item said that the turn was interrupted.
     """
@@ -174,10 +176,19 @@ class Items(ChatReader):
             if kind == "prompt" and self._is_of_agent():
                 kind = "agent_prompt"
             self.say(kind, part, "system" if kind == "meta" else "user")
+            if kind in ("prompt", "agent_prompt"):
+                self._note_prompt()
             if part.startswith("<environment_context>") and (cwd := texts.inside(part, "cwd")):
                 self.directory(cwd)
             if kind == "interrupt":
                 self.context["interrupted"] = True
+
+    def _note_prompt(self) -> None:
+        """Remember where a prompt is, in case that it is rolled back."""
+        prompts = self.context.setdefault("prompts", [])
+        if prompts[-1:] != [self.start]:
+            prompts.append(self.start)
+            del prompts[:-_MOST_PROMPTS]
 
     def _is_of_agent(self) -> bool:
         """Does a prompt come from another agent? A subagent's own ones do."""
@@ -278,15 +289,14 @@ class Items(ChatReader):
 
     def end(self, found: tools.Outcome, call: str | None, *, is_timed: bool = True) -> None:
         """Add the output of a call, and how it ended."""
-        position = (self.start, self._block)
-        if call is None:
-            self.answer(found.text, None, is_error=found.status == ERROR)
-            return
-        self.say("tool_result", found.text, "user", is_error=found.status == ERROR)
-        moment = self.moment if is_timed else None
-        self._results.setdefault(
+        self.answer(
+            found.text,
             call,
-            Result(found.status, moment, position, self.length, found.duration_ms, found.exit_code),
+            is_error=found.status == ERROR,
+            is_timed=is_timed,
+            status=found.status,
+            exit_code=found.exit_code,
+            duration_ms=found.duration_ms,
         )
 
     def _link_agent(self, text: str, call: str) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...fields import mapping, string
-from ...records import AgentMeta, Record
+from ...records import AgentMeta, Record, Superseded
 from ...source import Claim, Line
 from ..claude.paths import folded
 from ..jsonl import JSONObject
@@ -63,6 +63,7 @@ class Rollout(Operations):
             "token_count": self._token_count,
             "thread_name_updated": self._title,
             "turn_aborted": self._aborted,
+            "thread_rolled_back": self._roll_back,
             "error": self._error,
             "stream_error": self._error,
             "exec_command_end": self.ended,
@@ -96,7 +97,9 @@ class Rollout(Operations):
         kind, inner = string(value.get("type")), string(payload.get("type"))
         if inner == "item_completed":
             inner = f"{inner} {string(mapping(payload.get('item')).get('type')) or ''}".strip()
-        return kind or ("record" if "record_type" in value else "session"), inner or ""
+        if kind is None and "record_type" in value:
+            inner = string(value["record_type"])
+        return kind or "", inner or ""
 
     def _line(self, value: JSONObject) -> None:
         self.begin(value, is_message=False)
@@ -195,6 +198,14 @@ class Rollout(Operations):
         if not self.context.pop("interrupted", False):
             self.identify("turn_aborted", payload)
             self.say("interrupt", f"[{self.text(payload, 'reason') or 'interrupted'}]", "user")
+
+    def _roll_back(self, payload: JSONObject) -> None:
+        """Take back the last prompts and everything after them."""
+        prompts, count = self.context.get("prompts", []), self.whole(payload, "num_turns")
+        if prompts and count is not None and count > 0:
+            first = prompts[-count:][0]
+            del prompts[-count:]
+            self.records.append(Superseded(self.moment, None, first, self.start))
 
     def _error(self, payload: JSONObject) -> None:
         self.identify("error", payload)

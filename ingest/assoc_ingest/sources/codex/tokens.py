@@ -23,7 +23,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...fields import mapping, string
-from ...records import Usage
 from ..chat_reader import ChatReader
 from ..jsonl import JSONObject
 
@@ -98,14 +97,8 @@ class Tokens:
         return [self._reader.count(counts, key) for key in _VECTOR]
 
     def _spend(self, key: str, counts: Vector, *, is_partial: bool) -> None:
-        given, cached, written, _, stored = counts
-        reader = self._reader
-        fresh = max(0, given - cached - stored)
-        reader.spend(
-            Usage(
-                key, None, None, None, reader.model, reader.moment, fresh, written, cached, stored,
-                0, 0, int(is_partial), reader.start, reader.length, line_count=1,
-                all_input_tokens=fresh, all_output_tokens=written, all_cache_read_tokens=cached,
-                all_cache_write_tokens=stored,
-            )
-        )  # fmt: skip
+        given, cached, output, _, written = counts
+        fresh = max(0, given - cached - written)
+        self._reader.use(
+            key, fresh=fresh, output=output, cached=cached, written=written, is_partial=is_partial
+        )

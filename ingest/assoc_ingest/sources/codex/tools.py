@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from typing import NamedTuple
 
 from ...fast_json import orjson
 from ...fields import integer, json_text, mapping, obvious_text, string
 from ...records import ASK, EDIT, OTHER, PLAN, READ, RUN, SEARCH, SPAWN
+from .. import media
 from ..claude.tools import DECLINED, ERROR, OK
 from ..jsonl import JSONObject
 
@@ -196,13 +196,11 @@ def _part(part: object) -> str:
 
 
 def image(url: str) -> str:
-    """Return what stands for an image: of its data, only the type, the length and a hash."""
+    """Return what stands for an image: of its data, only the type and the length."""
     if not url.startswith("data:"):
         return f"[image {url[:1000]}]"
     kind, _, data = url[5:].partition(",")
-    size = len(data) * 3 // 4 - data[-2:].count("=")
-    hashed = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"[image {kind[:100].partition(';')[0]} {size:,} bytes {hashed}]"
+    return media.image(kind.partition(";")[0][:100], data)
 
 
 def without_data(value: object, depth: int = 0) -> object:
