@@ -16,6 +16,7 @@ from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
 from assoc_ingest.ask.originals import Originals
+from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.parsing import Parser
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Line
@@ -23,7 +24,7 @@ from assoc_ingest.sources.codex import texts, tools
 from assoc_ingest.sources.codex.home import Codex
 from assoc_ingest.sources.codex.thread import Thread, session_of, spawn_of
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.run import SyncOptions, sync
 
 Fresh = Callable[[], Path]
 THREAD = "019e5615-9632-7740-b2cf-3061e4ff06e2"
@@ -434,3 +435,89 @@ def test_a_rollout_that_is_moved_to_the_archive_keeps_its_rows(
     assert sync(database, [tmp_path]).rows == 0
     assert rows(database, "select id, text, copy_of from messages") == before
     check(database, tmp_path)
+
+
+# -- packed rollouts -----------------------------------------------------------------------------
+
+
+def prompt(text: str) -> dict[str, Any]:
+    return line("item/message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def packed(data: bytes) -> bytes:
+    return b"".join(frame.data for frame in Compressor().frames(0, data))
+
+
+IDS = "select id, text from messages order by id"
+
+
+def test_a_rollout_that_is_packed_and_unpacked_again_keeps_its_rows(
+    shell: Shell, tmp_path: Path
+) -> None:
+    content = jsonl(META, TURN, prompt("sow"))
+    plain = write_bytes(tmp_path / "home", PLACE, content)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    before = rows(shell.database, IDS)
+    assert [text for _, text in before] == ["sow"]
+    zipped = write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    plain.unlink()
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == before
+    assert rows(shell.database, "select path, gone_at from files") == [(f"{PLACE}.zst", None)]
+    assert shell("verify") == 0
+    check(shell.database, tmp_path / "home")
+    zipped.unlink()
+    plain.write_bytes(content + jsonl(prompt("water")))
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == [*before, (before[-1][0] + 1, "water")]
+    check(shell.database, tmp_path / "home")
+
+
+def test_a_packed_rollout_may_lack_its_end(fresh: Fresh, tmp_path: Path) -> None:
+    content = jsonl(META, TURN, *(prompt(f"bed {place}") for place in range(9000)))
+    whole, database = packed(content), fresh()
+    counts = []
+    for size in (1, len(whole) // 2, len(whole)):
+        write_bytes(tmp_path, f"{PLACE}.zst", whole[:size])
+        sync(database, [tmp_path], SyncOptions(full=True))
+        counts.append(len(rows(database, "select 1 from messages")))
+        check(database, tmp_path)
+    assert counts[0] == 0 < counts[1] < counts[2] == 9000
+
+
+def test_a_packed_rollout_that_is_damaged_is_reported_and_keeps_its_rows(
+    shell: Shell, tmp_path: Path
+) -> None:
+    whole = packed(jsonl(META, TURN, prompt("sow")))
+    path = write_bytes(tmp_path / "home", f"{PLACE}.zst", whole)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    path.write_bytes(whole[:30] + bytes(20) + whole[50:])
+    shell("sync")
+    assert "damaged" in shell.out + shell.err
+    assert [text for _, text in rows(shell.database, IDS)] == ["sow"]
+
+
+def test_a_packed_rollout_is_restored_as_what_is_in_it(shell: Shell, tmp_path: Path) -> None:
+    content = jsonl(META, TURN, prompt("sow"))
+    write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert shell("restore", "--all", "--to", str(tmp_path / "rescued")) == 0
+    assert (tmp_path / "rescued" / PLACE).read_bytes() == content
+    assert not (tmp_path / "rescued" / f"{PLACE}.zst").exists()
+
+
+def test_a_subagent_that_is_packed_after_it_was_forgotten_stays_forgotten(
+    shell: Shell, tmp_path: Path
+) -> None:
+    meta = line("session_meta", **spawned(parent_thread_id=PARENT))
+    content = jsonl(meta, TURN, prompt("sow"))
+    plain = write_bytes(tmp_path / "home", PLACE, content)
+    parent = line("session_meta", id=PARENT, cwd="/srv/garden")
+    place = PLACE.replace(THREAD, PARENT)
+    write_bytes(tmp_path / "home", place, jsonl(parent, TURN, prompt("begin")))
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert shell("forget", PARENT) == 0
+    write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    plain.unlink()
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == []

@@ -2,6 +2,7 @@
 
 ```
 sessions/YYYY/MM/DD/rollout-<time>-<thread>[_<segment>].jsonl   a thread; see `rollout`
+sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl.zst           the same, packed when it got old
 sessions/rollout-<date>-<thread>.json                           a thread of the first versions
 archived_sessions/<the same name>                               a thread that was archived
 session_index.jsonl, history.jsonl                              `lists`
@@ -32,7 +33,7 @@ from .rollout import Rollout, is_known
 from .thread import SPAWN, session_of, spawn_of
 
 _rollout = re.compile(
-    rf"rollout-[0-9T-]{{1,40}}-({uuid})(?:_[^/]{{1,200}})?\.(jsonl|json)"
+    rf"rollout-[0-9T-]{{1,40}}-({uuid})(?:_[^/]{{1,200}})?\.(?:jsonl|jsonl\.zst|json)"
 ).fullmatch
 _uuid = re.compile(uuid).fullmatch
 _private_file = re.compile(
