@@ -243,6 +243,13 @@ class Source(Protocol):
         """
         return claim
 
+    def as_kind(self, claim: Claim, kind: str) -> Claim:
+        """Return a claim that follows from a path as it is for a file of this kind.
+
+        The kind may be one that only the lines of the file say: see `classify`.
+        """
+        return claim.as_foreign(kind) if kind in (FOREIGN, FOREIGN_DOCUMENT) else claim
+
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Return how many bytes of an unterminated tail can no longer change."""
         ...

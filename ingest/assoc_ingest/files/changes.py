@@ -29,10 +29,11 @@ from . import clock_tick
 from .archive import Compressor, Frame
 from .classify import first_records, lines_in
 from .exclusions import document_without, log_without, without_sample
+from .packed import content_size, open_content
 from .parsing import Parser
 from .secret_exclusions import issues_at, stretches_without
 from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
-from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
+from .tail import MAX_LINE, Prefix, pieces, read_at, resume, stretches
 from .walk import Found
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
@@ -73,14 +74,14 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
         return
     clock_tick.wait_out(clock_tick.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
     try:
-        descriptor = open_regular(work.found.location)
+        descriptor = open_content(work.found.location)
     except FileNotFoundError:
         return  # it vanished since the walk; the next sync marks it as gone
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
         return
     try:
-        size = min(work.found.size, os.fstat(descriptor).st_size)
+        size = content_size(descriptor, work.found.location, work.found.size)
         if shape == LOG:
             yield from _read_log(work, descriptor, size, thorough, packer)
         elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):

@@ -8,6 +8,7 @@ from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
+from .codex.home import Codex
 from .copilot import Copilot
 from .cortex import Cortex
 from .pi import Pi
@@ -16,6 +17,7 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         Claude(),
+        Codex(),
         Associate(),
         Chorus(),
         Cortex(),

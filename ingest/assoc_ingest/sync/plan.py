@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import Forgotten, owners
 from ..files.exclusions import load as load_forgotten
+from ..files.packed import content_size, opened
 from ..files.scanning import Walk
 from ..files.secret_exclusions import ForgottenSecrets, load_secrets
 from ..files.steps import Work
-from ..files.tail import opened, resume
+from ..files.tail import resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
 from ..source import LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
@@ -217,9 +218,9 @@ def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
     if not candidates:
         return None
-    size = work.found.size
     try:
         with opened(work.found.location) as descriptor:
+            size = content_size(descriptor, work.found.location, work.found.size)
             for file in candidates:
                 if resume(descriptor, size, file.checkpoint, thorough=True):
                     return file

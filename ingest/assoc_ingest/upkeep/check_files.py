@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from .. import humanize
 from ..files.changes import is_odd
 from ..files.exclusions import load
+from ..files.packed import open_content
 from ..files.replay import claim_of
 from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.stored_names import original_root
-from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
+from ..files.tail import MAX_LINE, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import is_directory, why_unknown
 from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
@@ -129,7 +130,7 @@ def _compare_file(
     ):  # fmt: skip
         return  # it was never read
     try:
-        descriptor = open_regular(found.location)
+        descriptor = open_content(found.location)
     except FileNotFoundError:
         seen.vanished.append(found.location)
         return
