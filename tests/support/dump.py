@@ -22,6 +22,7 @@ from typing import Any
 
 import orjson
 
+from assoc_ingest.entry import entry_names
 from assoc_ingest.files import archive
 from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
 from assoc_ingest.files.exclusions import REASONS
@@ -391,7 +392,7 @@ def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -
         " where f.gone_at is null"
     ).fetchall()
     for row in rows:
-        if row["root"] in roots:
+        if row["root"] in roots and entry_names(row["path"]) is None:
             data = bytearray(Path(row["root"], *original_parts(row["path"])).read_bytes())
             for start, length in _left_out(connection, row):
                 data[start : start + length] = b" " * length

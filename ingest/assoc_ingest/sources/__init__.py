@@ -9,6 +9,7 @@ from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
 from .cortex import Cortex
+from .opencode.home import OpenCode
 
 SOURCES: dict[str, Source] = {
     source.name: source
@@ -18,5 +19,6 @@ SOURCES: dict[str, Source] = {
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),
+        OpenCode(),
     )
 }
