@@ -22,6 +22,7 @@ from typing import Any
 
 import orjson
 
+from assoc_ingest.entry import entry_names
 from assoc_ingest.files import archive
 from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
 from assoc_ingest.files.exclusions import REASONS
@@ -396,7 +397,7 @@ def _check_against_disk(connection: sqlite3.Connection, homes: Iterable[Path]) -
         " where f.gone_at is null"
     ).fetchall()
     for row in rows:
-        if row["root"] in roots:
+        if row["root"] in roots and entry_names(row["path"]) is None:
             place = Path(row["root"], *original_parts(row["path"]))
             with opened(str(place)) as descriptor:
                 data = bytearray(b"".join(pieces(descriptor)))
