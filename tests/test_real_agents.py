@@ -86,8 +86,29 @@ def of_codex() -> Tokens:
     return given - cached, output, cached, 0
 
 
-LOGS = {"codex": "sessions/**/*.jsonl", "pi": "sessions/*/*.jsonl"}
-EXPECTED: dict[str, Callable[[], Tokens]] = {"codex": of_codex, "pi": of_pi}
+def of_copilot() -> Tokens:
+    """The last shutdown of each file has its sums; their input contains what the cache had."""
+    last = {
+        path: line["data"]["modelMetrics"]
+        for path, line in lines("copilot", LOGS["copilot"])
+        if line["type"] == "session.shutdown"
+    }
+    usage = [model["usage"] for metrics in last.values() for model in metrics.values()]
+    fields = "inputTokens outputTokens cacheReadTokens cacheWriteTokens"
+    given, output, cached, written = added(*usage, keys=fields)
+    return given - cached - written, output, cached, written
+
+
+LOGS = {
+    "codex": "sessions/**/*.jsonl",
+    "copilot": "session-state/*/*.jsonl",
+    "pi": "sessions/*/*.jsonl",
+}
+EXPECTED: dict[str, Callable[[], Tokens]] = {
+    "codex": of_codex,
+    "copilot": of_copilot,
+    "pi": of_pi,
+}
 
 
 @pytest.fixture(scope="module", params=LOGS)

@@ -106,8 +106,7 @@ class Checkpoint:
     prefix_crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
+class KnownFile(NamedTuple):
     """A row of `files`: what the last sync knew about a path."""
 
     id: int
@@ -122,9 +121,17 @@ class KnownFile:
     gone_at: str | None
     session_key: str | None
     agent_key: str | None
-    checkpoint: Checkpoint
+    offset: int
+    head_hash: bytes
+    tail_hash: bytes
+    prefix_crc: int
     context: str | None = None
     """The context at the checkpoint, as JSON; see `Context`."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far it was read, and the marker."""
+        return Checkpoint(self.offset, self.head_hash, self.tail_hash, self.prefix_crc)
 
 
 class Listing(Protocol):

@@ -23,6 +23,19 @@ and not exists (
 )
 """
 
+# Agents keep projects each in its own home, and under names of its own. Those in one directory are
+# one project to people: the first of them stands for all.
+_SAME_AS = """
+update projects set same_as = s.same_as from (
+    select p.id, (
+        select nullif(o.id, p.id) from projects o join sources r on r.id = o.source_id
+        where lower(o.path) = lower(p.path)
+        and (o.path = p.path or o.path glob '[A-Za-z]:*' or o.path glob '//*') -- Windows
+        order by r.is_agent desc, r.root, o.key limit 1
+    ) as same_as from projects p
+) s where s.id = projects.id and projects.same_as is not s.same_as
+"""
+
 
 def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive the rows of the projects of changed files, sessions and lists."""
@@ -45,6 +58,8 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     )
     touched.is_project_removed = removed.rowcount > 0
     _describe_all(connection, ids | related)
+    if ids or touched.is_project_removed:
+        connection.execute(_SAME_AS)
 
 
 def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:

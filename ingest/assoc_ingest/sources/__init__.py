@@ -9,6 +9,7 @@ from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
 from .codex.home import Codex
+from .copilot import Copilot
 from .cortex import Cortex
 from .pi import Pi
 
@@ -21,6 +22,7 @@ SOURCES: dict[str, Source] = {
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),
+        Copilot(),
         Pi(),
     )
 }

@@ -60,8 +60,7 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
                 "update files set source_id = ? where id = ?", (work.source_id, found.id)
             )
         # This marker never matches, so the whole file is read in place of what was kept.
-        mark = replace(found.checkpoint, head_hash=b"")
-        plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
+        plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
     return found_again
 
 

@@ -79,8 +79,7 @@ def make_plan(
         known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
             for place in limits:
-                files = known_files(connection, source_id, place)
-                known.update((file.path, file) for file in files)
+                known |= {file.path: file for file in known_files(connection, source_id, place)}
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     plan.work, plan.returned = without_forgotten(connection, plan.forgotten, plan.work, plan.homes)
     plan.work = _knowing_agents(connection, plan.work)

@@ -27,12 +27,12 @@ from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
+from ..store.derivation import is_rebuild_due
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
 from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
-from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
@@ -163,7 +163,9 @@ def sync_into(
         report.started_at = clock.now()
     try:
         with _without_gc():
-            if is_due(connection):
+            if is_rebuild_due(connection):
+                from ..upkeep.rebuild import rebuild_into
+
                 report.files_rebuilt = rebuild_into(connection).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
@@ -226,7 +228,10 @@ def _carry_out(
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:
     """Re-parse transcripts that were read before files of their subagents appeared."""
-    derive_again(connection, to_read_again(connection))
+    if again := to_read_again(connection):
+        from ..upkeep.rebuild import derive_again
+
+        derive_again(connection, again)
 
 
 def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:

@@ -115,12 +115,6 @@ def _repair(path: Path) -> recover.Salvaged | None:
         return recover.replace_by_sound_copy(path)
 
 
-def is_due(connection: sqlite3.Connection) -> bool:
-    """Were the rows derived by an older version of the parsers?"""
-    (derived_by,) = connection.execute("pragma user_version").fetchone()
-    return bool(derived_by < database.DERIVATION)
-
-
 def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
     """Rebuild on the writer's connection. Raises sqlite3.Error."""
     started = time.monotonic()
