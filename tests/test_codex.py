@@ -275,6 +275,30 @@ def test_a_patch_names_its_files_wherever_it_is() -> None:
         assert (found.action, found.paths) == ("edit", ("/srv/a", "/b", "/srv/c")), name
 
 
+def test_a_patch_is_shown_by_its_lines(shell: Shell, place: Path) -> None:
+    assert shell("sync", str(home_of("codex/a-conversation-with-tools", place))) == 0
+    assert shell("show", "019e5615-0001-7270-b988-4f52f86449a4") == 0
+    shown = [row.strip() for row in shell.out.split("\n")]
+    start = shown.index("▸ apply_patch  plan.md")
+    assert shown[start + 1 : start + 4] == ["+ Sow on 16 May", "- old", "+ new"]
+
+
+def test_what_is_encrypted_or_secret_is_in_no_row(fresh: Fresh, place: Path) -> None:
+    database = fresh()
+    sync(database, [home_of("codex/a-conversation-with-tools", place)])
+    with closing(open_reader(database)) as connection:
+        tables = connection.execute(
+            "select name from pragma_table_list where schema = 'main' and type = 'table'"
+            " and name <> 'archive' and name not like '%fts%'"
+        )
+        stored = str(
+            [list(map(tuple, connection.execute(f"select * from {t}"))) for (t,) in tables]
+        )
+    assert "When does the frost end?" in stored
+    for secret in ("gAAAA", "token-7", "secret-1", "You are Codex", "iVBORw0KGgo"):
+        assert secret not in stored
+
+
 def test_an_image_is_served_from_the_archive(fresh: Fresh, tmp_path: Path) -> None:
     data = "iVBORw0KGgoAAAANSUhEUg=="
     picture = {"type": "input_image", "image_url": f"data:image/png;base64,{data}"}

@@ -58,19 +58,6 @@ def of_pi() -> Tokens:
     return fresh, output, cached, written
 
 
-def of_copilot() -> Tokens:
-    """The last shutdown of each file has its sums; their input contains what the cache had."""
-    last = {
-        path: line["data"]["modelMetrics"]
-        for path, line in lines("copilot", LOGS["copilot"])
-        if line["type"] == "session.shutdown"
-    }
-    usage = [model["usage"] for metrics in last.values() for model in metrics.values()]
-    fields = "inputTokens outputTokens cacheReadTokens cacheWriteTokens"
-    given, output, cached, written = added(*usage, keys=fields)
-    return given - cached - written, output, cached, written
-
-
 def of_codex() -> Tokens:
     """Each change of a thread's totals is a response, but for those that a fork copied.
 
@@ -97,6 +84,19 @@ def of_codex() -> Tokens:
         *responses.values(), keys="input_tokens cached_input_tokens output_tokens"
     )
     return given - cached, output, cached, 0
+
+
+def of_copilot() -> Tokens:
+    """The last shutdown of each file has its sums; their input contains what the cache had."""
+    last = {
+        path: line["data"]["modelMetrics"]
+        for path, line in lines("copilot", LOGS["copilot"])
+        if line["type"] == "session.shutdown"
+    }
+    usage = [model["usage"] for metrics in last.values() for model in metrics.values()]
+    fields = "inputTokens outputTokens cacheReadTokens cacheWriteTokens"
+    given, output, cached, written = added(*usage, keys=fields)
+    return given - cached - written, output, cached, written
 
 
 LOGS = {

@@ -102,7 +102,8 @@ def _diffs(changes: object) -> str:
     for path, change in mapping(changes).items():
         about = mapping(change)
         texts.append(f"{string(about.get('type')) or 'change'} {path}")
-        texts.append(string(about.get("unified_diff")) or string(about.get("content")) or "")
+        added = "".join(f"+{line}\n" for line in (string(about.get("content")) or "").split("\n"))
+        texts.append(string(about.get("unified_diff")) or added)
     return "\n".join(filter(None, texts))
 
 
