@@ -27,6 +27,7 @@ from assoc_ingest.files import archive
 from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
 from assoc_ingest.files.exclusions import REASONS
 from assoc_ingest.files.packed import opened
+from assoc_ingest.files.parsing import RAN_AWAY
 from assoc_ingest.files.secret_exclusions import CREDENTIAL_LEFT_OUT
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.files.tail import pieces
@@ -318,7 +319,7 @@ def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
     return SOURCES[kind].shape(claim) if claim else None
 
 
-_ABOUT_THE_FILE = "select 1 from issues where file_id = ? and reason in (?, ?)"
+_ABOUT_THE_FILE = "select 1 from issues where file_id = ? and reason in (?, ?, ?)"
 
 
 def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
@@ -343,7 +344,7 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
             (file["id"], CREDENTIAL_LEFT_OUT),
         )
     }
-    about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT)
+    about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT, RAN_AWAY)
     if connection.execute(_ABOUT_THE_FILE, about).fetchone():
         stretches.remove((0, 0))
     assert pieces_of(data, stretches, place) == file["line_count"], place

@@ -5,7 +5,7 @@ committed. A file whose stat changed is read like this:
 
 - it is compared with its checkpoint (`tail.resume`): it continues, it was rewritten, it came back
   with other content after it was gone (a new generation), or only its stat changed;
-- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 8 MB,
+- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 4 MB,
   with its records, and a `Closed` step at the end;
 - what must be stored completely or not at all (a file that is read from its beginning again, a line
   of several parts) begins with a `Border`. If a read fails later, everything since is undone;
@@ -19,7 +19,7 @@ A large stretch is compressed in a thread while its lines are parsed: zstd relea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,7 +52,7 @@ _LARGE = 64 * 1024  # bytes that are worth compressing in a thread
 LONG_LINE = "line is longer than 64 MiB"
 
 
-def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
+def read(work: Iterable[Work], *, thorough: bool) -> Generator[Step, None, None]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
     failed: set[str] = set()
     with ThreadPoolExecutor(1, "compress") as thread:
