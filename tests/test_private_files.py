@@ -47,6 +47,10 @@ PRIVATE = {
     ),
     "ccinsights": ("config.json", "Config.json"),
     "copilot": ("config.json", "mcp-config.json", "logs/process-1.log", "mcp-oauth-config/a.json"),
+    "gemini": (
+        "oauth_creds.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json", ".env",
+        "google_accounts.json", "settings.json",
+    ),
     "pi": ("auth.json", "models.json", "settings.json", "Auth.json"),
 }  # fmt: skip
 """By system, what is never opened in its home."""
@@ -159,7 +163,7 @@ def test_nothing_private_is_opened_to_find_out_whose_a_directory_is(
     place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The homes that every system has by default, with nothing in them but what is private."""
-    names = (".claude", ".config/claude", ".ccinsights", ".copilot", ".pi/agent")
+    names = (".claude", ".config/claude", ".ccinsights", ".copilot", ".gemini", ".pi/agent")
     places = [Path.home() / name for name in names]
     places += [place / ".chorus", place / ".cortex", Path.home() / ".claude" / "theassociate"]
     monkeypatch.chdir(place)

@@ -10,6 +10,7 @@ from .chorus import Chorus
 from .claude.home import Claude
 from .copilot import Copilot
 from .cortex import Cortex
+from .gemini import Gemini
 from .pi import Pi
 
 SOURCES: dict[str, Source] = {
@@ -21,6 +22,7 @@ SOURCES: dict[str, Source] = {
         Cortex(),
         CCInsights(MACHINE),
         Copilot(),
+        Gemini(),
         Pi(),
     )
 }
