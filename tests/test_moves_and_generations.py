@@ -10,7 +10,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +284,7 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
 
     def cut_found(*arguments: Any) -> walk.Found | None:
         file = found(*arguments)
-        return file and replace(file, mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
+        return file and file._replace(mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
 
     def wait(seconds: float) -> None:
         waits.append(seconds)

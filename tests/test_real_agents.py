@@ -58,6 +58,34 @@ def of_pi() -> Tokens:
     return fresh, output, cached, written
 
 
+def of_codex() -> Tokens:
+    """Each change of a thread's totals is a response, but for those that a fork copied.
+
+    A fork copies turns that are older than itself: ids of both begin with their time.
+    """
+    responses: dict[tuple[object, ...], dict[str, Any]] = {}
+    state: dict[str, Any] = {}
+    for path, line in lines("codex", "sessions/**/*.jsonl"):
+        if state.get("path") != path:
+            state = {"path": path, "thread": path.stem[-36:], "is_own": True}
+        payload = line.get("payload") or {}
+        if line.get("type") == "session_meta" and payload["id"] != state["thread"]:
+            state["is_own"] = False
+        if payload.get("type") == "task_started":
+            state["is_own"] |= payload["turn_id"] > state["thread"]
+        info = payload.get("info") if payload.get("type") == "token_count" else None
+        if not info:
+            continue
+        total, last = info["total_token_usage"], info["last_token_usage"]
+        if total != state.get("total") and state["is_own"] and last["total_tokens"]:
+            responses[state["thread"], *total.values()] = last
+        state["total"] = total
+    given, cached, output = added(
+        *responses.values(), keys="input_tokens cached_input_tokens output_tokens"
+    )
+    return given - cached, output, cached, 0
+
+
 def of_copilot() -> Tokens:
     """The last shutdown of each file has its sums; their input contains what the cache had."""
     last = {
@@ -106,11 +134,13 @@ def of_gemini() -> Tokens:
 
 
 LOGS = {
+    "codex": "sessions/**/*.jsonl",
     "copilot": "session-state/*/*.jsonl",
     "gemini": "tmp/*/chats/*.jsonl",
     "pi": "sessions/*/*.jsonl",
 }
 EXPECTED: dict[str, Callable[[], Tokens]] = {
+    "codex": of_codex,
     "copilot": of_copilot,
     "gemini": of_gemini,
     "pi": of_pi,

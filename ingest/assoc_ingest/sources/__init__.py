@@ -8,15 +8,18 @@ from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
+from .codex.home import Codex
 from .copilot import Copilot
 from .cortex import Cortex
 from .gemini import Gemini
+from .opencode.home import OpenCode
 from .pi import Pi
 
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         Claude(),
+        Codex(),
         Associate(),
         Chorus(),
         Cortex(),
@@ -24,5 +27,6 @@ SOURCES: dict[str, Source] = {
         Copilot(),
         Gemini(),
         Pi(),
+        OpenCode(),
     )
 }
