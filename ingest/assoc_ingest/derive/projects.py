@@ -102,6 +102,7 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
     path = stated or listed[1] if listed[5] else listed[1] or stated
     path = path or _path_from_sessions(connection, project_id)
     path = path or _path_from_prompts(connection, project_id)
+    path = path or _path_from_entries(connection, project_id)
     path = slashed(path) if path else None
     name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
     name = name or path or _directory_name(connection, project_id)
@@ -176,6 +177,17 @@ def _path_from_prompts(connection: sqlite3.Connection, project_id: int) -> str |
     row = connection.execute(
         "select project_path from prompts where project_id = ?"
         " order by timestamp is null, timestamp, project_path limit 1",
+        (project_id,),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _path_from_entries(connection: sqlite3.Connection, project_id: int) -> str | None:
+    """Return the directory of the project, as its sessions themselves state it."""
+    row = connection.execute(
+        "select e.cwd from session_entries e join files f on f.id = e.file_id"
+        " where e.project_id = ? and e.kind = 'meta' and e.cwd is not null"
+        " order by e.started_at is null, e.started_at, f.path limit 1",
         (project_id,),
     ).fetchone()
     return row[0] if row else None

@@ -11,6 +11,7 @@ from .claude.home import Claude
 from .codex.home import Codex
 from .copilot import Copilot
 from .cortex import Cortex
+from .opencode.home import OpenCode
 from .pi import Pi
 
 SOURCES: dict[str, Source] = {
@@ -24,5 +25,6 @@ SOURCES: dict[str, Source] = {
         CCInsights(MACHINE),
         Copilot(),
         Pi(),
+        OpenCode(),
     )
 }

@@ -29,7 +29,7 @@ from ..files.replay import claim_of
 from ..files.stored_names import original_parts, original_time
 from ..files.tail import CHUNK, open_regular
 from ..paths import is_directory, is_there, real_path
-from ..source import LOG, PRIVATE, UNREAD
+from ..source import DATABASE, LOG, PRIVATE, UNREAD
 from ..sources import SOURCES
 from .outside_roots import known_roots, outside_roots
 from .restore_selection import Selected
@@ -173,6 +173,8 @@ def _shape(file: Selected) -> str | None:
 
 def _why_not_archived(file: Selected, shape: str | None) -> str | None:
     """Return why a file is not in the archive, None if it is."""
+    if file.known.kind == DATABASE:
+        return "its conversations are archived, each as a file of its own"
     if shape == UNREAD:
         return "files of this kind are never opened"
     if shape == PRIVATE:
