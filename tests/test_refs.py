@@ -156,6 +156,7 @@ def marked(hit: Hit) -> set[str]:
     return {_frame.sub("", snippet[start:end]) for start, end in marks}
 
 
+@pytest.mark.slow
 def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connection) -> None:
     """Below its reference the text is whole, and with --full so is everything around it."""
     pages: dict[tuple[str, bool], str] = {}
@@ -191,6 +192,7 @@ def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connecti
     assert {"attachment", "hook", "command", "compact_summary", "task_notification"} < written
 
 
+@pytest.mark.slow
 def test_every_line_has_a_reference_that_leads_to_it(everything: sqlite3.Connection) -> None:
     names = refs.Names(everything)
     rows = everything.execute("select distinct file_id, byte_offset from messages").fetchall()
@@ -255,6 +257,7 @@ def test_of_a_turn_without_end_a_hundred_messages_on_each_side_are_shown(index: 
     assert len(re.findall(r"step (\d+)", asked)) == 499
 
 
+@pytest.mark.slow
 def test_opening_a_line_costs_what_is_shown_not_what_is_there(index: Index, tmp_path: Path) -> None:
     steps = []
     for length in (150, 1500):

@@ -457,6 +457,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
     for number in range(3000):
         stage.rows.message(stage.file, "text", f"message {number}")
@@ -467,6 +468,7 @@ def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
     connection.close()  # nothing more is asked for: the rest was never read
 
 
+@pytest.mark.slow
 def test_subagents_that_spawn_each_other_very_often_are_all_shown_once(stage: Stage) -> None:
     call, _ = stage.rows.call(stage.file, "Task", {"prompt": "deep"}, "ok")
     for level in range(300):

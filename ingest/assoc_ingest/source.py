@@ -13,7 +13,27 @@ from .entry import Database, Gathered
 from .records import Record
 
 FileKind = str
-"""What a file is, as its source calls it: transcript, agent, agent_meta, ..."""
+"""What a file is, as its source calls it: a kind with a meaning for all sources, or any other."""
+
+FILE_KINDS = {
+    "transcript": "a conversation: the session that it names has its times, counts and titles",
+    "agent": "the transcript of a subagent",
+    "side_agent": "the transcript of a subagent that its program started for itself",
+    "history": "prompts of several sessions, which may repeat those of transcripts",
+    "paste": "a text that a prompt of a history refers to by its hash",
+    "session_index": "a list of sessions that states the path of their project",
+    "chat_list": "a list of conversations and projects; what it no longer has is gone",
+    "chat_list_backup": "the copy of a chat_list, which counts while that is broken or missing",
+    "task": "a task of the list that its path names; either of two tasks may state a dependency",
+    "task_snapshot": "an earlier state of tasks, otherwise as task",
+    "todos": "the todo list of the agent that its path names",
+    "inbox": "messages to the agent that its path names",
+    "team": "the configuration of the team that its path names",
+    "config": "a list of the named agents with which conversations are",
+    "settings": "settings, of which those about retention count",
+}
+"""The kinds that mean something to the store and the derived facts. Any other kind only tells files
+apart."""
 
 LOG = "log"
 """A file that grows line by line."""
@@ -91,8 +111,7 @@ class Checkpoint:
     prefix_crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
+class KnownFile(NamedTuple):
     """A row of `files`: what the last sync knew about a path."""
 
     id: int
@@ -107,9 +126,17 @@ class KnownFile:
     gone_at: str | None
     session_key: str | None
     agent_key: str | None
-    checkpoint: Checkpoint
+    offset: int
+    head_hash: bytes
+    tail_hash: bytes
+    prefix_crc: int
     context: str | None = None
     """The context at the checkpoint, as JSON; see `Context`."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far it was read, and the marker."""
+        return Checkpoint(self.offset, self.head_hash, self.tail_hash, self.prefix_crc)
 
 
 class Listing(Protocol):
@@ -234,6 +261,13 @@ class Source(Protocol):
         a log that continues is not classified again.
         """
         return claim
+
+    def as_kind(self, claim: Claim, kind: str) -> Claim:
+        """Return a claim that follows from a path as it is for a file of this kind.
+
+        The kind may be one that only the lines of the file say: see `classify`.
+        """
+        return claim.as_foreign(kind) if kind in (FOREIGN, FOREIGN_DOCUMENT) else claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Return how many bytes of an unterminated tail can no longer change."""

@@ -5,7 +5,7 @@ committed. A file whose stat changed is read like this:
 
 - it is compared with its checkpoint (`tail.resume`): it continues, it was rewritten, it came back
   with other content after it was gone (a new generation), or only its stat changed;
-- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 8 MB,
+- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 4 MB,
   with its records, and a `Closed` step at the end;
 - what must be stored completely or not at all (a file that is read from its beginning again, a line
   of several parts) begins with a `Border`. If a read fails later, everything since is undone;
@@ -19,7 +19,7 @@ A large stretch is compressed in a thread while its lines are parsed: zstd relea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +31,7 @@ from .archive import Compressor, Frame
 from .classify import first_records, lines_in
 from .entries import Lines
 from .exclusions import document_without, log_without, without_sample
+from .packed import content_size, open_content
 from .parsing import Parser
 from .secret_exclusions import issues_at, stretches_without
 from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
@@ -39,7 +40,6 @@ from .tail import (
     Prefix,
     Stretch,
     cut,
-    open_regular,
     pieces,
     read_at,
     resume,
@@ -52,7 +52,7 @@ _LARGE = 64 * 1024  # bytes that are worth compressing in a thread
 LONG_LINE = "line is longer than 64 MiB"
 
 
-def read(work: Iterable[Work], *, thorough: bool) -> Iterator[Step]:
+def read(work: Iterable[Work], *, thorough: bool) -> Generator[Step, None, None]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
     failed: set[str] = set()
     with ThreadPoolExecutor(1, "compress") as thread:
@@ -105,11 +105,11 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
 
 def _read_opened(work: Work, shape: str, thorough: bool, packer: _Packer) -> Iterator[Step]:
     try:
-        descriptor = open_regular(work.found.location)
+        descriptor = open_content(work.found.location)
     except FileNotFoundError:
         return  # it vanished since the walk; the next sync marks it as gone
     try:
-        size = min(work.found.size, os.fstat(descriptor).st_size)
+        size = content_size(descriptor, work.found.location, work.found.size)
         if shape == LOG:
             yield from _read_log(work, descriptor, size, thorough, packer)
         elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
@@ -158,7 +158,7 @@ def _read_entry(work: Work, lines: Lines, packer: _Packer) -> Iterator[Step]:
         prefix = prefix.extended(data)
     if not prefix.offset:
         return  # it vanished since it was listed; the next sync marks it as gone
-    work = replace(work, found=replace(work.found, size=prefix.offset))
+    work = replace(work, found=work.found._replace(size=prefix.offset))
     known = work.known
     if known and _is_where_it_was(work) and known.checkpoint == prefix.checkpoint():
         yield Unchanged(known, work.found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
@@ -65,8 +65,7 @@ class Store:
         if self.database is None:
             return None
         both = [self.database, *self.files]
-        return replace(
-            self.database,
+        return self.database._replace(
             size=sum(found.size for found in both),
             mtime_ns=max(found.mtime_ns for found in both),
             ctime_ns=max(found.ctime_ns for found in both),

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field, replace
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import Forgotten, owners
 from ..files.exclusions import load as load_forgotten
+from ..files.packed import content_size, opened
 from ..files.scanning import Walk
 from ..files.secret_exclusions import ForgottenSecrets, load_secrets
 from ..files.steps import Work
 from ..files.stores import Stores
-from ..files.tail import opened, resume
+from ..files.tail import resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
 from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
@@ -79,8 +80,7 @@ def make_plan(
         known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
             for place in limits:
-                files = known_files(connection, source_id, place)
-                known.update((file.path, file) for file in files)
+                known |= {file.path: file for file in known_files(connection, source_id, place)}
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     plan.work, plan.returned = without_forgotten(connection, plan.forgotten, plan.work, plan.homes)
     plan.work = _knowing_agents(connection, plan.work)
@@ -258,9 +258,9 @@ def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
     if not candidates:
         return None
-    size = work.found.size
     try:
         with opened(work.found.location) as descriptor:
+            size = content_size(descriptor, work.found.location, work.found.size)
             for file in candidates:
                 if resume(descriptor, size, file.checkpoint, thorough=True):
                     return file

@@ -13,8 +13,8 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,14 @@ from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
+from ..store.derivation import is_rebuild_due
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
 from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
-from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
+from ..workers import reading
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
@@ -61,6 +62,8 @@ class SyncOptions:
     """Ask git about the projects that are on this disk."""
     only_news: bool = False
     """Do not record a run that read nothing and found nothing missing."""
+    jobs: int | None = None
+    """Processes that read files if there is much to read; None: one for each core, at most 8."""
 
 
 def sync(
@@ -163,7 +166,9 @@ def sync_into(
         report.started_at = clock.now()
     try:
         with _without_gc():
-            if is_due(connection):
+            if is_rebuild_due(connection):
+                from ..upkeep.rebuild import rebuild_into
+
                 report.files_rebuilt = rebuild_into(connection).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
@@ -217,16 +222,28 @@ def _carry_out(
         begin=lambda: record_start(connection, report),
         progress=lambda done: progress(done, total),
     ) as batches:
-        for step in _until(is_stopped, read(plan.work, thorough=options.full)):
-            batches.take(step)
+        with closing(_steps(plan, options)) as steps:
+            for step in _until(is_stopped, steps):
+                batches.take(step)
         batches.mark_gone(gone)
     read_repetitions_again(connection)
     _refresh_surroundings(connection, plan, options, report)
 
 
+def _steps(plan: Plan, options: SyncOptions) -> Generator[Step, None, None]:
+    """Read the files of a plan: in worker processes if there is enough to read for them to pay."""
+    count = reading.usual_jobs() if options.jobs is None else options.jobs
+    if count > 1 and plan.bytes >= reading.PAYS_FROM:
+        return reading.read(plan.work, thorough=options.full, count=count)
+    return read(plan.work, thorough=options.full)
+
+
 def read_repetitions_again(connection: sqlite3.Connection) -> None:
     """Re-parse transcripts that were read before files of their subagents appeared."""
-    derive_again(connection, to_read_again(connection))
+    if again := to_read_again(connection):
+        from ..upkeep.rebuild import derive_again
+
+        derive_again(connection, again)
 
 
 def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from ..entry import entry_names
 from ..files import archive, lost
 from ..files.exclusions import is_left_out
+from ..files.packed import opened
 from ..files.stored_names import original_parts, original_root
-from ..files.tail import CHUNK, Prefix, opened, read_at
+from ..files.tail import CHUNK, Prefix, read_at
 from ..paths import is_there
 from ..records import Issue
 from ..source import KnownFile

@@ -15,12 +15,13 @@ from .. import humanize
 from ..files.changes import is_odd
 from ..files.entries import Entry
 from ..files.exclusions import load
+from ..files.packed import open_content
 from ..files.replay import claim_of
 from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.stored_names import original_root
 from ..files.stores import Stores
-from ..files.tail import MAX_LINE, Prefix, open_regular, prefix_of, resume
+from ..files.tail import MAX_LINE, Prefix, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import is_directory, why_unknown
 from ..source import DATABASE, DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
@@ -176,7 +177,7 @@ def _compare_file(
     ):  # fmt: skip
         return  # it was never read
     try:
-        descriptor = open_regular(found.location)
+        descriptor = open_content(found.location)
     except FileNotFoundError:
         seen.vanished.append(found.location)
         return

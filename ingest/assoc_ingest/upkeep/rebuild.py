@@ -31,7 +31,7 @@ from ..errors import ArchiveError, DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
-from ..files.classify import as_known, lines_of
+from ..files.classify import lines_of
 from ..files.exclusions import issues_outside_archive
 from ..files.replay import replay
 from ..files.tail import Prefix
@@ -113,12 +113,6 @@ def _repair(path: Path) -> recover.Salvaged | None:
             raise
     with location.locked(path):
         return recover.replace_by_sound_copy(path)
-
-
-def is_due(connection: sqlite3.Connection) -> bool:
-    """Were the rows derived by an older version of the parsers?"""
-    (derived_by,) = connection.execute("pragma user_version").fetchone()
-    return bool(derived_by < database.DERIVATION)
 
 
 def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
@@ -244,11 +238,11 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # it is not archived
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
     try:
         return source.classify(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:

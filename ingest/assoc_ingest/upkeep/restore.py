@@ -24,6 +24,7 @@ from secrets import token_hex
 
 from ..errors import ArchiveError, UsageError
 from ..files import archive
+from ..files.packed import unpacked_name
 from ..files.replay import claim_of
 from ..files.stored_names import original_parts, original_time
 from ..files.tail import CHUNK, open_regular
@@ -97,7 +98,8 @@ def restore(
                 yield Restored(file.known.path, file.root, None, NOT_ARCHIVED, missing, 0)
                 continue
             prefix = (f"{file.kind}-{file.source_id}",) if collide else ()
-            parts = _harmless((*prefix, *original_parts(file.known.path)))
+            *above, name = original_parts(file.known.path)
+            parts = _harmless((*prefix, *above, unpacked_name(name)))  # the archive has the content
             target = place.joinpath(*parts)
             if any(target.is_relative_to(root) for root in roots):
                 raise _RefusedError("that directory belongs to an agent")
