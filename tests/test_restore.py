@@ -143,7 +143,7 @@ def test_every_file_of_a_case_comes_back(case: str, fresh: Fresh, place: Path) -
 def test_every_file_of_the_demonstration_homes_comes_back(fresh: Fresh, place: Path) -> None:
     homes, database = sorted(DEMO.iterdir()), fresh()
     sync(database, homes)
-    assert is_restored(homes, database, place / "rescued") == 33
+    assert is_restored(homes, database, place / "rescued") == 41
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="ASSOC_REAL_CORPUS names no transcripts")
