@@ -348,6 +348,9 @@ def test_only_the_first_meta_is_that_of_the_thread() -> None:
     assert (thread.id, thread.is_inherited) == (THREAD, True)
 
 
+OLD = [f"019e5615-00{n}-7270-b988-4f52f86449a4" for n in ("06", "07", "0a")]
+"""A thread whose turns have no ids, its fork, and the fork of that."""
+
 FORK = "codex/a-fork-repeats-its-parent"
 
 
@@ -373,12 +376,12 @@ def test_a_fork_is_never_the_original_whoever_goes_on_first(fresh: Fresh, forks:
             database,
             "select distinct f.session_key, o.session_key from messages m"
             " join files f on f.id = m.file_id join messages c on c.id = m.copy_of"
-            " join files o on o.id = c.file_id order by 1",
+            " join files o on o.id = c.file_id order by 1, 2",
         )
         assert originals == [
-            ("019e5615-0007-7270-b988-4f52f86449a4", "019e5615-0006-7270-b988-4f52f86449a4"),
+            (OLD[1], OLD[0]), (OLD[2], OLD[0]), (OLD[2], OLD[1]),
             ("019e5617-9632-7740-b2cf-3061e4ff06e2", PARENT),
-        ]
+        ]  # fmt: skip
     assert_same(*dumps)
 
 
