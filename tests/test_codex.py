@@ -359,6 +359,7 @@ def forks(place: Path) -> Path:
     return home_of(FORK, place)
 
 
+@pytest.mark.slow
 def test_a_fork_is_never_the_original_whoever_goes_on_first(fresh: Fresh, forks: Path) -> None:
     """Its parent goes on later here, so its first own line is the younger one."""
     logs = sorted(forks.rglob("*.jsonl"))
@@ -513,6 +514,7 @@ def test_where_a_rollout_is_there_twice_the_one_that_is_not_packed_counts(
     assert rows(shell.database, "select message_count, output_tokens from sessions") == [(1, 1)]
 
 
+@pytest.mark.slow
 def test_a_packed_rollout_may_lack_its_end(fresh: Fresh, tmp_path: Path) -> None:
     content = jsonl(META, TURN, *(prompt(f"bed {place}") for place in range(9000)))
     whole, database = packed(content), fresh()
@@ -546,6 +548,7 @@ def test_a_packed_rollout_is_restored_as_what_is_in_it(shell: Shell, tmp_path: P
     assert not (tmp_path / "rescued" / f"{PLACE}.zst").exists()
 
 
+@pytest.mark.slow
 def test_a_subagent_that_is_packed_after_it_was_forgotten_stays_forgotten(
     shell: Shell, tmp_path: Path
 ) -> None:
