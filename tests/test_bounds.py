@@ -176,6 +176,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "fields._formatting": ("zero-width letters", "surrogates"),
     "fields._radical": ("surrogates", "wide letters"),
     "sources.jsonl._blanks": ("spaces",),
+    "sources.located._blanks": ("spaces",),
     "sources.jsonl._leading": ("spaces", "surrogates"),
     "sources.jsonl._lone_surrogate": ("surrogates",),
     "files.stored_names._ambiguous": ("backslashes", "odd escapes"),

@@ -52,6 +52,10 @@ PRIVATE = {
         "shell_snapshots/zsh-1.sh",
     ),
     "copilot": ("config.json", "mcp-config.json", "logs/process-1.log", "mcp-oauth-config/a.json"),
+    "gemini": (
+        "oauth_creds.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json", ".env",
+        "google_accounts.json", "settings.json",
+    ),
     "pi": ("auth.json", "models.json", "settings.json", "Auth.json"),
 }  # fmt: skip
 """By system, what is never opened in its home."""
@@ -165,7 +169,7 @@ def test_nothing_private_is_opened_to_find_out_whose_a_directory_is(
 ) -> None:
     """The homes that every system has by default, with nothing in them but what is private."""
     names = (
-        ".claude", ".config/claude", ".ccinsights", ".codex", ".copilot", ".pi/agent",
+        ".claude", ".config/claude", ".ccinsights", ".codex", ".copilot", ".gemini", ".pi/agent",
     )  # fmt: skip
     places = [Path.home() / name for name in names]
     places += [place / ".chorus", place / ".cortex", Path.home() / ".claude" / "theassociate"]

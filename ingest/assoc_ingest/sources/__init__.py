@@ -11,6 +11,7 @@ from .claude.home import Claude
 from .codex.home import Codex
 from .copilot import Copilot
 from .cortex import Cortex
+from .gemini import Gemini
 from .opencode.home import OpenCode
 from .pi import Pi
 
@@ -24,6 +25,7 @@ SOURCES: dict[str, Source] = {
         Cortex(),
         CCInsights(MACHINE),
         Copilot(),
+        Gemini(),
         Pi(),
         OpenCode(),
     )
