@@ -497,6 +497,19 @@ def test_a_rollout_that_is_packed_and_unpacked_again_keeps_its_rows(
     check(shell.database, tmp_path / "home")
 
 
+def test_where_a_rollout_is_there_twice_the_one_that_is_not_packed_counts(
+    shell: Shell, tmp_path: Path
+) -> None:
+    content = jsonl(META, TURN, prompt("sow"), counts([5, 0, 1, 0], None))
+    for path, data in ((PLACE, content), (f"{PLACE}.zst", packed(content))):
+        write_bytes(tmp_path / "home", path, data)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    copied = "select f.path from messages m join files f on f.id = m.file_id where m.copy_of is"
+    assert rows(shell.database, f"{copied} null") == [(PLACE,)]
+    assert rows(shell.database, f"{copied} not null") == [(f"{PLACE}.zst",)]
+    assert rows(shell.database, "select message_count, output_tokens from sessions") == [(1, 1)]
+
+
 def test_a_packed_rollout_may_lack_its_end(fresh: Fresh, tmp_path: Path) -> None:
     content = jsonl(META, TURN, *(prompt(f"bed {place}") for place in range(9000)))
     whole, database = packed(content), fresh()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ..entry import entry_names
 from ..paths import is_there
 from ..source import DATABASE, Claim, KnownFile, claim_at
 from .database_files import list_entries
@@ -68,9 +69,8 @@ class Stores:
         """
         entries: dict[str, dict[str, KnownFile]] = {name: {} for name in self._stores}
         for path, file in known.items():
-            claim = claim_at(self.root.source, path)
-            if claim is not None and claim.within is not None:
-                entries.setdefault(claim.within, {})[path] = file
+            if (names := entry_names(path)) is not None and claim_at(self.root.source, path):
+                entries.setdefault(names[0], {})[path] = file
         for name, own in sorted(entries.items()):
             if name in self._stores or is_there(self.root.path / name):
                 for path in own:

@@ -132,11 +132,15 @@ class Items(ChatReader):
         if is_first:
             self.fact("first_cwd", cwd)
             if self.claim.session_key is not None:
-                key = comparable(cwd)
                 self.records.append(
-                    SessionEntry(self.claim.session_key, "meta", project_key=key,
-                                 byte_offset=self.start)
-                )  # fmt: skip
+                    SessionEntry(
+                        self.claim.session_key,
+                        "meta",
+                        project_key=comparable(cwd),
+                        cwd=cwd,
+                        byte_offset=self.start,
+                    )
+                )
 
     def _identity(self, kind: str, item: JSONObject) -> str | None:
         """Return the id of the line, None if nothing tells it from equal ones."""
