@@ -148,11 +148,13 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
     copy.write_text(lines)
     costs(database, transcript, lines.rstrip())
     with sqlite3.connect(database) as connection:
-        rows = connection.execute(sql.query("reports/usage_reconciliation").sql).fetchall()
+        rows = connection.execute(
+            sql.query("reports/usage_reconciliation").sql, {"source": "claude"}
+        ).fetchall()
         duplicates = connection.execute(
             sql.query("reports/usage_duplicates").sql, {"limit": None}
         ).fetchall()
-    assert [row[:4] for row in rows] == [
+    assert [row[1:5] for row in rows] == [
         ("every line", 4, 40, 12),
         ("once in each file", 2, 20, 10),
         ("once, without subagents", 1, 10, 5),
