@@ -46,6 +46,16 @@ PRIVATE = {
         f"file-history/{SESSION}/0123456789abcdef@v1",
     ),
     "ccinsights": ("config.json", "Config.json"),
+    "codex": (
+        "auth.json", "auth.json.bak", "config.toml", "my.config.toml", ".credentials.json", ".env",
+        "Config.toml", "log/codex-tui.log", "logs_1.sqlite", "logs_1.sqlite-wal",
+        "shell_snapshots/zsh-1.sh",
+    ),
+    "copilot": ("config.json", "mcp-config.json", "logs/process-1.log", "mcp-oauth-config/a.json"),
+    "gemini": (
+        "oauth_creds.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json", ".env",
+        "google_accounts.json", "settings.json",
+    ),
     "pi": ("auth.json", "models.json", "settings.json", "Auth.json"),
 }  # fmt: skip
 """By system, what is never opened in its home."""
@@ -158,7 +168,9 @@ def test_nothing_private_is_opened_to_find_out_whose_a_directory_is(
     place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The homes that every system has by default, with nothing in them but what is private."""
-    names = (".claude", ".config/claude", ".ccinsights", ".pi/agent")
+    names = (
+        ".claude", ".config/claude", ".ccinsights", ".codex", ".copilot", ".gemini", ".pi/agent",
+    )  # fmt: skip
     places = [Path.home() / name for name in names]
     places += [place / ".chorus", place / ".cortex", Path.home() / ".claude" / "theassociate"]
     monkeypatch.chdir(place)

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, DEMO, SOURCES
+from tests.support.cases import CASES, DEMO, SOURCES, home_of
 from tests.support.reading import index as indexed
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -115,9 +115,15 @@ def everything(
     template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
     """All golden cases and the demonstration homes in one database: many keys are in many homes."""
-    database = tmp_path_factory.mktemp("everything") / "assoc.db"
+    place = tmp_path_factory.mktemp("everything")
+    database = place / "assoc.db"
     database.write_bytes(template.read_bytes())
-    sync(database, [*(SOURCES / case / "home" for case in CASES), *sorted(DEMO.iterdir())])
+    homes = [
+        home_of(case, place / case) if any((SOURCES / case).rglob("*.sql")) else lying
+        for case in CASES
+        if (lying := SOURCES / case / "home")
+    ]
+    sync(database, [*homes, *sorted(DEMO.iterdir())])
     with closing(open_reader(database)) as connection:
         yield connection
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.support.cases import DEMO
+from tests.support.reading import index
 from tests.support.web import Page, Site
 from tests.support.writing import (
     OTHER,
@@ -268,7 +269,6 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
         ("/demo/-/project/999", 404, "No project matches '999'."),
         ("/demo/-/project/2?page=77", 404, "There is no page 77"),
         ("/demo/-/project/2?page=-1", 400, "is not a page number"),
-        ("/demo/-/project/fernhill", 300, "projects are named 'fernhill'"),
         ("/demo/-/team/nix", 404, "No team matches 'nix'."),
         ("/-/assoc/search?q=a&kind=nix", 400, "Unknown kind 'nix'"),
         ("/-/assoc/search?q=a&project=nix", 404, "No project is named 'nix'."),
@@ -294,6 +294,15 @@ def test_what_is_not_there_is_told_on_a_page(
     assert page.status == status
     assert text in page.words
     assert "Traceback" not in page.text
+
+
+def test_a_name_of_two_directories_lists_both(tmp_path: Path) -> None:
+    with index(tmp_path / "two.db") as rows:
+        ids = [rows.project("shop", f"/srv/{place}/shop") for place in "ab"]
+    page = Site(tmp_path / "two.db").get("/two/-/project/shop")
+    assert page.status == 300
+    assert "projects are named 'shop'" in page.words
+    assert [f"/two/-/project/{id_}" in page.links() for id_ in ids] == [True, True]
 
 
 def test_an_ambiguous_prefix_lists_what_it_can_mean(long: Site) -> None:

@@ -140,6 +140,17 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return click.option("--source", cls=_SourceOption, help=what, shell_complete=completion.sources)
 
 
+def jobs_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--jobs`."""
+    return click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(1, 64),
+        metavar="N",
+        help="Read in N processes if there is much to read. [default: one per core, at most 8]",
+    )(command)
+
+
 def yes_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `--yes`, for commands that ask."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask on a terminal.")(command)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import database_option, source_option
+from .options import database_option, jobs_option, source_option
 from .progress import progress_in_bytes
 
 
@@ -19,6 +19,7 @@ from .progress import progress_in_bytes
 @click.option("--dry-run", is_flag=True, help="Only show what would be read.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if anything could not be read.")
 @click.option("--git", is_flag=True, help="Also query git for projects on this disk.")
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print the row of sync_runs as JSON.")
 @database_option
 def sync(
@@ -29,6 +30,7 @@ def sync(
     dry_run: bool,
     strict: bool,
     git: bool,
+    jobs: int | None,
     as_json: bool,
 ) -> None:
     """Read new and changed agent files into the database.
@@ -45,7 +47,7 @@ def sync(
     from ..sync.run import sync as run
     from .summary import write_summary
 
-    options = SyncOptions(source, full, dry_run, git)
+    options = SyncOptions(source, full, dry_run, git, jobs=jobs)
     with progress_in_bytes("Reading") as progress:
         report = run(database, paths, options, progress)
     write_summary(report, as_json=as_json, dry_run=dry_run)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ..records import Issue, Record, Team, Transcript
 from ..source import Checkpoint, Claim, Line, parts_of
 from .lost import PATH_FROM_LINES, PATH_LOST
-from .parsing import Parser
+from .parsing import RAN_AWAY, Parser
 from .secret_exclusions import CREDENTIAL_LEFT_OUT
 from .tail import Stretch
 
@@ -140,12 +140,12 @@ def issues_outside_archive(
     """Return the issues of a file that do not follow from its archive.
 
     Forgotten lines are blank there; of a document that is broken now, the last version that could
-    be parsed is archived; and the path of a file is not in its bytes.
+    be parsed is archived; and neither the path of a file nor the time to parse it is in its bytes.
     """
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
-        " where file_id = ? and (reason in (?, ?, ?, ?) or (? and quarantined = 1))",
-        (file_id, *REASONS, PATH_LOST, PATH_FROM_LINES, not is_log),
+        " where file_id = ? and (reason in (?, ?, ?, ?, ?) or (? and quarantined = 1))",
+        (file_id, *REASONS, PATH_LOST, PATH_FROM_LINES, RAN_AWAY, not is_log),
     )
     return [Issue(*row) for row in rows]
 

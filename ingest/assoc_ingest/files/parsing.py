@@ -12,6 +12,10 @@ CONTEXT_TOO_LARGE = "what later lines need of earlier ones is too large to be ke
 """Reason of the issue of a file whose context was dropped."""
 
 
+RAN_AWAY = "reading it took too long and was given up"
+"""Reason of the issue of a file whose parser did not come to an end."""
+
+
 class Parser:
     """Parses the lines of one log in order, wherever they are cut into stretches."""
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from ..source import LEADING, Checkpoint, Line
 
-CHUNK = 8 * 1024 * 1024
+CHUNK = 4 * 1024 * 1024
 """Bytes read at a time; a line longer than this is read whole."""
 
 MAX_LINE = 64 * 1024 * 1024

@@ -156,11 +156,12 @@ class ChatReader(Reader):
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:
-        """Add token counts. Lines with the same key state the same: the last one counts."""
+        """Add token counts. Of lines with the same key, the last with the most output counts."""
         known = self._usage.get(usage.response_key)
         if known is not None:
             sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
-            usage = usage._replace(**sums)
+            best = usage if usage.output_tokens >= known.output_tokens else known
+            usage = best._replace(**sums)
         self._usage[usage.response_key] = usage
 
     def use(

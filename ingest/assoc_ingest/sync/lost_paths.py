@@ -8,6 +8,7 @@ nothing had been lost. A root is found by one of its files.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 
 from ..files import lost
+from ..files.packed import is_packed, opened
 from ..files.steps import Work
 from ..files.stored_names import original_parts
-from ..files.tail import opened
 from ..files.walk import Root
 from ..source import LOG, KnownFile
 from ..store.batch import known_file
@@ -65,7 +66,8 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     """Return the lost files that a new one can be, judging by its path and size."""
-    size, claim = work.found.size, work.claim
+    claim = work.claim
+    size = sys.maxsize if is_packed(work.found.path) else work.found.size
     is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
     return [
         file

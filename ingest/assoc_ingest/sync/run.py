@@ -13,8 +13,8 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from ..store.sync_runs import record_end, record_start
 from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
 from ..when import now
+from ..workers import reading
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
@@ -61,6 +62,8 @@ class SyncOptions:
     """Ask git about the projects that are on this disk."""
     only_news: bool = False
     """Do not record a run that read nothing and found nothing missing."""
+    jobs: int | None = None
+    """Processes that read files if there is much to read; None: one for each core, at most 8."""
 
 
 def sync(
@@ -219,11 +222,20 @@ def _carry_out(
         begin=lambda: record_start(connection, report),
         progress=lambda done: progress(done, total),
     ) as batches:
-        for step in _until(is_stopped, read(plan.work, thorough=options.full)):
-            batches.take(step)
+        with closing(_steps(plan, options)) as steps:
+            for step in _until(is_stopped, steps):
+                batches.take(step)
         batches.mark_gone(gone)
     read_repetitions_again(connection)
     _refresh_surroundings(connection, plan, options, report)
+
+
+def _steps(plan: Plan, options: SyncOptions) -> Generator[Step, None, None]:
+    """Read the files of a plan: in worker processes if there is enough to read for them to pay."""
+    count = reading.usual_jobs() if options.jobs is None else options.jobs
+    if count > 1 and plan.bytes >= reading.PAYS_FROM:
+        return reading.read(plan.work, thorough=options.full, count=count)
+    return read(plan.work, thorough=options.full)
 
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ from ..derive import unnamed_results
 from ..derive.changeset import Touched
 from ..files import lost
 from ..files.exclusions import REASONS
+from ..files.parsing import RAN_AWAY
 from ..files.replay import Replayed
 from ..records import (
     Document,
@@ -155,7 +156,9 @@ def _query(kind: type, is_log: bool, hides_times: bool) -> tuple[list[str], str]
         condition += " and (gone_at is null or gone_at = :gone_at)"
     if kind is Issue:
         # Quarantined issues of a document belong to a later version, which is not archived.
-        others = ", ".join(f"'{reason}'" for reason in (*REASONS, ODD_TIME, *lost.REASONS))
+        others = ", ".join(
+            f"'{reason}'" for reason in (*REASONS, ODD_TIME, RAN_AWAY, *lost.REASONS)
+        )
         condition = f"reason not in ({others}) and {'true' if is_log else 'quarantined = 0'}"
     return columns, (
         f"select {', '.join(values)} from {TABLES[kind]} o where file_id = :file and {condition}"

@@ -31,7 +31,7 @@ from ..errors import ArchiveError, DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
-from ..files.classify import as_known, lines_of
+from ..files.classify import lines_of
 from ..files.exclusions import issues_outside_archive
 from ..files.replay import replay
 from ..files.tail import Prefix
@@ -238,11 +238,11 @@ def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> 
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # it is not archived
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
     try:
         return source.classify(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
 
 
 def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:

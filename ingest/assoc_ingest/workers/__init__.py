@@ -1,0 +1,1 @@
+"""Processes that read and parse many files for the one writer."""

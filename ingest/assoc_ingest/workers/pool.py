@@ -1,0 +1,226 @@
+"""A few worker processes that do jobs ahead of the writer, who gets the results in order.
+
+Why processes: reading and parsing take most of the time of a large sync, and the interpreter runs
+one thread at a time. What a worker does depends on its job alone. So the results, and the order in
+which the writer takes them, are the same for any number of workers and at any speed.
+
+How it works:
+
+1. Each worker is a process of its own (`process`), started by a command, not forked: so it is the
+   same on all systems, has no locks of other threads, and holds no file or pipe of another worker.
+   A thread here gives it one job at a time, and waits for the result.
+2. `results` hands out jobs as long as those that were not yet taken are no larger than
+   `_AHEAD` for each worker: that bounds the memory.
+3. A result counts only when it is complete. If a worker fails or dies during a job, its result is
+   None, and the writer does the job itself; what is wrong then shows as it would without workers.
+   A new process takes the next job. After a few deaths, no more are started.
+4. If one item of a job takes longer than it may, the worker ends. Doing it again would take as
+   long, so the result for this item is what `give_up` says, and the others are done again.
+5. At the end, in whatever way, the workers are killed. They write no files, so nothing is left.
+   If this process is killed, the workers see their standard input end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
+from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
+
+from . import process
+
+MOST = 8
+"""Workers that are used unless the user says otherwise: more would wait for the writer."""
+
+_AHEAD = 12 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
+_LIVES = 8  # workers that may die before no more are started
+
+
+class PoolJob(process.Job, Protocol):
+    """A job of a pool; it is pickled on its way to a worker."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of input."""
+        ...
+
+    def around(self, number: int) -> tuple[Self, Self]:
+        """Return the job without an item, as those before it and those after it."""
+        ...
+
+    def give_up(self, number: int) -> bytes:
+        """Return the result for an item that nobody can do."""
+        ...
+
+
+Result = list[list[bytes]] | None
+"""The pieces of the result for each item of a job; None: the job was not done."""
+
+
+J = TypeVar("J", bound=PoolJob)
+
+
+class _WorkerDiedError(Exception):
+    """The process is not there any more, or cannot be started."""
+
+
+class _RanAwayError(Exception):
+    """The worker ended itself, since it took too long for this item."""
+
+    def __init__(self, item: int) -> None:
+        super().__init__(item)
+        self.item = item
+
+
+class Workers(Generic[J]):
+    """Worker processes. As a context manager, it ends them."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads = ThreadPoolExecutor(count, "worker")
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._lives = _LIVES
+        self._lock = Lock()
+        self._is_over = False
+
+    def __enter__(self) -> Workers[J]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._is_over = True
+            workers = list(self._all)
+        for worker in workers:
+            worker.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for worker in workers:
+            worker.wait()
+
+    def results(self, jobs: Iterable[J]) -> Iterator[tuple[J, Result]]:
+        """Yield the jobs in their order, each with its result; None: do it yourself."""
+        waiting: deque[tuple[J, Future[Result]]] = deque()
+        size = 0
+        for job in jobs:
+            while waiting and size + job.size > self._count * _AHEAD:
+                done, future = waiting.popleft()
+                yield done, future.result()
+                size -= done.size
+            waiting.append((job, self._threads.submit(self._result, job)))
+            size += job.size
+        while waiting:
+            done, future = waiting.popleft()
+            yield done, future.result()
+
+    def _result(self, job: J) -> Result:
+        if not job.size:
+            return []
+        worker = self._take()
+        if worker is None:
+            return None
+        try:
+            result = worker.do(job)
+        except _WorkerDiedError:
+            self._bury(worker)
+            self._lives -= 1
+            return None
+        except _RanAwayError as error:
+            self._bury(worker)
+            before, after = map(self._result, job.around(error.item))
+            if before is None or after is None:
+                return None
+            return [*before, [job.give_up(error.item)], *after]
+        self._idle.append(worker)
+        return result
+
+    def _take(self) -> _Worker | None:
+        """Return a worker that has nothing to do, None if there is none to be had."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if self._is_over or self._lives <= 0:
+                return None
+            try:
+                worker = _Worker()
+            except OSError:
+                self._lives = 0
+                return None
+            self._all.add(worker)
+            return worker
+
+    def _bury(self, worker: _Worker) -> None:
+        worker.kill()
+        worker.wait()
+        with self._lock:
+            self._all.discard(worker)
+
+
+class _Worker:
+    """A process, and the pipes to and from it."""
+
+    def __init__(self) -> None:
+        """Start the process. Raises OSError."""
+        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with our own module
+            process.command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+            | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            process_group=None if os.name == "nt" else 0,  # Ctrl-C is for the writer
+        )
+        self._jobs = cast(BinaryIO, self._process.stdin)
+        self._messages = cast(BinaryIO, self._process.stdout)
+        self._is_ready = False
+
+    def do(self, job: process.Job) -> Result:
+        """Return the result of a job, None if it failed."""
+        try:
+            if not self._is_ready:
+                self._next()
+                self._is_ready = True
+            pickle.dump(job, self._jobs, pickle.HIGHEST_PROTOCOL)
+            self._jobs.flush()
+        except (OSError, ValueError) as error:  # a closed pipe is a ValueError
+            raise _WorkerDiedError from error
+        result: list[list[bytes]] = []
+        while True:
+            try:
+                tag, data = self._next()
+            except _WorkerDiedError:
+                if result and self._process.wait() == process.RAN_AWAY:
+                    raise _RanAwayError(len(result) - 1) from None
+                raise
+            if tag == process.AT:
+                result.append([])
+            elif tag == process.PIECE:
+                result[-1].append(data)
+            else:
+                return result if tag == process.DONE else None
+
+    def _next(self) -> tuple[bytes, bytes]:
+        """Wait for the next message. Raises _WorkerDiedError."""
+        with suppress(OSError, ValueError):
+            head = self._messages.read(process.HEAD.size)
+            if len(head) == process.HEAD.size:
+                tag, length = process.HEAD.unpack(head)
+                data = self._messages.read(length)
+                if len(data) == length:
+                    return tag, data
+        raise _WorkerDiedError
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+    def wait(self) -> None:
+        """Wait for its end, and close the pipes."""
+        self._process.wait()
+        for pipe in (self._jobs, self._messages):
+            with suppress(OSError):
+                pipe.close()

@@ -1,0 +1,107 @@
+"""A worker: does one job after the other, until its standard input ends.
+
+Standard input has jobs, and standard output messages: a tag, the length of what follows, and that.
+If the writer dies, however it does, standard input ends, and with it the worker. A worker has
+nothing to tidy up: it writes no files.
+
+A job that runs away cannot notice that it does: it may be within one call that never returns. So a
+timer of `faulthandler`, which needs no interpreter, ends the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import BinaryIO, Protocol
+
+HEAD = struct.Struct(">cQ")
+"""What each message begins with: its tag, and the length of what follows."""
+
+READY, AT, PIECE, DONE, FAILED = b"R", b"A", b"P", b"D", b"F"
+"""Tags: it can take jobs; it begins with the next item of a job; a piece of the item's result; the
+job is done; the job failed."""
+
+RAN_AWAY = 1
+"""The exit code of a worker that took longer for an item than it may."""
+
+
+class Job(Protocol):
+    """What a worker does: items, one after the other."""
+
+    @property
+    def seconds(self) -> float:
+        """What each piece of a result may take."""
+        ...
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        """Yield for each item its result, in pieces. Any exception ends the job."""
+        ...
+
+
+def main() -> None:
+    """Do jobs until standard input ends."""
+    out = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)  # whatever else is printed is no message
+    jobs: SimpleQueue[Job] = SimpleQueue()
+    Thread(target=_take, args=(os.fdopen(os.dup(0), "rb"), jobs), daemon=True).start()
+    gc.disable()  # records have no cycles
+    _say(out, READY)
+    while True:
+        _do(jobs.get(), out, nowhere)
+
+
+def _take(given: BinaryIO, jobs: SimpleQueue[Job]) -> None:
+    try:
+        while True:
+            jobs.put(pickle.load(given))  # noqa: S301 - only the writer has the other end
+    except EOFError:
+        pass
+    finally:
+        os._exit(0)
+
+
+def _do(job: Job, out: BinaryIO, nowhere: int) -> None:
+    try:
+        for item in job.items():
+            _say(out, AT)
+            faulthandler.dump_traceback_later(job.seconds, exit=True, file=nowhere)
+            for piece in item:
+                faulthandler.cancel_dump_traceback_later()  # the writer may take its time
+                _say(out, PIECE, piece)
+                del piece
+                faulthandler.dump_traceback_later(job.seconds, exit=True, file=nowhere)
+            faulthandler.cancel_dump_traceback_later()
+    except Exception as error:
+        faulthandler.cancel_dump_traceback_later()
+        _say(out, FAILED, repr(error).encode(errors="replace"))
+    else:
+        _say(out, DONE)
+
+
+def _say(out: BinaryIO, tag: bytes, data: bytes = b"") -> None:
+    try:
+        out.write(HEAD.pack(tag, len(data)))
+        out.write(data)
+        out.flush()
+    except OSError:  # the writer is gone
+        os._exit(0)
+
+
+def command() -> list[str]:
+    """Return the command that runs a worker with the interpreter and the modules of this process.
+
+    The main module of this process is not imported again, and the worker finds no module where it
+    happens to be started.
+    """
+    places = [place or str(Path.cwd()) for place in sys.path]
+    code = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
+    return [sys.executable, "-I", "-X", f"utf8={sys.flags.utf8_mode}", "-c", code, *places]

@@ -1,0 +1,39 @@
+"""Jobs for workers that do not go well, whatever is read. Workers import this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assoc_ingest.files.steps import Work
+from assoc_ingest.workers.reading import ReadJob
+
+STUCK, FATAL, FAILING = "5eee0000", "5eee1111", "5eee2222"
+"""How the name of a file begins whose parser never ends, kills the process, or fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class OddJob(ReadJob):
+    """Reads files as usual, but some names make a worker behave oddly."""
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        for item, usual in zip(self.work, ReadJob.items(self), strict=True):
+            yield _oddly(item, usual)
+
+
+def odd_job(work: tuple[Work, ...], thorough: bool, seconds: float) -> OddJob:
+    """Return a job; one of a stuck parser may take only a second, so that a test does not wait."""
+    is_stuck = any(STUCK in item.found.path for item in work)
+    return OddJob(work, thorough, 1.0 if is_stuck else seconds)
+
+
+def _oddly(item: Work, usual: Iterator[bytes]) -> Iterator[bytes]:
+    if FATAL in item.found.path:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if FAILING in item.found.path:
+        raise ValueError("not this one")
+    while STUCK in item.found.path:
+        pass
+    yield from usual

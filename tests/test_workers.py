@@ -1,0 +1,342 @@
+"""Reading in several processes gives the same database as reading in one.
+
+Rows, ids, archive and index are the same for any number of workers and at any speed. A worker may
+fail, die or never come to an end, and so may the writer: no file is lost because of it, and no
+process stays behind.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from tests.faults.changing import Home
+from tests.support import stuck
+from tests.support.child import Child
+from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import everything_through_workers, read_in_pieces
+from tests.support.writing import PROJECT, TRANSCRIPT, user, write
+
+from assoc_ingest.files import changes
+from assoc_ingest.files.parsing import RAN_AWAY
+from assoc_ingest.files.scanning import Walk
+from assoc_ingest.files.steps import Part, Work
+from assoc_ingest.files.walk import Root, walk
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.store.batch import Batch
+from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.verify import verify
+from assoc_ingest.workers import parcels, pool, reading
+from assoc_ingest.workers.pool import Result, Workers, _Worker
+
+Fresh = Callable[[], Path]
+
+DEMO = Path(__file__).parent / "demo"
+posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    return Home(place / "home", 21).root
+
+
+@pytest.fixture
+def expected(home: Path, fresh: Fresh) -> dict:
+    database = fresh()
+    sync(database, [home], SyncOptions(jobs=1))
+    return dump(database)
+
+
+@pytest.fixture
+def started() -> Iterator[list[_Worker]]:
+    """The workers that were started."""
+    workers: list[_Worker] = []
+    start = _Worker.__init__
+
+    def note(worker: _Worker) -> None:
+        start(worker)
+        workers.append(worker)
+
+    with patch.object(_Worker, "__init__", note):
+        yield workers
+
+
+def everything_in(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows with their ids, also those of the index, but not the times of syncs."""
+    found = {}
+    with closing(connect(database)) as connection:
+        tables = connection.execute(
+            "select name from sqlite_master where type = 'table' and rootpage > 0"
+        ).fetchall()
+        for (table,) in tables:
+            if table in ("sync_runs", "prices", "_sqlite_migrations", "sqlite_sequence"):
+                continue
+            columns = [row["name"] for row in connection.execute(f"pragma table_info({table})")]
+            kept = [name for name in columns if not name.endswith(("_synced_at", "_seen_at"))]
+            rows = connection.execute(f"select {', '.join(kept)} from {table} order by 1, 2")
+            found[table] = [tuple(row) for row in rows]
+    return found
+
+
+# -- the same result -----------------------------------------------------------------------------
+
+
+class _OutOfOrder:
+    """Holds the result of every other job back until that of the next one is there."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._is_done: dict[int, Event] = {}
+        self.held = 0
+
+    def jobs(self, work: Any, thorough: bool, seconds: float) -> Iterator[reading.ReadJob]:
+        made = list(JOBS(work, thorough, seconds))
+        self._numbers = {id(job): number for number, job in enumerate(made)}
+        self._is_done = {number: Event() for number in range(len(made))}
+        yield from made
+
+    def result(self, workers: Workers[reading.ReadJob], job: reading.ReadJob) -> Result:
+        number = self._numbers[id(job)]
+        found = RESULT(workers, job)
+        self._is_done[number].set()
+        if number % 2 == 0 and number + 1 in self._is_done:
+            self.held += 1
+            self._is_done[number + 1].wait()
+        return found
+
+
+JOBS, RESULT = reading._jobs, Workers._result
+
+
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
+    jobs: int, place: Path, fresh: Fresh, started: list[_Worker]
+) -> None:
+    homes = [Home(place / "home", 22).root, DEMO / "claude", DEMO / "chorus"]
+    alone, together = fresh(), fresh()
+    sync(alone, homes, SyncOptions(jobs=1))
+    assert not started
+    order = _OutOfOrder()
+    with (
+        everything_through_workers(job_bytes=20_000),
+        patch.object(reading, "_jobs", order.jobs),
+        patch.object(Workers, "_result", lambda workers, job: order.result(workers, job)),
+    ):
+        report = sync(together, homes, SyncOptions(jobs=jobs))
+    assert not report.unreadable
+    assert order.held > 2
+    assert len(started) == jobs
+    assert everything_in(together) == everything_in(alone)
+
+
+def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fresh) -> None:
+    home, alone, together = Home(place / "home", 23), fresh(), fresh()
+    for _ in range(4):
+        sync(alone, [home.root], SyncOptions(jobs=1))
+        with everything_through_workers():
+            sync(together, [home.root])
+        home.change()
+        home.rewrite()
+    assert everything_in(together) == everything_in(alone)
+
+
+def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> None:
+    """So that a worker holds no more than one of them."""
+    lines = [user(f"text {number} " + "x" * 2000, f"u{number}") for number in range(3000)]
+    write(place / "home", TRANSCRIPT, *lines)
+    root = Root(SOURCES["claude"], place / "home")
+    found = next(walk(root, Walk()))
+    claim = root.source.claim(found.parts)
+    assert claim is not None
+    work = Work(root, 1, found, claim, None)
+    parts = list(reading._read(work, thorough=False))
+    assert len(parts) > 2
+    steps = [step for part in parts for step in parcels.unpacked(part, work)]
+    usual = list(changes.read([work], thorough=False))
+    assert [type(step) for step in steps] == [type(step) for step in usual]
+    for step, other in zip(steps, usual, strict=True):
+        if isinstance(step, Part) and isinstance(other, Part):
+            assert sorted(step.records, key=str) == sorted(other.records, key=str)
+            assert step.frames() == other.frames()
+            assert (step.prefix, step.size, step.context) == (
+                other.prefix, other.size, other.context,
+            )  # fmt: skip
+        else:
+            assert step == other
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_too_much"),
+    [([90], False), ([90, 90, 90], False), ([101], True), ([40, 101, 40], True), ([1] * 501, True)],
+)
+def test_what_would_take_a_worker_too_much_memory_is_left_to_the_writer(
+    sizes: list[int], is_too_much: bool, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_LONG_LINE", 100)
+    monkeypatch.setattr(reading, "_LARGEST", 999)
+    monkeypatch.setattr(reading, "_BLOCK", 7)
+    file = place / "file"
+    file.write_bytes(b"\n".join(b"x" * size for size in sizes))
+    assert reading._is_too_much(str(file), file.stat().st_size) is is_too_much
+
+
+def test_little_is_read_without_workers(home: Path, fresh: Fresh, started: list[_Worker]) -> None:
+    sync(fresh(), [home], SyncOptions(jobs=4))
+    assert not started
+
+
+# -- workers that fail ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd() -> Iterator[None]:
+    with everything_through_workers(), patch.object(reading, "ReadJob", stuck.odd_job):
+        yield
+
+
+@posix
+@pytest.mark.usefixtures("odd")
+@pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING])
+def test_what_a_worker_fails_at_is_read_by_the_writer(
+    what: str, home: Path, place: Path, fresh: Fresh
+) -> None:
+    write(home, f"{PROJECT}/{what}-1111-4222-8333-444455556666.jsonl", user("all there", "u9"))
+    database, alone = fresh(), fresh()
+    report = sync(database, [home])
+    assert not report.unreadable
+    sync(alone, [home], SyncOptions(jobs=1))
+    assert everything_in(database) == everything_in(alone)
+
+
+@posix
+def test_workers_that_always_die_are_given_up_and_nothing_is_lost(
+    home: Path, fresh: Fresh, expected: dict, started: list[_Worker]
+) -> None:
+    do = _Worker.do
+
+    def die(worker: _Worker, job: Any) -> Any:
+        worker.kill()
+        return do(worker, job)
+
+    database = fresh()
+    with everything_through_workers(), patch.object(_Worker, "do", die):
+        sync(database, [home])
+    assert_same(dump(database), expected)
+    assert 1 < len(started) <= pool._LIVES + 2
+
+
+def test_without_workers_the_writer_reads(home: Path, fresh: Fresh, expected: dict) -> None:
+    """There may be no interpreter to start, or no more processes allowed."""
+    database = fresh()
+    with everything_through_workers(), patch.object(_Worker, "__init__", side_effect=OSError):
+        sync(database, [home])
+    assert_same(dump(database), expected)
+
+
+@pytest.mark.usefixtures("odd")
+def test_a_parser_that_never_ends_costs_its_file_and_no_other(
+    home: Path, fresh: Fresh, started: list[_Worker]
+) -> None:
+    path = f"{PROJECT}/{stuck.STUCK}-1111-4222-8333-444455556666.jsonl"
+    oracle, database = fresh(), fresh()
+    usual = sync(oracle, [home], SyncOptions(jobs=1))
+    file = write(home, path, user("never read", "u9"))
+    with everything_through_workers(job_bytes=30_000):
+        report = sync(database, [home])
+    assert report.quarantined == usual.quarantined
+    assert report.unreadable == [(str(home / path), RAN_AWAY)]
+    with closing(connect(database)) as connection:
+        rows = connection.execute("select f.path, reason from issues join files f on f.id = file_id"
+                                  " where reason = ?", (RAN_AWAY,))  # fmt: skip
+        assert [tuple(row) for row in rows] == [(path, RAN_AWAY)]
+    check(database)
+    assert verify(database).findings == []
+    assert sync(database, [home]).files_read == 0, "it is not tried again until it changes"
+    assert_same(dump(database, tables=["messages"]), dump(oracle, tables=["messages"]))
+    file.write_bytes(file.read_bytes() * 2)
+    sync(database, [home], SyncOptions(jobs=1))
+    sync(oracle, [home], SyncOptions(jobs=1))
+    assert_same(dump(database), dump(oracle))
+    assert all(worker._process.returncode is not None for worker in started)
+
+
+# -- the end -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, sqlite3.OperationalError])
+def test_no_worker_outlives_a_sync_that_fails(
+    error: type[BaseException], home: Path, fresh: Fresh, started: list[_Worker], expected: dict
+) -> None:
+    database, batches = fresh(), 0
+    prepare = Batch.prepare
+
+    def fail(batch: Batch) -> None:
+        nonlocal batches
+        batches += 1
+        prepare(batch)
+        if batches == 3:
+            raise error
+
+    with everything_through_workers(), read_in_pieces(chunk=1500, batch=2000):
+        with patch.object(Batch, "prepare", fail), pytest.raises(error):
+            sync(database, [home])
+        assert started
+        assert all(worker._process.returncode is not None for worker in started)
+        check(database)
+        sync(database, [home])
+    assert_same(dump(database), expected)
+    assert all(worker._process.returncode is not None for worker in started)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux only")
+def test_no_worker_outlives_a_writer_that_is_killed(
+    home: Path, place: Path, expected: dict
+) -> None:
+    database, prepare = place / "index.db", Batch.prepare
+    told, telling = os.pipe()
+
+    def wait_for_death() -> None:
+        start, workers = _Worker.__init__, []
+
+        def note(worker: _Worker) -> None:
+            start(worker)
+            workers.append(worker._process.pid)
+
+        def wait(batch: Batch) -> None:
+            prepare(batch)
+            os.write(telling, " ".join(map(str, workers)).encode())
+            signal.pause()
+
+        with (
+            everything_through_workers(),
+            read_in_pieces(chunk=1500, batch=2000),
+            patch.object(_Worker, "__init__", note),
+            patch.object(Batch, "prepare", wait),
+        ):
+            sync(database, [home])
+
+    child = Child(wait_for_death)
+    try:
+        assert select.select([told], [], [], 30)[0], "it never came to a batch"
+        handles = [os.pidfd_open(int(pid)) for pid in os.read(told, 1000).split()]
+        assert len(handles) == 2
+        assert not select.select(handles, [], [], 0)[0], "they are at work"
+    finally:
+        child.kill()
+    for handle in handles:
+        assert select.select([handle], [], [], 30)[0], "a worker stays behind"
+        os.close(handle)
+    with everything_through_workers():
+        sync(database, [home])
+    assert_same(dump(database), expected)
+    names = sorted(path.name for path in place.iterdir() if path.name.startswith("index.db"))
+    assert names == ["index.db", "index.db.lock"]
