@@ -931,6 +931,11 @@ CREATE TABLE unmatched_results (
     block integer not null,
     unique (file_id, byte_offset, block)
 ) strict;
+CREATE TABLE unpriced (
+    id integer primary key,
+    model text not null unique,
+    origin text not null
+) strict;
 CREATE TABLE usage (
     id integer primary key,
     response_key text not null,
