@@ -77,6 +77,7 @@ def everything_through_workers(jobs: int = 2, job_bytes: int = 1) -> Iterator[No
     with (
         patch("assoc_ingest.workers.reading.PAYS_FROM", 0),
         patch("assoc_ingest.workers.reading.JOB_BYTES", job_bytes),
+        patch("assoc_ingest.workers.replaying.JOB_BYTES", job_bytes),
         patch("assoc_ingest.workers.reading.usual_jobs", lambda: jobs),
     ):
         yield

@@ -14,7 +14,7 @@ import gc
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
+from ..store.fts import can_be_filled
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
@@ -35,6 +36,7 @@ from ..upkeep.moved_copies import note
 from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
 from ..workers import reading
+from ..workers.index_aside import INDEX, IndexAside
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
@@ -167,10 +169,12 @@ def sync_into(
     try:
         with _without_gc():
             if is_due(connection):
-                report.files_rebuilt = rebuild_into(connection).files
+                report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
-                _carry_out(connection, plan, options, report, clock, progress, is_stopped)
+                _carry_out(
+                    connection, plan, options, report, clock, progress, is_stopped, is_new=goes_on
+                )
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
@@ -206,6 +210,8 @@ def _carry_out(
     clock: Clock,
     progress: Progress | None,
     is_stopped: Callable[[], bool] | None,
+    *,
+    is_new: bool,
 ) -> None:
     progress = progress or (lambda done, total: None)
     note(connection, plan.returned)
@@ -213,14 +219,20 @@ def _carry_out(
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes
-    with Batches(
-        connection,
-        report,
-        clock,
-        begin=lambda: record_start(connection, report),
-        progress=lambda done: progress(done, total),
-    ) as batches:
-        with closing(_steps(plan, options)) as steps:
+    count = reading.worker_count(options.jobs, plan.bytes)
+    with (
+        _index_aside(connection, is_wanted=is_new and count > 1) as aside,
+        Batches(
+            connection,
+            report,
+            clock,
+            begin=lambda: record_start(connection, report),
+            progress=lambda done: progress(done, total),
+            aside=aside,
+            waits=count > 1,
+        ) as batches,
+    ):
+        with closing(_steps(plan, options, count)) as steps:
             for step in _until(is_stopped, steps):
                 batches.take(step)
         batches.mark_gone(gone)
@@ -228,12 +240,20 @@ def _carry_out(
     _refresh_surroundings(connection, plan, options, report)
 
 
-def _steps(plan: Plan, options: SyncOptions) -> Generator[Step, None, None]:
-    """Read the files of a plan: in worker processes if there is enough to read for them to pay."""
-    count = reading.usual_jobs() if options.jobs is None else options.jobs
-    if count > 1 and plan.bytes >= reading.PAYS_FROM:
-        return reading.read(plan.work, thorough=options.full, count=count)
-    return read(plan.work, thorough=options.full)
+def _steps(plan: Plan, options: SyncOptions, count: int) -> Generator[Step, None, None]:
+    """Read the files of a plan, in so many processes."""
+    if count == 1:
+        return read(plan.work, thorough=options.full)
+    return reading.read(plan.work, thorough=options.full, count=count)
+
+
+def _index_aside(
+    connection: sqlite3.Connection, *, is_wanted: bool
+) -> AbstractContextManager[IndexAside | None]:
+    """Let another process index the messages of a database that nobody can see yet."""
+    if is_wanted and can_be_filled(connection, INDEX):
+        return IndexAside(connection)
+    return nullcontext()
 
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:

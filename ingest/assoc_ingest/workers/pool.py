@@ -37,7 +37,7 @@ from . import process
 MOST = 8
 """Workers that are used unless the user says otherwise: more would wait for the writer."""
 
-_AHEAD = 12 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
+_AHEAD = 8 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
 _LIVES = 8  # workers that may die before no more are started
 
 
@@ -158,6 +158,32 @@ class Workers(Generic[J]):
         worker.wait()
         with self._lock:
             self._all.discard(worker)
+
+
+class SingleWorker:
+    """A worker that keeps something from one job to the next, so that no other can replace it."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+        self._is_alive = True
+
+    def has_done(self, job: process.Job) -> bool:
+        """Do a job, if all before it were done."""
+        try:
+            if self._is_alive and self._worker is None:
+                self._worker = _Worker()
+            self._is_alive = (
+                self._is_alive and self._worker is not None and self._worker.do(job) is not None
+            )
+        except (OSError, _WorkerDiedError, _RanAwayError):
+            self._is_alive = False
+        return self._is_alive
+
+    def kill(self) -> None:
+        """End the process."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.wait()
 
 
 class _Worker:

@@ -24,7 +24,9 @@ SECONDS = 600.0
 """What a worker may take for one stretch of a file: 4 MB, which are parsed within a second."""
 
 _FILE_BYTES = 4 * 1024  # added to the size of each file, as for a batch
-_LARGEST = 32 * 1024 * 1024  # a worker holds in memory what it makes of a file; the writer does not
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a file that a worker reads: the writer holds what it makes of the file in memory."""
+
 _LONG_LINE = CHUNK  # what becomes of a longer line would take too much memory in each worker
 _LARGE = 1024 * 1024  # a part of which nothing is kept while the next one is read
 _BLOCK = 256 * 1024
@@ -37,6 +39,16 @@ def usual_jobs() -> int:
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     return min(cores, pool.MOST)
+
+
+def worker_count(jobs: int | None, size: int) -> int:
+    """Return how many workers read so many bytes; 1: none, since they pay only for much input.
+
+    `jobs` is what the user said, None if nothing.
+    """
+    if size < PAYS_FROM:
+        return 1
+    return usual_jobs() if jobs is None else jobs
 
 
 def read(
@@ -116,19 +128,31 @@ def _read(item: Work, thorough: bool) -> Iterator[bytes]:
 
 def _is_too_much(path: str, size: int) -> bool:
     """Is a file very large, or does it have a very long line?"""
-    if size > _LARGEST:
+    if size > LARGEST:
         return True
-    length = 0
+    lengths = LineLengths()
     try:
         with opened(path) as descriptor:
-            for block in pieces(descriptor, first=_BLOCK):
-                first = block.find(b"\n")
-                if length + (first if first >= 0 else len(block)) > _LONG_LINE:
-                    return True
-                length = len(block) - 1 - block.rfind(b"\n") if first >= 0 else length + len(block)
+            return any(map(lengths.is_too_much, pieces(descriptor, first=_BLOCK)))
     except OSError:
-        pass  # reading it will fail, too, and tell why
-    return False
+        return False  # reading it will fail, too, and tell why
+
+
+class LineLengths:
+    """Tells whether a line that comes in blocks is too long for a worker."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def is_too_much(self, block: bytes) -> bool:
+        """Is the line that continues in this block too long?"""
+        first = block.find(b"\n")
+        self._length += first if first >= 0 else len(block)
+        if self._length > _LONG_LINE:
+            return True
+        if first >= 0:
+            self._length = len(block) - 1 - block.rfind(b"\n")
+        return False
 
 
 def _given_up(item: Work) -> list[Step]:
