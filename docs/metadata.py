@@ -57,6 +57,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "archive": _HIDDEN,
     "usage": _HIDDEN,
     "unmatched_results": _HIDDEN,
+    "superseded": _HIDDEN,
     "transcripts": _HIDDEN,
     "summaries": _HIDDEN,
     "agent_metas": _HIDDEN,

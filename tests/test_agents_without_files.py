@@ -165,6 +165,7 @@ def test_lines_of_an_agent_with_a_file_are_not_read_twice(home: Path, ask: Ask) 
 # -- when the file appears, and when it goes -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_when_the_file_appears_it_is_as_if_it_had_always_been_there(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_kill_between_the_two_is_made_good_by_the_next_sync(
     assert_same(dump(database), dump(scratch))
 
 
+@pytest.mark.slow
 def test_when_the_file_is_pruned_the_lines_are_the_record_again(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
@@ -214,6 +216,7 @@ def test_when_the_file_is_pruned_the_lines_are_the_record_again(
     assert_same(dump(database), dump(scratch))
 
 
+@pytest.mark.slow
 def test_an_agent_whose_file_is_forgotten_does_not_return(
     home: Path, fresh: Callable[[], Path]
 ) -> None:

@@ -85,6 +85,7 @@ def test_any_part_can_be_read(rows: Rows, file: int, start: int, end: int | None
     assert whole(rows, file, start, end) == data[start:end]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_parts_are_those_of_the_bytes(template: Path, data: st.DataObject) -> None:
     content = lines(25_000, 100)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from tests.faults.changing import Home
 from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import read_in_pieces
@@ -20,6 +21,7 @@ from assoc_ingest.sync.run import sync
 PATIENCE = 5.0  # seconds
 
 
+@pytest.mark.slow
 def test_files_are_read_during_every_commit_but_the_last(
     fresh: Callable[[], Path], place: Path
 ) -> None:
@@ -47,7 +49,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     database, oracle = fresh(), fresh()
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.run.read", counted),
+        patch("assoc_ingest.sync.processes.read", counted),
         patch.object(Batch, "finish", finish_when_more_is_read),
     ):
         sync(database, [home.root])

@@ -88,6 +88,7 @@ def blamed(shell: Shell, home: Path, *arguments: str) -> list[tuple[str, str]]:
 # -- commits --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_git
 def test_the_conversation_whose_command_made_a_commit_comes_before_one_that_listed_it(
     shell: Shell, home: Path, repository: Repository
@@ -105,6 +106,7 @@ def test_the_conversation_whose_command_made_a_commit_comes_before_one_that_list
     assert blamed(shell, home, repository.hash()[:7]) == expected
 
 
+@pytest.mark.slow
 @needs_git
 def test_every_place_is_one_that_show_opens(
     shell: Shell, home: Path, repository: Repository
@@ -125,6 +127,7 @@ def test_every_place_is_one_that_show_opens(
     assert "Make the pool larger" in shell.out
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_commit_that_was_rewritten_is_found_by_its_subject_and_time(
     shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
@@ -143,6 +146,7 @@ def test_a_commit_that_was_rewritten_is_found_by_its_subject_and_time(
     assert blamed(shell, home, repository.hash()) == []
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_commit_of_a_person_is_found_by_the_edits_before_it(
     shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +162,7 @@ def test_a_commit_of_a_person_is_found_by_the_edits_before_it(
     assert blamed(shell, home, "HEAD") == [("edited", SESSION)]
 
 
+@pytest.mark.slow
 def test_without_the_repository_an_equal_subject_is_only_a_mention(
     shell: Shell, home: Path
 ) -> None:
@@ -168,6 +173,7 @@ def test_without_the_repository_an_equal_subject_is_only_a_mention(
     assert blamed(shell, home, "1a2b3c4") == [("printed", OTHER), ("mentioned", SESSION)]
 
 
+@pytest.mark.slow
 def test_the_beginning_of_two_hashes_is_ambiguous(shell: Shell, home: Path) -> None:
     log = Transcript(home, SESSION, "/srv/demo")
     log.bash(1, "git log --oneline", "1234567a One\n1234567b Other\n")
@@ -178,12 +184,14 @@ def test_the_beginning_of_two_hashes_is_ambiguous(shell: Shell, home: Path) -> N
     assert blamed(shell, home, "1234567a") == [("printed", SESSION)]
 
 
+@pytest.mark.slow
 def test_what_shows_an_old_commit_line_did_not_make_it(shell: Shell, home: Path) -> None:
     reader = Transcript(home, SESSION, "/srv/demo")
     reader.bash(1, "cat build.log", "[main 1a2b3c4] Make the pool larger\n")
     assert blamed(shell, home, "1a2b3c4") == [("printed", SESSION)]
 
 
+@pytest.mark.slow
 def test_a_quiet_commit_that_is_listed_by_its_own_command_was_made_there(
     shell: Shell, home: Path
 ) -> None:
@@ -221,6 +229,7 @@ def test_the_line_of_a_made_commit_is_read_with_its_branch() -> None:
 # -- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_file_was_edited_before_it_was_read_or_talked_about(shell: Shell, home: Path) -> None:
     Transcript(home, SESSION, "/srv/demo").tool(
         1, "Edit", file_path="/srv/demo/src/pool.py", old_string="a = 1\nb", new_string="a = 2\nb"
@@ -233,6 +242,7 @@ def test_a_file_was_edited_before_it_was_read_or_talked_about(shell: Shell, home
     assert edited["evidence"][0]["text"] == "-2 +2 · a = 1 → a = 2"
 
 
+@pytest.mark.slow
 def test_a_call_that_failed_or_was_declined_edited_nothing(shell: Shell, home: Path) -> None:
     Transcript(home, SESSION, "/srv/demo").tool(
         1, "Edit", "not found", is_error=True,
@@ -241,6 +251,7 @@ def test_a_call_that_failed_or_was_declined_edited_nothing(shell: Shell, home: P
     assert blamed(shell, home, "/srv/demo/pool.py") == []
 
 
+@pytest.mark.slow
 def test_a_name_of_several_files_is_ambiguous_until_its_path_is_given(
     shell: Shell, home: Path
 ) -> None:
@@ -258,6 +269,7 @@ def test_a_name_of_several_files_is_ambiguous_until_its_path_is_given(
     assert blamed(shell, home, "src/pool.py", "--project", "one") == [("edited", SESSION)]
 
 
+@pytest.mark.slow
 def test_a_file_is_the_same_in_a_worktree_and_relative_to_its_directory(
     shell: Shell, home: Path
 ) -> None:
@@ -271,6 +283,7 @@ def test_a_file_is_the_same_in_a_worktree_and_relative_to_its_directory(
     assert blamed(shell, home, "/srv/demo/src/pool.py") == [("edited", OTHER), ("edited", SESSION)]
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_file_that_was_renamed_is_found_by_its_earlier_name(
     shell: Shell, home: Path, repository: Repository
@@ -288,6 +301,7 @@ def test_a_file_that_was_renamed_is_found_by_its_earlier_name(
 # -- lines ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_line_leads_to_the_conversation_of_its_commit(
     shell: Shell, home: Path, repository: Repository
@@ -310,6 +324,7 @@ def test_a_line_leads_to_the_conversation_of_its_commit(
     assert "git has no line 99" in shell.err
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_line_that_is_not_committed_leads_to_the_edit_that_wrote_it(
     shell: Shell, home: Path, repository: Repository
@@ -344,6 +359,7 @@ def test_a_line_without_a_repository_is_one_clear_error(
 URL = "https://github.com/ada/garden/pull/12"
 
 
+@pytest.mark.slow
 def test_the_conversation_that_created_a_pull_request_comes_first(shell: Shell, home: Path) -> None:
     Transcript(home, SESSION, "/srv/demo").bash(1, "gh pr create --fill", f"Creating\n{URL}\n")
     Transcript(home, OTHER, "/srv/demo").bash(2, "gh pr view 12", f"url: {URL}\n")
@@ -367,6 +383,7 @@ def test_a_number_of_several_repositories_is_ambiguous(shell: Shell, home: Path)
 # -- what is not there ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_not_found_says_what_was_looked_at(shell: Shell, home: Path) -> None:
     Transcript(home, SESSION, "/srv/demo").say("Hello")
     sync(shell.database, [home])
@@ -405,6 +422,7 @@ def test_a_program_gets_the_answer_in_pieces(shell: Shell, home: Path) -> None:
 # -- limited to one project -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_git
 def test_an_agent_of_one_project_learns_nothing_of_another(
     shell: Shell, home: Path, repository: Repository, tmp_path: Path

@@ -61,6 +61,7 @@ def _names(database: Path) -> list[str]:
     return sorted(path.name for path in database.parent.glob(f"{database.name}*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
     built, ordinary, home = place / "built.db", place / "ordinary.db", home_of(case, place)
@@ -84,6 +85,7 @@ def test_it_is_private_whole_and_open_to_readers(home: Path, place: Path, expect
     assert verify(database).findings == []
 
 
+@pytest.mark.slow
 def test_until_it_is_whole_nothing_is_there_and_a_reader_is_told(home: Path, place: Path) -> None:
     database, seen = place / "index.db", []
     finish = Batch.finish
@@ -243,6 +245,7 @@ def test_what_is_not_sound_is_not_kept(home: Path, place: Path, expected: dict) 
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
     home: Path, place: Path, expected: dict
 ) -> None:
@@ -292,6 +295,7 @@ def test_a_database_that_another_process_made_meanwhile_is_not_replaced(
     assert _names(database) == ["index.db", "index.db.lock"]
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: Path) -> None:
     """It does so where the lock has no effect: it takes the file for what a killed one left."""
     finish = Batch.finish
@@ -306,6 +310,7 @@ def test_a_file_that_another_process_removed_is_told_as_such(home: Path, place: 
     assert _names(database) == ["index.db.lock"]
 
 
+@pytest.mark.slow
 def test_another_process_that_builds_is_told_where_the_lock_has_no_effect(
     home: Path, place: Path, expected: dict
 ) -> None:
@@ -329,6 +334,7 @@ def test_another_process_that_builds_is_told_where_the_lock_has_no_effect(
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_it_works_where_files_cannot_be_linked(
     home: Path, place: Path, expected: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +348,7 @@ def test_it_works_where_files_cannot_be_linked(
     assert _names(database) == ["index.db", "index.db.lock"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_built", [False, True], ids=["in-place", "built"])
 def test_what_a_killed_process_left_is_removed(
     is_built: bool, home: Path, place: Path, expected: dict
@@ -372,6 +379,7 @@ def test_a_database_that_is_there_is_never_built(home: Path, place: Path, expect
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
     database = place / "index.db"
     full = sqlite3.OperationalError("database or disk is full")

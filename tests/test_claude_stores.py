@@ -102,6 +102,7 @@ def message(text: str, *, read: bool = False, second: int = 0) -> dict[str, Any]
 # -- tasks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_changes_of_a_task_are_kept(place: Place) -> None:
     place.put(f"tasks/{SESSION}/1.json", task("1"))
     place.sync()
@@ -129,6 +130,7 @@ def test_a_transcript_states_how_a_task_went_on(place: Place) -> None:
     ) == [("Task 1", "status", "in_progress", "completed", 1)]
 
 
+@pytest.mark.slow
 def test_a_finished_list_is_deleted_and_its_tasks_stay(place: Place) -> None:
     place.put(f"tasks/{SESSION}/1.json", task("1"))
     place.put(f"tasks/{SESSION}/2.json", task("2"))
@@ -156,6 +158,7 @@ def test_a_task_with_the_content_of_a_vanished_one_is_another_task(place: Place)
     ]
 
 
+@pytest.mark.slow
 def test_a_half_written_task_keeps_what_was_read_and_is_read_again(place: Place) -> None:
     path = f"tasks/{SESSION}/1.json"
     place.put(path, task("1", blockedBy=["2"]))
@@ -172,6 +175,7 @@ def test_a_half_written_task_keeps_what_was_read_and_is_read_again(place: Place)
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_an_edge_stands_once_as_long_as_one_of_its_tasks_states_it(place: Place) -> None:
     place.put("tasks/a/1.json", task("1", blocks=["2"]))
     place.put("tasks/a/2.json", task("2", blockedBy=["1"]))
@@ -191,6 +195,7 @@ def test_an_edge_stands_once_as_long_as_one_of_its_tasks_states_it(place: Place)
 # -- inboxes and teams ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_of_a_thousand_messages_is_read_and_little_is_written(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +267,7 @@ def test_a_team_outlives_its_directory(place: Place) -> None:
     assert place.rows("select gone_at from teams") == [(None,)]
 
 
+@pytest.mark.slow
 def test_a_new_lead_of_a_team_is_found(place: Place) -> None:
     write(place.home, f"{PROJECT}/{OTHER}.jsonl", user("lead", sessionId=OTHER))
     for lead in (SESSION, OTHER, "1c8d3a5f-0000-4333-9444-555566667777"):
@@ -271,6 +277,7 @@ def test_a_new_lead_of_a_team_is_found(place: Place) -> None:
     assert place.rows("select lead_session_id from teams") == [(None,)]
 
 
+@pytest.mark.slow
 def test_messages_in_a_transcript_find_their_inbox_whichever_comes_first(place: Place) -> None:
     line = '<teammate-message teammate_id="bob" color="blue">\nhello\n</teammate-message>'
     write(place.home, f"{PROJECT}/{SESSION}.jsonl", user(line, teamName="Crew"))
@@ -333,6 +340,7 @@ def test_a_sent_message_is_stored_whole_and_not_its_preview(
 # -- other stores --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_todo_lists_that_say_nothing_are_opened_once(place: Place, opened: list[str]) -> None:
     for number in range(200):
         content = b"[]" if number % 2 else b""
@@ -384,6 +392,7 @@ def test_a_paste_is_put_into_its_prompt_when_it_comes(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_prompt_titles_a_session_without_one_whichever_comes_first(place: Place) -> None:
     mode = {"type": "mode", "mode": "plan", "sessionId": OTHER}
     write(place.home, f"{PROJECT}/{OTHER}.jsonl", mode)
@@ -400,6 +409,7 @@ def test_a_prompt_titles_a_session_without_one_whichever_comes_first(place: Plac
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_plan_finds_its_session_whichever_comes_first(place: Place) -> None:
     place.put("plans/brisk-maple.md", b"# Later\n")
     place.put("plans/nimble-comet-agent-a1b2c3d.md", b"# Now\n")
@@ -413,6 +423,7 @@ def test_a_plan_finds_its_session_whichever_comes_first(place: Place) -> None:
     place.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_rewritten_replaces_its_lines(place: Place) -> None:
     place.put("plans/nimble-comet.md", b"# One\n\ntext\n")
     place.sync()
@@ -425,6 +436,7 @@ def test_a_plan_that_is_rewritten_replaces_its_lines(place: Place) -> None:
     assert place.rows("select title from plans") == [("Two",)], "a file that vanishes keeps rows"
 
 
+@pytest.mark.slow
 def test_an_open_session_is_busy_until_its_file_is_gone(place: Place) -> None:
     entry = {"sessionId": SESSION, "status": "busy", "cwd": "/srv/demo"}
     place.put("sessions/4711.json", entry)

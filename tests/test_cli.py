@@ -335,6 +335,7 @@ def test_no_hits_are_still_json(filled: Shell) -> None:
     assert (answer["items"], answer["total"], answer["next"]) == ([], 0, None)
 
 
+@pytest.mark.slow
 def test_a_query_of_very_many_words_is_answered_and_what_is_left_out_is_said(filled: Shell) -> None:
     words = " ".join(f"w{number}" for number in range(20_000))
     assert filled("search", "deadlock " * 20_000) == 0
@@ -430,6 +431,7 @@ def _start(database: Path, *arguments: str, **options: int) -> subprocess.Popen[
     return subprocess.Popen(running(*arguments), env=environment, **options)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell) -> None:
     with index(shell.database) as rows:
         _, file = rows.session(KEY, None, title="Long")
@@ -471,6 +473,7 @@ sys.exit(main(["sync", "-d", sys.argv[1]]))
     assert not done.stderr.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_command_with_its_code(
     tmp_path: Path, number: signal.Signals, code: int

@@ -129,6 +129,7 @@ def gone(database: Path) -> dict[str, str]:
 # -- what is recorded ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [*WRONG, *AHEAD, BEYOND], ids=lambda moment: str(moment.year))
 def test_no_time_is_empty_or_before_one_that_was_recorded(
     moment: datetime, home: Path, fresh: Callable[[], Path]
@@ -253,6 +254,7 @@ def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
 # -- what is pruned ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", WRONG, ids=lambda moment: str(moment.year))
 def test_what_vanished_while_the_clock_was_behind_is_not_old(
     moment: datetime, home: Path, fresh: Callable[[], Path]
@@ -272,6 +274,7 @@ def test_what_vanished_while_the_clock_was_behind_is_not_old(
     assert (removal.files, removal.tasks, removal.inbox_items) == (2, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", AHEAD, ids=lambda moment: str(moment.year))
 @pytest.mark.parametrize("is_synced", [False, True])
 def test_a_clock_that_is_ahead_makes_nothing_old(
@@ -300,6 +303,7 @@ def test_a_clock_that_is_ahead_makes_nothing_old(
     assert "Removed 2 files" in shell.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["", "1970-01-01T00:00:00.000Z", "2021-05-05T00:00:00.000Z"])
 def test_a_date_that_an_older_version_stored_wrongly_is_kept_and_named(
     stored: str, home: Path, shell: Shell
@@ -323,6 +327,7 @@ def test_a_date_that_an_older_version_stored_wrongly_is_kept_and_named(
     assert gone(shell.database) == {}
 
 
+@pytest.mark.slow
 def test_two_syncs_of_a_clock_that_was_always_behind_make_nothing_old(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
@@ -341,6 +346,7 @@ def test_two_syncs_of_a_clock_that_was_always_behind_make_nothing_old(
     assert [kept.path for kept in removal.kept] == [TRANSCRIPT]
 
 
+@pytest.mark.slow
 def test_the_dates_it_judges_by_are_shown(home: Path, shell: Shell) -> None:
     synced_daily(shell.database, home, *range(-130, -100, 5))
     lose(home)
@@ -358,6 +364,7 @@ def test_the_dates_it_judges_by_are_shown(home: Path, shell: Shell) -> None:
         assert "Removed 2 files" in shell.err
 
 
+@pytest.mark.slow
 def test_an_age_that_is_older_than_all_time_removes_nothing(home: Path, shell: Shell) -> None:
     synced_daily(shell.database, home, -1)
     lose(home)

@@ -142,6 +142,7 @@ def watched_while_it_is_written(
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("is_named", [False, True], ids=["beside", "named"])
 def test_sqlite_copies_where_room_is_looked_for(
@@ -228,6 +229,7 @@ def without_patience(connection: sqlite3.Connection, name: str) -> None:
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
 
 
+@pytest.mark.slow
 def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> None:
     reader = open_reader(shrinkable.database)
     reader.execute("begin")
@@ -240,6 +242,7 @@ def test_a_reader_that_keeps_old_pages_is_named_as_one(shrinkable: Shell) -> Non
     check(shrinkable.database)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_late", [False, True], ids=["before-the-copy", "after-the-copy"])
 def test_a_program_that_writes_without_asking_is_named_as_one(
     is_late: bool, shrinkable: Shell

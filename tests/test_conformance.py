@@ -87,6 +87,7 @@ def test_syncing_twice_changes_nothing(case: str, fresh: Fresh, place: Path) -> 
     check(database, home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("chunk", [1, 150, 1000])
 def test_the_size_of_the_pieces_does_not_matter(
@@ -130,6 +131,7 @@ def grow(path: Path, database: Path, home: Path, sizes: list[int]) -> None:
         sync(database, [home])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_log_may_be_cut_at_any_line(case: str, fresh: Fresh, place: Path) -> None:
     home, database = home_of(case, place), fresh()
@@ -143,6 +145,7 @@ def test_a_log_may_be_cut_at_any_line(case: str, fresh: Fresh, place: Path) -> N
         assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_log_may_be_cut_anywhere(template: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=in_memory()) as directory:
@@ -158,6 +161,7 @@ def test_a_log_may_be_cut_anywhere(template: Path, data: st.DataObject) -> None:
         assert_same(dump(databases[0]), dump(databases[1]))
 
 
+@pytest.mark.slow
 def test_a_file_may_be_written_byte_by_byte(fresh: Fresh, place: Path) -> None:
     glued = [user("gl\u00fced \u4e2d\u6587 \U0001f600", "u4"), user("to this", "u5")]
     queued = {"type": "queue-operation", "operation": "enqueue", "content": "also"}
@@ -207,6 +211,7 @@ def the_other_way_round(data: bytes) -> bytes:
     return b"\n".join(reversed(data.rstrip(b"\n").split(b"\n"))) + b"\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
     "change",
@@ -236,6 +241,7 @@ def test_a_rewritten_history_leaves_no_old_rows(
     assert_same(dump(database), full(home, fresh))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("is_same", [True, False], ids=["same-prefix", "other-content"])
 def test_a_file_replaced_by_rename_is_read_as_what_it_is(

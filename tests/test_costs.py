@@ -62,6 +62,7 @@ def costs(database: Path, transcript: Path, *lines: str) -> list[int | None]:
 DAY = "2026-01-20T10:00:00.000Z"
 
 
+@pytest.mark.slow
 def test_a_response_costs_what_its_tokens_cost(database: Path, transcript: Path) -> None:
     usage = {
         "input_tokens": 1000,
@@ -99,6 +100,7 @@ def test_a_large_request_has_its_own_price_until_the_day_it_was_dropped(
     assert found == [500_000, 2_000_010, 1_000_005]
 
 
+@pytest.mark.slow
 def test_a_price_that_the_user_changed_stays(database: Path, transcript: Path) -> None:
     usage = {"input_tokens": 1000}
     costs(database, transcript, line(1, "claude-haiku-4-5", DAY, usage))
@@ -160,6 +162,7 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
     assert [row[3:7] for row in duplicates] == [(2, 4, 5, 7)]
 
 
+@pytest.mark.slow
 def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
     database: Path, transcript: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

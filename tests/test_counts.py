@@ -82,6 +82,7 @@ def test_a_session_is_described_by_all_of_its_transcripts(
     assert rows(connection, facts) == [("The whole", "00", "20")]
 
 
+@pytest.mark.slow
 def test_each_line_of_it_is_shown_once(home: Path, read: Callable[[], sqlite3.Connection]) -> None:
     write(home, TRANSCRIPT, *lines())
     write(home, ELSEWHERE, *lines(), user("go on", "u3", "a2", 10))
@@ -90,6 +91,7 @@ def test_each_line_of_it_is_shown_once(home: Path, read: Callable[[], sqlite3.Co
     assert sorted(shown) == ["begin", "go on", "ready"]
 
 
+@pytest.mark.slow
 def test_no_order_of_syncing_changes_the_description(home: Path, fresh: Callable[[], Path]) -> None:
     grown = fresh()
     more = [user("go on", "u3", "a2", 10), assistant("done", "a3", "u3", 20, id="msg_3")]

@@ -231,6 +231,7 @@ def test_tools_and_thinking_can_be_left_out(demo: Path, shell: Shell) -> None:
     assert "Where does the calendar get" in shell.out
 
 
+@pytest.mark.slow
 def test_a_text_that_the_index_cut_is_whole(home: Path, shell: Shell) -> None:
     long = "b" * 300_000 + "END"
     write(
@@ -386,6 +387,7 @@ def test_hostile_text_stays_text_in_markdown(hostile: Shell) -> None:
     assert not re.search(r"[@#](?=ada|12)", said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_text_at_its_worst_breaks_nothing_in_markdown(name: str) -> None:
     text = f"{TEXTS[name](3000)}</details><i>\n</details>\n"
@@ -631,6 +633,7 @@ def test_names_of_files_are_safe_and_unique(home: Path, shell: Shell, tmp_path: 
     assert list(tmp_path.rglob("*passwd*")) == [out / f"2026-01-20-etc-passwd-{SESSION[:8]}.html"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_it_quietly(home: Path, shell: Shell) -> None:
     write(home, TRANSCRIPT, *(user("a" * 9000, f"u{n}") for n in range(200)))
     sync(shell.database, [home])

@@ -180,6 +180,7 @@ def test_a_terminal_is_asked_after_it_was_shown_what_goes(
     assert filled.items("list", "files", "--fields", "path") == (before if is_left else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)
 def test_nobody_is_asked_with_yes_or_in_a_script(filled: Shell, command: tuple[str, ...]) -> None:
     code, said = at_a_terminal(filled.database, "", *command, "--yes")

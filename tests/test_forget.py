@@ -427,6 +427,7 @@ def test_what_is_remembered_is_read_again(
     assert_same(dump(database), before)
 
 
+@pytest.mark.slow
 def test_two_forgotten_one_remembered(database: Path, home: Path) -> None:
     """The lines of the other stay blank, though the log is read again from its first byte."""
     forgotten(database)

@@ -119,6 +119,7 @@ def _go_on(home: Path) -> None:
     write_bytes(home, "tasks/garden/2.json", dumps(task))
 
 
+@pytest.mark.slow
 def test_what_both_homes_had_is_forgotten_in_both(home: Path, fresh: Fresh) -> None:
     database, copy = fresh(), copied(home)
     sync(database, [home, copy])
@@ -153,6 +154,7 @@ def test_a_sync_of_a_moved_home_may_be_killed_at_any_step(
     assert outcomes == {"survived", "killed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_copy_read_later_ends_as_one_that_was_there_before(
     case: str, fresh: Fresh, place: Path
@@ -223,6 +225,7 @@ def test_a_copy_that_was_half_written_when_it_was_read_goes_when_it_is_whole(
     assert_nothing_returned(database)
 
 
+@pytest.mark.slow
 def test_a_file_that_was_forgotten_alone_stays_out_of_a_copy(home: Path, fresh: Fresh) -> None:
     database = fresh()
     sync(database, [home])
@@ -246,6 +249,7 @@ def _cortex(root: Path, *texts: str, name: str = "main") -> None:
     write(root, f"transcripts/{name}/transcript.jsonl", *lines)
 
 
+@pytest.mark.slow
 def test_an_agent_whose_root_moved_is_known_by_what_was_said(place: Path, fresh: Fresh) -> None:
     database, old, new = fresh(), place / "one/.cortex", place / "two/.cortex"
     _cortex(old, secret("A"), "and more")
@@ -265,6 +269,7 @@ def test_an_agent_whose_root_moved_is_known_by_what_was_said(place: Path, fresh:
     assert {row["session_key"] for row in rows} == {"side"}
 
 
+@pytest.mark.slow
 def test_an_agent_of_the_same_name_elsewhere_is_read(place: Path, fresh: Fresh) -> None:
     database, old, new = fresh(), place / "one/.cortex", place / "two/.cortex"
     _cortex(old, secret("A"))
@@ -275,6 +280,7 @@ def test_an_agent_of_the_same_name_elsewhere_is_read(place: Path, fresh: Fresh) 
     assert "somebody else" in json.dumps(dump(database)["messages"])
 
 
+@pytest.mark.slow
 def test_the_list_of_a_moved_chorus_names_it_no_more(place: Path, fresh: Fresh) -> None:
     database = fresh()
     home = home_of("chorus/a-conversation-in-a-worktree", place)
@@ -308,6 +314,7 @@ def test_a_home_that_only_has_the_same_names_is_read(database: Path, place: Path
         assert text in shown, text
 
 
+@pytest.mark.slow
 def test_a_home_that_shares_some_conversations_is_no_copy(home: Path, fresh: Fresh) -> None:
     """As two machines do, each of which has a history of its own."""
     database, other = fresh(), home.parent / "second/.claude"
@@ -349,6 +356,7 @@ def test_the_same_output_in_another_conversation_is_that_ones(database: Path, ho
     assert [row["name"] for row in dump(database)["tool_result_files"]] == ["toolu_9.txt"]
 
 
+@pytest.mark.slow
 def test_an_empty_file_is_nothing_to_be_known_by(home: Path, fresh: Fresh) -> None:
     database = fresh()
     write_bytes(home, PLAN, b"")
@@ -362,6 +370,7 @@ def test_an_empty_file_is_nothing_to_be_known_by(home: Path, fresh: Fresh) -> No
 # -- the way back --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_remembered_it_is_read_in_the_copy_too(home: Path, fresh: Fresh) -> None:
     expected, database, copy = fresh(), fresh(), copied(home)
     sync(expected, [home, copy])

@@ -141,6 +141,7 @@ def with_the_same_list(database: Path, other: Path) -> Path:
 # -- it is gone ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_credential_is_gone_from_every_place_and_nothing_else_is(
     kind: str, shell: Shell, tmp_path: Path
@@ -158,6 +159,7 @@ def test_a_credential_is_gone_from_every_place_and_nothing_else_is(
     assert not any(part.decode() in shell.out + shell.err for part in letters_of(KINDS[kind]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_forgetting_ends_as_a_sync_that_never_stored_it(
     kind: str, shell: Shell, tmp_path: Path, fresh: Callable[[], Path]
@@ -172,6 +174,7 @@ def test_forgetting_ends_as_a_sync_that_never_stored_it(
     check(shell.database)
 
 
+@pytest.mark.slow
 def test_it_stays_away_whatever_is_synced_and_rebuilt(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", WORD)
     forgotten(shell, home, WORD)
@@ -191,6 +194,7 @@ def test_it_stays_away_whatever_is_synced_and_rebuilt(shell: Shell, tmp_path: Pa
     assert shell("search", "again") == 0
 
 
+@pytest.mark.slow
 def test_a_new_file_is_read_without_it_in_any_pieces(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", TOKEN)
     forgotten(shell, home, TOKEN)
@@ -208,6 +212,7 @@ def test_a_new_file_is_read_without_it_in_any_pieces(shell: Shell, tmp_path: Pat
     assert remains(shell.database, TOKEN) == []
 
 
+@pytest.mark.slow
 def test_a_file_is_restored_with_spaces_in_its_place(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", TOKEN)
     forgotten(shell, home, TOKEN)
@@ -218,6 +223,7 @@ def test_a_file_is_restored_with_spaces_in_its_place(shell: Shell, tmp_path: Pat
     assert restored == original.replace(TOKEN.encode(), b" " * len(TOKEN))
 
 
+@pytest.mark.slow
 def test_entries_that_a_list_dropped_lose_it_too(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", TOKEN)
     sync(shell.database, [home])
@@ -237,6 +243,7 @@ def test_entries_that_a_list_dropped_lose_it_too(shell: Shell, tmp_path: Path) -
     assert kept == f"It is {' ' * len(TOKEN)} now"
 
 
+@pytest.mark.slow
 def test_escapes_and_line_breaks_do_not_save_it(shell: Shell, tmp_path: Path) -> None:
     token = planted()["gitlab"]
     home = tmp_path / "home"
@@ -255,6 +262,7 @@ def test_escapes_and_line_breaks_do_not_save_it(shell: Shell, tmp_path: Path) ->
     assert verify(shell.database).findings == []
 
 
+@pytest.mark.slow
 def test_a_longer_word_stays_and_is_told(shell: Shell, tmp_path: Path) -> None:
     home = tmp_path / "home"
     write(home, TRANSCRIPT, user(f"password={WORD} and the file x{WORD}y"))
@@ -268,6 +276,7 @@ def test_a_longer_word_stays_and_is_told(shell: Shell, tmp_path: Path) -> None:
 # -- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forgetting_is_previewed_and_changes_nothing_then(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", TOKEN)
     sync(shell.database, [home])
@@ -284,6 +293,7 @@ def test_forgetting_is_previewed_and_changes_nothing_then(shell: Shell, tmp_path
     assert TOKEN not in shell.out + shell.err
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_is_listed_and_can_be_remembered(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", KEY)
     for path in (f"todos/{SESSION}-agent-{SESSION}.json", "teams/crew/inboxes/ada.json"):
@@ -334,6 +344,7 @@ def test_a_password_is_recognised_without_its_name(around: str) -> None:
     assert len(spans) == 1
 
 
+@pytest.mark.slow
 def test_all_kinds_are_recognised_again_and_nothing_else_is() -> None:
     for text in [*planted().values(), WORD, KEY]:
         other = json.dumps(" ".join(planted(2).values()) + private_key(2)).encode()

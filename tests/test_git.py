@@ -196,6 +196,7 @@ def test_an_answer_of_any_length_is_read_up_to_a_limit(
     assert {len(change.path) for change in facts.changes} == {43}, "no name is cut"
 
 
+@pytest.mark.slow
 def test_a_git_that_takes_too_long_is_ended_with_all_that_it_started(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

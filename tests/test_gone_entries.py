@@ -566,6 +566,7 @@ def test_todos_with_the_content_of_vanished_ones_are_those_of_another_session(pl
     ]
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_forgotten_like_all_else(place: Place) -> None:
     word = "Qwertzuiop77"
     place.put(INDEX, index({"sessionId": OTHER, "customTitle": word, "prUrl": f"https://{word}"}))

@@ -68,6 +68,7 @@ def test_a_file_of_nothing_but_summaries_is_a_transcript(home: Path, ask: Ask) -
     assert ask(ISSUES) == []
 
 
+@pytest.mark.slow
 def test_a_name_that_ends_in_a_uuid_proves_enough(home: Path, ask: Ask) -> None:
     write(home, f"{PROJECT}/2026-01-20-{SESSION}.jsonl", {"type": "user", "message": "hello"})
     assert ("transcript",) in ask(KINDS)

@@ -78,6 +78,7 @@ def test_the_model_and_what_was_spent_before_come_from_earlier_lines(
     assert rows(database, SPENT) == EACH
 
 
+@pytest.mark.slow
 def test_a_sync_after_each_line_gives_the_same_and_keeps_what_was_said(
     home: Path, fresh: Fresh
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_context_without_end_is_an_issue_and_is_not_kept(
 # -- the promises of every source ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_conforms(fresh: Fresh, tmp_path: Path) -> None:
     conformance.test_syncing_twice_changes_nothing(CASE, fresh, tmp_path / "twice")
     for chunk in (1, 150):
@@ -198,6 +200,7 @@ def test_it_may_come_in_any_order(is_reversed: bool, fresh: Fresh, place: Path) 
     conformance.test_the_order_in_which_files_come_does_not_matter(CASE, is_reversed, fresh, place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -250,6 +253,7 @@ def test_a_call_counts_for_each_file_that_it_changes(home: Path, fresh: Fresh) -
     ]
 
 
+@pytest.mark.slow
 def test_it_is_found_listed_shown_counted_and_resumed(home: Path, shell: Shell) -> None:
     assert shell("sync", str(home)) == 0
     assert shell("search", "frost", "--source", "letters") == 0
@@ -279,6 +283,7 @@ def test_its_home_is_looked_for_where_it_says(fresh: Fresh) -> None:
     assert sync(fresh(), [], SyncOptions(source="letters")).files_read == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Datasette's own
 def test_its_pages_are_there(home: Path, fresh: Fresh) -> None:
     database = fresh()

@@ -94,6 +94,7 @@ def test_where_reading_began_does_not_decide_what_is_too_long(
     assert len(texts(database)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 @pytest.mark.parametrize(
     "cut",
@@ -116,6 +117,7 @@ def whole(size: int, uuid: str) -> bytes:
     return line.replace(b'"content":""', b'"content":"' + b"x" * (size - len(line)) + b'"')
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 @pytest.mark.parametrize("end", [b"", b"\n", b"\n" + AFTER], ids=["open", "ended", "followed"])
 @pytest.mark.parametrize("before", [b"", BEFORE], ids=["first", "second"])
@@ -167,6 +169,7 @@ def test_whatever_is_appended_to_a_line_it_is_read_as_if_it_came_at_once(
     assert longest > 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 def test_what_follows_a_line_of_just_the_limit_is_read_though_it_is_open(
     fresh: Callable[[], Path], place: Path
@@ -182,6 +185,7 @@ def test_what_follows_a_line_of_just_the_limit_is_read_though_it_is_open(
     assert_same(dump(database), dump(other))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 @pytest.mark.parametrize("long", [b"{" + b"x" * 50_000, b'{"a": "' + b"x" * 50_000 + b'"} \t'])
 def test_in_a_log_without_what_is_forgotten_it_is_the_same_issue(
@@ -210,6 +214,7 @@ def test_in_a_log_without_what_is_forgotten_it_is_the_same_issue(
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_limit")
 def test_small_batches_do_not_part_it_from_its_offset(
     fresh: Callable[[], Path], place: Path
@@ -249,6 +254,7 @@ def test_a_line_of_megabytes_is_read_and_its_text_is_cut(
     assert issues(database) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux does")
 def test_a_line_of_a_hundred_megabytes_takes_no_hundred_megabytes(
     fresh: Callable[[], Path], tmp_path: Path, place: Path

@@ -64,6 +64,7 @@ def environment(home: Path) -> dict[str, str]:
 # -- the official client ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy", STATELESS[0]])
 def test_the_official_client_lists_and_calls_every_tool(
     mode: str, database: Path, tmp_path: Path
@@ -253,6 +254,7 @@ def test_what_was_cancelled_is_neither_begun_nor_answered(
     assert [answer["id"] for answer in found] == [1, 3]
 
 
+@pytest.mark.slow
 def test_what_is_running_is_stopped_when_it_is_cancelled(database: Path, tmp_path: Path) -> None:
     endless = "with recursive r (n) as (select 1 union all select n + 1 from r)"
     endless += " select max(n) from r"

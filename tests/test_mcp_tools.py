@@ -436,6 +436,7 @@ def test_what_was_just_written_is_found(growing: Path, tmp_path: Path) -> None:
     assert found["coverage"] == {"state": "complete", "missing": []}
 
 
+@pytest.mark.slow
 def test_what_goes_on_changing_is_found_each_time_without_a_walk(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,6 +628,7 @@ def test_sql_that_does_more_than_read_is_refused(query: str, demo: Call) -> None
     assert demo("sql", query="select count(*), max(id) from messages")["items"] == before
 
 
+@pytest.mark.slow
 def test_sql_that_runs_away_is_stopped(demo: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assoc_ingest.mcp.readonly_sql.SECONDS", 0.2)
     endless = "with recursive r (n) as (select 1 union all select n + 1 from r)"

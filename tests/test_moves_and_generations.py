@@ -10,7 +10,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +94,7 @@ def test_a_moved_file_keeps_its_rows_and_their_ids(index: Index, more: list[dict
     index.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_renamed_project_directory_takes_all_its_files_along(index: Index) -> None:
     write(index.home, TRANSCRIPT, HELLO, ANSWER)
     write(index.home, AGENT, agent("a1b2c3d", user("Survey", "f1")))
@@ -110,6 +110,7 @@ def test_a_renamed_project_directory_takes_all_its_files_along(index: Index) -> 
     index.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_second_generation_that_moves_is_the_first_of_its_new_path(index: Index) -> None:
     write(index.home, TRANSCRIPT, HELLO)
     index.sync()
@@ -180,6 +181,7 @@ def test_a_deleted_file_keeps_its_rows(index: Index) -> None:
     assert index.rows("gone_at", "files") == [since]  # since it was first found missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], [MORE]], ids=["as-it-was", "grown"])
 def test_a_file_that_returns_continues(index: Index, more: list[dict]) -> None:
     write(index.home, TRANSCRIPT, HELLO, ANSWER)
@@ -195,6 +197,7 @@ def test_a_file_that_returns_continues(index: Index, more: list[dict]) -> None:
     index.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_path_that_returns_as_something_else_is_a_new_generation(index: Index) -> None:
     for number in range(3):
         write(index.home, TRANSCRIPT, user(f"life {number}", f"u{number}"))
@@ -252,6 +255,7 @@ def test_a_missing_root_makes_nothing_gone(index: Index, place: Path) -> None:
 # -- changes that hide ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_byte_changed_in_place_is_seen_though_size_and_time_are_as_before(
     index: Index, place: Path
 ) -> None:
@@ -280,7 +284,7 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
 
     def cut_found(*arguments: Any) -> walk.Found | None:
         file = found(*arguments)
-        return file and replace(file, mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
+        return file and file._replace(mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
 
     def wait(seconds: float) -> None:
         waits.append(seconds)
@@ -312,6 +316,7 @@ def test_a_time_of_another_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPat
         clock_tick.wait_out(clock_tick.present() + ahead)
 
 
+@pytest.mark.slow
 def test_a_changed_middle_of_a_large_file_that_grew_is_found_by_a_full_sync(index: Index) -> None:
     many = [user("x" * 1000, f"u{number}") for number in range(1500)]
     file = write(index.home, TRANSCRIPT, *many)
@@ -334,6 +339,7 @@ def test_a_file_that_was_only_touched_is_not_read_again(index: Index) -> None:
     assert index.rows("mtime_ns", "files") == [(2 * 10**18,)]
 
 
+@pytest.mark.slow
 def test_deleting_and_creating_reuses_inodes_and_deceives_nobody(index: Index) -> None:
     for number in range(8):
         write(index.home, TRANSCRIPT, user(f"try {number}", "u1"))
@@ -345,6 +351,7 @@ def test_deleting_and_creating_reuses_inodes_and_deceives_nobody(index: Index) -
 # -- documents -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_broken_document_keeps_its_rows_until_it_is_whole_again(index: Index) -> None:
     write(index.home, TRANSCRIPT, HELLO)
     whole, other = b'{"agentType":"Explore"}', b'{"agentType":"Plan"}'
@@ -364,6 +371,7 @@ def test_a_broken_document_keeps_its_rows_until_it_is_whole_again(index: Index) 
     index.is_as_from_scratch()
 
 
+@pytest.mark.slow
 def test_a_document_that_returns_is_no_longer_gone(index: Index) -> None:
     write(index.home, TRANSCRIPT, HELLO)
     write_bytes(index.home, META, b'{"agentType":"Explore"}')

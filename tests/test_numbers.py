@@ -308,6 +308,7 @@ def test_an_error_about_something_else_is_an_error(
     assert ask("select status, duration_ms from tool_calls") == [("error", 2000)]
 
 
+@pytest.mark.slow
 def test_a_search_takes_and_costs_what_it_states(home: Path, ask: Ask) -> None:
     stated = {"query": "x", "results": [], "durationSeconds": 15.2086, "searchCount": 4}
     usage = {"input_tokens": 1_000_000, "output_tokens": 0}
@@ -336,6 +337,7 @@ PLACES = (
 )
 
 
+@pytest.mark.slow
 def test_branch_version_and_mode_are_those_at_each_message(home: Path, ask: Ask) -> None:
     lines: list[Object] = [
         user("one", "u1", gitBranch="main", permissionMode="default"),

@@ -125,6 +125,7 @@ def test_a_file_of_any_time_is_read_once_and_its_time_is_an_issue(
     assert sync(database, [home]).files_read == 0
 
 
+@pytest.mark.slow
 def test_a_time_that_becomes_usual_or_odd_is_noticed_without_reading_anything_again(
     home: Path, fresh: Fresh
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_time_that_becomes_usual_or_odd_is_noticed_without_reading_anything_ag
     assert verify(database).findings == []
 
 
+@pytest.mark.slow
 def test_what_grows_beyond_all_times_is_read_on_and_keeps_one_issue(
     home: Path, fresh: Fresh
 ) -> None:
@@ -396,6 +398,7 @@ def test_sessions_of_odd_names_are_different_ones(fresh: Fresh, place: Path) -> 
     assert rows(database, "select count(*) from sessions") == [(len(ODD),)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_a_file_of_an_odd_name_moves_grows_vanishes_and_returns(home: Path, fresh: Fresh) -> None:
     database = fresh()
@@ -427,6 +430,7 @@ def test_a_file_of_an_odd_name_moves_grows_vanishes_and_returns(home: Path, fres
     assert verify(database).findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_a_change_below_an_odd_name_is_found_where_it_happened(home: Path, fresh: Fresh) -> None:
     database = fresh()
@@ -446,6 +450,7 @@ def test_a_change_below_an_odd_name_is_found_where_it_happened(home: Path, fresh
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_a_file_of_an_odd_name_is_forgotten_and_no_other(home: Path, fresh: Fresh) -> None:
     database = fresh()
@@ -460,6 +465,7 @@ def test_a_file_of_an_odd_name_is_forgotten_and_no_other(home: Path, fresh: Fres
         assert sync(database, [home]).files_read == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 @pytest.mark.parametrize("name", ODD)
 def test_a_root_of_an_odd_name_is_one_root(name: str, fresh: Fresh, place: Path) -> None:
@@ -479,6 +485,7 @@ def test_a_root_of_an_odd_name_is_one_root(name: str, fresh: Fresh, place: Path)
     assert {file.status for file in restored(database, place / "rescued")} == {WRITTEN}
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_nothing_is_gone_in_an_unreadable_directory_of_an_odd_name(

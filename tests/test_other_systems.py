@@ -178,6 +178,7 @@ def test_a_half_written_document_keeps_its_rows_and_is_read_again(
     assert_same(dump(database), before)
 
 
+@pytest.mark.slow
 def test_the_copy_of_a_list_counts_while_the_list_is_broken(
     fresh: Callable[[], Path], tmp_path: Path
 ) -> None:

@@ -169,6 +169,7 @@ def test_who_still_reads_a_deleted_database_disturbs_no_new_one(
     check(database, home)
 
 
+@pytest.mark.slow
 def test_a_writer_whose_database_was_replaced_leaves_nothing_beside_the_new_one(
     home: Path, place: Path
 ) -> None:

@@ -77,6 +77,56 @@ def test_a_backslash_is_a_letter_in_a_path_that_begins_with_a_slash() -> None:
     assert slashed("C:\\a\\b\\") == "C:/a/b"
 
 
+# -- one directory that several homes know --------------------------------------------------------
+
+
+def in_homes(place: Path, shell: Shell, *homes: str) -> None:
+    """Sync one conversation in `/srv/shop` of each home, and one in `/srv/NAME`."""
+    for number, name in enumerate(homes):
+        for at, path in enumerate(("/srv/shop", f"/srv/{name}")):
+            key = f"{number}{at}000000-1111-4222-8333-444455556666"
+            line = user(f"pumpkin of {name}", f"u{number}{at}", cwd=path, sessionId=key)
+            directory = path.replace("/", "-")
+            write(place / name, f"projects/{directory}/{key}.jsonl", line)
+        assert shell("sync", str(place / name)) == 0, shell.err
+
+
+def test_a_directory_that_two_homes_know_is_one_project(place: Path, shell: Shell) -> None:
+    in_homes(place, shell, "b", "a")
+    rows = {row["path"]: row for row in shell.items("list", "projects")}
+    assert {path: row["session_count"] for path, row in rows.items()} == {
+        "/srv/shop": 2, "/srv/a": 1, "/srv/b": 1,
+    }  # fmt: skip
+    number = str(rows["/srv/shop"]["id"])
+    for project in (number, "shop", "/srv/shop"):
+        assert len(shell.items("list", "sessions", "--project", project)) == 2
+        assert len(shell.items("search", "pumpkin", "--project", project)) == 2
+    overview = shell.items("query", "projects_overview")
+    assert [row["sessions"] for row in overview if row["path"] == "/srv/shop"] == [2]
+
+
+def test_which_project_stands_for_a_directory_does_not_depend_on_the_order(
+    place: Path, shell: Shell, tmp_path: Path
+) -> None:
+    in_homes(place, shell, "b", "a")
+    first = dump(shell.database)
+    again = Shell(tmp_path / "again.db", shell._capsys)
+    assert again("sync", str(place / "a"), str(place / "b"), "-d", str(tmp_path / "again.db")) == 0
+    assert_same(first, dump(tmp_path / "again.db"))
+
+
+def test_when_the_project_that_stands_for_a_directory_goes_another_does(
+    place: Path, shell: Shell
+) -> None:
+    in_homes(place, shell, "b", "a")
+    (before,) = [r["id"] for r in shell.items("list", "projects") if r["path"] == "/srv/shop"]
+    key = "10000000-1111-4222-8333-444455556666"  # of the home a, whose project stands for both
+    assert shell("forget", key) == 0, shell.err
+    (row,) = [row for row in shell.items("list", "projects") if row["path"] == "/srv/shop"]
+    assert (row["session_count"], row["id"] == before) == (1, False)
+    check(shell.database)
+
+
 # -- what --project means -------------------------------------------------------------------------
 
 

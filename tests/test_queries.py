@@ -255,7 +255,8 @@ def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> No
     sync(database, sorted(DEMO.iterdir()))
     connection = reader(database)
     rows = connection.execute(
-        "select e.*, p.name as project, f.mtime from searchable e"
+        "select e.*, p.name as project, f.mtime, coalesce(p.same_as, p.id) as place"
+        " from searchable e"
         " left join projects p on p.id = e.project_id left join files f on f.id = e.file_id"
         " where not e.is_repeated"
     ).fetchall()
@@ -266,8 +267,9 @@ def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> No
         assert word
         found = _run(connection, "search/entries", what=row["what"], match=word[0], limit=1000)
         (one,) = [hit for hit in found if hit["id"] == row["id"]]
-        same = ("kind", "session", "session_key", "source", "project", "project_id", "byte_offset")
+        same = ("kind", "session", "session_key", "source", "project", "byte_offset")
         assert {name: one[name] for name in same} == {name: row[name] for name in same}
+        assert one["project_id"] == row["place"]
         assert one["timestamp"] == (row["timestamp"] or row["mtime"])
     connection.close()
 

@@ -42,6 +42,7 @@ def execute(database: Path, *statements: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_case_is_derived_as_a_sync_derived_it(
     case: str, fresh: Callable[[], Path], place: Path
@@ -148,6 +149,7 @@ def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> Non
     assert_same(dump(database), before)
 
 
+@pytest.mark.slow
 def test_readers_see_old_rows_or_new_ones(demo: Path) -> None:
     """One that began before sees the database as it was; nobody waits for the other."""
     reader = databases.open_reader(demo)
@@ -208,6 +210,7 @@ def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
 # -- by itself -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_version_derives_again_what_an_old_one_read(
     fresh: Callable[[], Path], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +291,7 @@ def _integrity(database: Path) -> str:
         connection.close()
 
 
+@pytest.mark.slow
 def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) -> None:
     with demo.open("r+b") as file:
         (page,) = _rows(demo, "select rootpage from sqlite_master where name = 'tool_calls'")[0]
@@ -305,6 +309,7 @@ def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) ->
     check(demo, *HOMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [20_000, 100_000, 400_000])
 def test_a_database_that_was_cut_off_is_mended(demo: Path, length: int) -> None:
     expected = dump(demo)
@@ -380,6 +385,7 @@ def _schema(database: Path) -> list[tuple[object, ...]]:
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_archive_costs_no_row(demo: Path) -> None:
     before = dump(demo, tables=["messages"])
     execute(demo, "update archive set data = x'00' where id in (select max(id) from archive)")

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, DEMO, SOURCES
+from tests.support.cases import CASES, DEMO, SOURCES, home_of
 from tests.support.reading import index as indexed
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -115,9 +115,15 @@ def everything(
     template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
     """All golden cases and the demonstration homes in one database: many keys are in many homes."""
-    database = tmp_path_factory.mktemp("everything") / "assoc.db"
+    place = tmp_path_factory.mktemp("everything")
+    database = place / "assoc.db"
     database.write_bytes(template.read_bytes())
-    sync(database, [*(SOURCES / case / "home" for case in CASES), *sorted(DEMO.iterdir())])
+    homes = [
+        home_of(case, place / case) if any((SOURCES / case).rglob("*.sql")) else lying
+        for case in CASES
+        if (lying := SOURCES / case / "home")
+    ]
+    sync(database, [*homes, *sorted(DEMO.iterdir())])
     with closing(open_reader(database)) as connection:
         yield connection
 
@@ -150,6 +156,7 @@ def marked(hit: Hit) -> set[str]:
     return {_frame.sub("", snippet[start:end]) for start, end in marks}
 
 
+@pytest.mark.slow
 def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connection) -> None:
     """Below its reference the text is whole, and with --full so is everything around it."""
     pages: dict[tuple[str, bool], str] = {}
@@ -185,6 +192,7 @@ def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connecti
     assert {"attachment", "hook", "command", "compact_summary", "task_notification"} < written
 
 
+@pytest.mark.slow
 def test_every_line_has_a_reference_that_leads_to_it(everything: sqlite3.Connection) -> None:
     names = refs.Names(everything)
     rows = everything.execute("select distinct file_id, byte_offset from messages").fetchall()
@@ -249,6 +257,7 @@ def test_of_a_turn_without_end_a_hundred_messages_on_each_side_are_shown(index: 
     assert len(re.findall(r"step (\d+)", asked)) == 499
 
 
+@pytest.mark.slow
 def test_opening_a_line_costs_what_is_shown_not_what_is_there(index: Index, tmp_path: Path) -> None:
     steps = []
     for length in (150, 1500):

@@ -343,6 +343,7 @@ def test_a_word_of_any_length_is_searched_for(
             assert all("walrus" in hit.snippet for hit in exact(connection, query, tools=tools))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1_000, 30_000])
 def test_a_query_may_have_any_number_of_words(connection: sqlite3.Connection, count: int) -> None:
     for word in ("walrus", "漢字", "漢字字"):

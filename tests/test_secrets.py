@@ -150,6 +150,7 @@ def test_what_is_found_does_not_depend_on_the_pieces_of_a_file(size: int) -> Non
     assert len(whole) == len(kinds())
 
 
+@pytest.mark.slow
 def test_a_line_of_sixty_megabytes_is_searched_to_its_end() -> None:
     token = planted()["github"]
     image = base64.b64encode(random.Random(1).randbytes(1_500_000))

@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from assoc_ingest.derive import agents
+from assoc_ingest.source import FILE_KINDS
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
+from assoc_ingest.store.upserts import OF_THEIR_PLACE
 
 PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
 ROOT = PACKAGE.parents[1]
@@ -39,6 +42,7 @@ DIRECTIONS = {
 """The packages, and which others each may know. What is missing here is not allowed."""
 
 SHARED = {
+    "entry",
     "errors",
     "failures",
     "fast_json",
@@ -325,7 +329,8 @@ def test_a_query_only_reads() -> None:
 
 def test_transactions_begin_and_end_in_one_place() -> None:
     def rule(module: str) -> object:
-        if module in ("store.transaction", "ask.blame"):  # the other one calls a commit of git so
+        # The second one calls a commit of git so; the last reads databases of other programs.
+        if module in ("store.transaction", "ask.blame", "files.database_files"):
             return None
         own = {name for name, _ in calls(module) if name.endswith("connection.rollback")}
         return own | {s for s in strings(module) if re.match(r"(?i)(begin|commit|rollback)\b", s)}
@@ -418,6 +423,19 @@ def test_no_tool_is_named_outside_of_the_sources() -> None:
     assert offenders(rule) == {}
     texts = [*ROOT.glob("queries/**/*.sql"), *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.js")]
     assert not [path for path in texts if quoted.search(path.read_text("utf-8"))]
+
+
+def test_kinds_of_files_that_the_core_names_mean_the_same_for_every_source() -> None:
+    """A source chooses one to say what the rest makes of the file: the meaning stands there."""
+    word = """["'][a-z_]+["'],? ?"""
+    named = re.compile(rf"\b(?:f|file|files|claim)\.kind (?:==?|<>|!=|in) \(?((?:{word})+)")
+    found = {*OF_THEIR_PLACE, *agents.LISTING_KINDS}
+    for path in [*PACKAGE.rglob("*.py"), *ROOT.glob("queries/**/*.sql")]:
+        if "sources" not in path.parts:
+            for kinds in named.findall(path.read_text("utf-8")):
+                found.update(re.findall("[a-z_]+", kinds))
+    assert {"transcript", "history", "task", "side_agent"} <= found
+    assert found <= FILE_KINDS.keys()
 
 
 # -- names and words -----------------------------------------------------------------------------

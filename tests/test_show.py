@@ -258,6 +258,17 @@ def test_lines_that_repeat_lines_of_their_file_are_counted_and_copies_of_a_fork_
     assert _body(stage.shown()) == ["copied from the origin", "again", "· 2 repeated blocks"]
 
 
+def test_what_was_taken_back_is_shown_as_such(stage: Stage) -> None:
+    rows = stage.rows
+    rows.message(stage.file, "prompt", "first")
+    rows.message(stage.file, "prompt", "mistaken", is_superseded=1)
+    rows.message(stage.file, "text", "answered", is_superseded=1)
+    rows.message(stage.file, "prompt", "second")
+    text = stage.shown()
+    words = ("first", "taken back from here", "mistaken", "answered", "continues", "second")
+    assert [word for line in text for word in words if word in line] == list(words)
+
+
 def test_a_subagent_stands_under_its_call_to_any_depth(stage: Stage) -> None:
     rows = stage.rows
     outer, _ = rows.call(stage.file, "Task", {"description": "survey"}, "what it said last")
@@ -446,6 +457,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
     for number in range(3000):
         stage.rows.message(stage.file, "text", f"message {number}")
@@ -456,6 +468,7 @@ def test_messages_are_read_as_they_are_shown(stage: Stage) -> None:
     connection.close()  # nothing more is asked for: the rest was never read
 
 
+@pytest.mark.slow
 def test_subagents_that_spawn_each_other_very_often_are_all_shown_once(stage: Stage) -> None:
     call, _ = stage.rows.call(stage.file, "Task", {"prompt": "deep"}, "ok")
     for level in range(300):

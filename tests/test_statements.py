@@ -286,6 +286,7 @@ def test_a_row_that_no_call_states_is_found_and_mended(place: Place, damage: str
     assert place.rows(ALL) == OF_CALLS
 
 
+@pytest.mark.slow
 def test_a_forgotten_session_leaves_none(place: Place, shell: Shell) -> None:
     other = [
         {**line, "sessionId": OTHER, "uuid": f"o{line['uuid']}"} for line in created(9, "1", "Stay")

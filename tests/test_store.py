@@ -38,6 +38,7 @@ def mode(path: Path) -> int:
 # -- one writer ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @posix
 def test_a_second_writer_is_told_who_writes(home: Path, place: Path) -> None:
     database = place / "index.db"
@@ -50,6 +51,7 @@ def test_a_second_writer_is_told_who_writes(home: Path, place: Path) -> None:
     check(database, home)
 
 
+@pytest.mark.slow
 @posix
 def test_another_process_that_writes_ends_a_sync_with_code_3(
     home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
@@ -63,6 +65,7 @@ def test_another_process_that_writes_ends_a_sync_with_code_3(
     assert main(["sync", str(home), "--db", str(database)]) == 0
 
 
+@pytest.mark.slow
 @posix
 def test_a_killed_writer_leaves_no_lock_behind(home: Path, place: Path) -> None:
     database = place / "index.db"
@@ -80,6 +83,7 @@ def test_a_killed_writer_leaves_no_lock_behind(home: Path, place: Path) -> None:
     check(database, home)
 
 
+@pytest.mark.slow
 def test_readers_see_the_last_commit_while_a_sync_writes(home: Path, place: Path) -> None:
     database = place / "index.db"
     sync(database, [home])
@@ -92,6 +96,7 @@ def test_readers_see_the_last_commit_while_a_sync_writes(home: Path, place: Path
     reader.close()
 
 
+@pytest.mark.slow
 def test_a_reader_cannot_write(home: Path, place: Path) -> None:
     sync(place / "index.db", [home])
     reader = open_reader(place / "index.db")
@@ -103,6 +108,7 @@ def test_a_reader_cannot_write(home: Path, place: Path) -> None:
 # -- ours, and private ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @posix
 def test_everything_is_private_whatever_the_umask(home: Path, tmp_path: Path) -> None:
     before = os.umask(0)
@@ -186,6 +192,7 @@ def test_a_newer_database_is_refused_untouched(
     assert shell.database.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_damaged_database_of_a_newer_version_is_not_taken_for_an_old_one(
     home: Path, shell: Shell
 ) -> None:
@@ -202,6 +209,7 @@ def test_a_damaged_database_of_a_newer_version_is_not_taken_for_an_old_one(
     assert shell.database.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_older_derivation_is_derived_again(home: Path, shell: Shell) -> None:
     sync(shell.database, [home])
     made_newer(shell.database, f"pragma user_version = {DERIVATION - 1}")
@@ -242,6 +250,7 @@ def test_reading_what_is_not_there_says_what_to_do(place: Path) -> None:
 # -- migrations ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_failing_migration_leaves_the_database_as_it_was(
     home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_all_is_done_whoever_reads_what_is_printed(line: str, situation: Situati
 # -- every command -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [*COMMANDS[: -len(LISTS + QUERIES)], LISTS[0], QUERIES[0]])
 def test_no_stream_makes_a_command_fail(line: str, situation: Situation) -> None:
     """It ends with the code that it has otherwise, or says that its output is lost."""
@@ -200,6 +201,7 @@ def start(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_nothing_is_printed_into_the_database(
     redirected: str, situation: Situation, tmp_path: Path
@@ -238,6 +240,7 @@ def test_a_watch_goes_on_when_nobody_reads_its_log(tmp_path: Path, place: Path) 
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_pipe_that_does_not_wait_gets_all_of_it(tmp_path: Path) -> None:
     """Another program may have made a pipe or a terminal that it shares non-blocking."""
     fcntl = pytest.importorskip("fcntl")

@@ -248,6 +248,7 @@ def test_a_row_of_any_table_that_its_file_does_not_say_is_found(
     assert table in found[0].problem
 
 
+@pytest.mark.slow
 def test_every_column_that_a_record_has_is_compared(demo: Path) -> None:
     """Nothing lists the columns by hand, so one that a record gains is compared, too."""
     ignored, compared = set(), set()
@@ -678,6 +679,7 @@ def test_a_garbled_page_is_found_and_never_a_bug(demo: Path, place: Path) -> Non
     assert noticed > 55
 
 
+@pytest.mark.slow
 def test_an_entry_that_an_index_lacks_is_found(demo: Path) -> None:
     """The page is as SQLite writes them, and the table is, too."""
     ((root,),) = damage(demo, "select rootpage from sqlite_master where name = 'prompts_project'")
@@ -706,6 +708,7 @@ def test_a_cut_database_names_the_remedy(demo: Path, capsys: pytest.CaptureFixtu
 # -- warnings --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_database_that_others_may_read_is_a_warning(demo: Path) -> None:
     demo.parent.chmod(0o700)
     demo.chmod(0o600)
@@ -801,6 +804,7 @@ def test_the_json_of_the_command(demo: Path, capsys: pytest.CaptureFixture[str])
     assert shown["counts"]["files"] == 34
 
 
+@pytest.mark.slow
 def test_it_changes_nothing_and_needs_no_lock(demo: Path) -> None:
     with writing(demo):
         nothing(verify(demo))

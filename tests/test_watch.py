@@ -693,6 +693,7 @@ def watching(database: Path, *paths: Path, **more: Any) -> Iterator[Watching]:
         running.process.communicate()
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.quick
 def test_what_is_appended_can_be_found(home: Path, fresh: Fresh) -> None:

@@ -206,6 +206,7 @@ def test_what_means_nothing_is_told(site: Site, query: str, status: int, text: s
     assert text in page.words
 
 
+@pytest.mark.slow
 def test_the_numbers_of_other_pages_lead_to_as_many_conversations(site: Site) -> None:
     for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/-/assoc"):
         page = site.get(address)
@@ -265,6 +266,7 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
     assert "All conversations (4)" in page.words
 
 
+@pytest.mark.slow
 def test_a_day_leads_to_the_conversations_that_it_counts(made: Callable[[Fill], Site]) -> None:
     """One that goes on over midnight, in local time, is one of both days."""
 
@@ -293,6 +295,7 @@ def test_the_first_and_the_last_time_that_are_stored_are_no_error(
     assert listed(page) == ["k1"]
 
 
+@pytest.mark.slow
 def test_an_empty_database_says_how_to_fill_it(made: Callable[[Fill], Site]) -> None:
     filled = made(lambda rows: None)
     for address in ("/", LIST):
@@ -350,6 +353,7 @@ def test_the_first_page_of_datasette_stays_where_other_databases_are(
         assert OURS in mixed.get("/").text
 
 
+@pytest.mark.slow
 def test_the_first_page_of_datasette_is_always_reachable(site: Site, place: Path) -> None:
     page = site.get("/-/")
     assert (page.status, OURS in page.text, "/db" in page.links()) == (200, False, True)
@@ -366,6 +370,7 @@ def test_another_program_sees_nothing_of_it(foreign: Path) -> None:
     assert alone.get("/other/-/sessions").status == 404
 
 
+@pytest.mark.slow
 def test_who_may_not_see_the_tables_gets_the_first_page_of_datasette(place: Path) -> None:
     hidden = {"tables": {"responses": {"allow": False}}}
     half = Site(place, databases={"db": hidden})

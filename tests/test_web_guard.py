@@ -212,6 +212,7 @@ def test_a_page_that_has_a_stricter_policy_keeps_it() -> None:
     assert policies == [b"default-src 'none'"]
 
 
+@pytest.mark.slow
 def test_a_form_of_a_page_of_ours_still_arrives(datasette: Any) -> None:
     answer = get(
         datasette, "/assoc/messages?_search=marmalade", host=HERE,

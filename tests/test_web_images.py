@@ -46,6 +46,7 @@ def addresses(site: Site) -> list[str]:
     return site.get(HERE).links("/image?")
 
 
+@pytest.mark.slow
 def test_the_page_asks_for_each_image_that_a_browser_can_show(database: Path) -> None:
     site = Site(database)
     page = site.get(HERE)
@@ -57,6 +58,7 @@ def test_the_page_asks_for_each_image_that_a_browser_can_show(database: Path) ->
     assert page.harmful() == []
 
 
+@pytest.mark.slow
 def test_an_image_comes_as_what_it_is_and_nothing_else(database: Path) -> None:
     site = Site(database)
     first, second, *_ = map(site.get, addresses(site))
@@ -70,6 +72,7 @@ def test_an_image_comes_as_what_it_is_and_nothing_else(database: Path) -> None:
         assert page.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.slow
 def test_what_only_says_that_it_is_an_image_is_not_given(database: Path) -> None:
     site = Site(database)
     for address in addresses(site)[2:]:
@@ -80,6 +83,7 @@ def test_what_only_says_that_it_is_an_image_is_not_given(database: Path) -> None
         assert page.harmful() == []
 
 
+@pytest.mark.slow
 def test_an_image_that_is_too_large_is_text(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def site(database: Path) -> Site:
     return Site(database)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "anchor", "text"),
     [
@@ -131,6 +132,7 @@ def test_every_message_links_to_itself_and_no_link_has_the_id_of_a_row(site: Sit
         assert anchor == marked(page)
 
 
+@pytest.mark.slow
 def test_a_line_of_the_second_file_has_its_number(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write(home, TRANSCRIPT, *said(3))
@@ -143,6 +145,7 @@ def test_a_line_of_the_second_file_has_its_number(tmp_path: Path) -> None:
     assert "second 1" in text_at(site, f"{HERE}?at=2:3#f2-L3")
 
 
+@pytest.mark.slow
 def test_objects_in_one_line_and_lines_that_the_archive_has_lost_have_addresses(
     tmp_path: Path,
 ) -> None:
@@ -191,6 +194,7 @@ def text_at(site: Site, link: str) -> str:
     return " ".join(words.split())[:200].partition(" row ")[2][:60]
 
 
+@pytest.mark.slow
 def test_an_address_with_the_id_of_a_row_leads_to_the_one_with_its_line(
     site: Site, database: Path
 ) -> None:
@@ -206,6 +210,7 @@ def test_an_address_with_the_id_of_a_row_leads_to_the_one_with_its_line(
     assert "novelty 1" in elsewhere.words
 
 
+@pytest.mark.slow
 def test_a_fork_folds_what_it_copied_and_says_where_it_becomes_new(site: Site) -> None:
     page = site.get(FORK)
     assert page.text.count('<div class="ai-copies">') == 1
@@ -220,6 +225,7 @@ def test_a_fork_folds_what_it_copied_and_says_where_it_becomes_new(site: Site) -
     assert "ai-copies" not in site.get(HERE).text
 
 
+@pytest.mark.slow
 def test_a_fork_of_more_than_a_page_links_to_where_it_becomes_new(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write(home, TRANSCRIPT, *said(PAGE))
@@ -251,6 +257,7 @@ def test_what_a_fork_of_a_fork_copied_is_folded_by_where_it_was_first_said(tmp_p
     assert found == [f"{HERE}?at=1#L1", f"{FORK}?at=5#L5"]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_in_two_homes_is_no_copy_of_itself(tmp_path: Path) -> None:
     write(tmp_path / "aaa", TRANSCRIPT, *said(2), user("left behind", "u9", None, 1))
     write(tmp_path / "home", TRANSCRIPT, *said(5))
@@ -278,6 +285,7 @@ def test_what_is_not_there_leads_to_what_is_nearest(
     assert 'role="search"' in page.text
 
 
+@pytest.mark.slow
 def test_a_page_reads_each_part_of_the_archive_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +318,7 @@ def test_a_project_is_found_however_its_space_is_written(tmp_path: Path, written
     assert "garden plan" in page.words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "begin"), [("html", "<!DOCTYPE html>"), ("md", "# question 0")])
 def test_a_conversation_can_be_downloaded_with_its_credentials_masked(
     site: Site, form: str, begin: str

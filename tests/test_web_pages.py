@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.support.cases import DEMO
+from tests.support.reading import index
 from tests.support.web import Page, Site
 from tests.support.writing import (
     OTHER,
@@ -112,6 +113,7 @@ def long(databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
 # -- the conversation ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_conversation_begins_with_what_is_known_of_it(demo: Site) -> None:
     page = demo.get(FROST)
     assert page.status == 200
@@ -141,6 +143,7 @@ def test_an_edit_is_a_difference_and_a_list_shows_what_is_done(demo: Site) -> No
     assert "◐</span> Read the forecast" in page.text
 
 
+@pytest.mark.slow
 def test_a_conversation_lists_what_became_of_its_tasks_todos_and_plans(tmp_path: Path) -> None:
     answers = {
         "TaskCreate": ({"subject": "Dig"}, "Task #1 created successfully: Dig"),
@@ -165,6 +168,7 @@ def test_a_conversation_lists_what_became_of_its_tasks_todos_and_plans(tmp_path:
         assert page.links(f"/one/{table}/1")
 
 
+@pytest.mark.slow
 def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
     page = demo.get(FROST)
     before, nested = page.text.split('<details class="ai-agent">')
@@ -179,6 +183,7 @@ def test_a_subagent_stands_behind_the_call_that_spawned_it(demo: Site) -> None:
     assert back.partition("#")[2] in demo.get(back.partition("#")[0]).anchors()
 
 
+@pytest.mark.slow
 def test_copies_images_boundaries_and_errors_are_told_apart(tmp_path: Path) -> None:
     home, fork = tmp_path / "home", OTHER
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
@@ -223,6 +228,7 @@ def test_every_message_is_on_one_of_the_pages(long: Site) -> None:
     assert f"answer {PAGE + PAGE // 4 - 1}" in long.get(f"/long/-/session/{SESSION}?_end=1").words
 
 
+@pytest.mark.slow
 def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
     (hit,) = {*long.get("/-/assoc/search?q=%22answer+210%22").links("?at=")}
     address, _, anchor = hit.partition("#")
@@ -233,6 +239,7 @@ def test_a_hit_opens_on_its_message_with_some_before_it(long: Site) -> None:
     assert "ai-target" in page.text
 
 
+@pytest.mark.slow
 def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> None:
     hits = demo.get("/-/assoc/search?q=sow&kind=tool_result").links("?at=")
     assert hits
@@ -262,7 +269,6 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
         ("/demo/-/project/999", 404, "No project matches '999'."),
         ("/demo/-/project/2?page=77", 404, "There is no page 77"),
         ("/demo/-/project/2?page=-1", 400, "is not a page number"),
-        ("/demo/-/project/fernhill", 300, "projects are named 'fernhill'"),
         ("/demo/-/team/nix", 404, "No team matches 'nix'."),
         ("/-/assoc/search?q=a&kind=nix", 400, "Unknown kind 'nix'"),
         ("/-/assoc/search?q=a&project=nix", 404, "No project is named 'nix'."),
@@ -290,6 +296,15 @@ def test_what_is_not_there_is_told_on_a_page(
     assert "Traceback" not in page.text
 
 
+def test_a_name_of_two_directories_lists_both(tmp_path: Path) -> None:
+    with index(tmp_path / "two.db") as rows:
+        ids = [rows.project("shop", f"/srv/{place}/shop") for place in "ab"]
+    page = Site(tmp_path / "two.db").get("/two/-/project/shop")
+    assert page.status == 300
+    assert "projects are named 'shop'" in page.words
+    assert [f"/two/-/project/{id_}" in page.links() for id_ in ids] == [True, True]
+
+
 def test_an_ambiguous_prefix_lists_what_it_can_mean(long: Site) -> None:
     page = long.get(f"/long/-/session/{SESSION[:20]}")
     assert page.status == 300
@@ -297,6 +312,7 @@ def test_an_ambiguous_prefix_lists_what_it_can_mean(long: Site) -> None:
     assert len(page.links("/-/session/")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ['"', "AND (", "NEAR(a b", "text:frost", "*", "-- ;", "a" * 3000])
 def test_no_query_is_an_error(demo: Site, query: str) -> None:
     assert demo.get(f"/-/assoc/search?q={quote(query)}").status == 200
@@ -313,6 +329,7 @@ def test_a_database_that_is_not_ours_is_left_alone(demo: Site, tmp_path: Path) -
     assert site.get("/-/assoc/search?q=a").status == 404
 
 
+@pytest.mark.slow
 def test_who_may_not_see_the_tables_does_not_see_the_pages(demo: Site, databases: Path) -> None:
     closed = Site(databases / "demo.db", databases={"demo": {"allow": False}})
     part = {"tables": {"messages": {"allow": False}}}
@@ -332,6 +349,7 @@ def test_a_search_shows_hits_of_all_stores_with_their_matches_marked(demo: Site)
     assert {"inbox", "plan", "document", "you", "agent"} <= set(page.words.split())
 
 
+@pytest.mark.slow
 def test_a_search_shows_the_closest_where_nothing_has_all_words(demo: Site) -> None:
     page = demo.get("/-/assoc/search?q=seedlngs+asparagus")
     assert "Showing results for seedlings instead of seedlngs." in page.words
@@ -347,6 +365,7 @@ def test_a_search_shows_the_closest_where_nothing_has_all_words(demo: Site) -> N
     assert "warning" not in page.text.partition('<ol class="ai-cards"')[2].lower()
 
 
+@pytest.mark.slow
 def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
     times = ("2026-01-31T23:59:59.999Z", "2026-02-01T00:00:00.000Z", "2026-12-31T12:00:00.000Z")
     lines = [user("pool", f"u{at}", timestamp=at) for at in times]
@@ -359,6 +378,7 @@ def test_a_month_ends_where_the_next_begins(tmp_path: Path) -> None:
         assert page.text.count('class="ai-hit"') == 1
 
 
+@pytest.mark.slow
 def test_more_hits_of_a_conversation_are_one_click_away(long: Site) -> None:
     page = long.get("/-/assoc/search?q=answer")
     assert page.text.count('class="ai-hit"') == 1
@@ -371,6 +391,7 @@ def test_more_hits_of_a_conversation_are_one_click_away(long: Site) -> None:
 # -- dashboard, project, team --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_dashboard_says_what_the_queries_say(demo: Site, databases: Path) -> None:
     page = demo.get("/-/assoc/dashboard?days=all")
     connection = sqlite3.connect(databases / "demo.db")
@@ -390,6 +411,7 @@ def test_the_dashboard_says_what_the_queries_say(demo: Site, databases: Path) ->
     assert page.links("/-/team/")
 
 
+@pytest.mark.slow
 def test_a_project_shows_its_sessions_tasks_and_plans(demo: Site) -> None:
     (address,) = demo.get(FROST).links("/-/project/")
     page = demo.get(address)
@@ -399,6 +421,7 @@ def test_a_project_shows_its_sessions_tasks_and_plans(demo: Site) -> None:
         assert text in page.words
 
 
+@pytest.mark.slow
 def test_a_repository_shows_what_it_used_with_its_worktrees(tmp_path: Path) -> None:
     places = ("/srv/cli", "/srv/cli/.worktrees/3")
     for number, (path, branch) in enumerate(zip(places, ("main", "feature-x"), strict=True)):
@@ -438,6 +461,7 @@ def test_a_repository_shows_what_it_used_with_its_worktrees(tmp_path: Path) -> N
     assert 'type="hidden" name="branch" value="feature-x"' in found.text, "asked again with it"
 
 
+@pytest.mark.slow
 def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:
     page = demo.get(demo.get(BEDS).links("/-/team/")[0])
     assert page.status == 200
@@ -448,6 +472,7 @@ def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:
     assert "{&#34;" not in page.text  # programs write JSON; people read fields
 
 
+@pytest.mark.slow
 def test_an_empty_database_has_pages_too(fresh: Callable[[], Path]) -> None:
     site = Site(fresh())
     assert "This database contains no conversations yet" in site.get("/-/assoc/dashboard").words
@@ -484,6 +509,7 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
         yield address, site.get(address)
 
 
+@pytest.mark.slow
 def test_stored_text_and_addresses_stay_text(hostile: Site) -> None:
     shown = 0
     for address, page in evil_pages(hostile):

@@ -163,6 +163,7 @@ def test_every_count_is_what_it_leads_to(
             assert site.found(deeper).total == count, deeper
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be changed here")
 def test_a_month_is_one_of_the_local_calendar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,6 +186,7 @@ def test_a_month_is_one_of_the_local_calendar(
         time.tzset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["walrus", "the walrus says unheard things"])
 @pytest.mark.parametrize("sort", ["", "newest"])
 def test_no_page_loses_or_repeats_a_card(crowd: Pages, query: str, sort: str) -> None:
@@ -199,6 +201,7 @@ def test_no_page_loses_or_repeats_a_card(crowd: Pages, query: str, sort: str) ->
     assert len(list(crowd.every(at(query)))) > 1
 
 
+@pytest.mark.slow
 def test_a_filter_that_is_set_is_taken_back_with_one_click(demo: Pages) -> None:
     every = demo.found(at("frost")).total
     page = demo.get(at("frost", kind="document", source="associate"))
@@ -243,6 +246,7 @@ def test_cards_are_in_the_order_of_the_command_line(
         assert card.startswith(f' data-why="{relaxed}"')
 
 
+@pytest.mark.slow
 def test_the_newest_come_first_where_that_is_asked_for(crowd: Pages) -> None:
     pages = list(crowd.every(at("walrus", sort="newest")))
     times = [time for page in pages for time in page.times]
@@ -270,6 +274,7 @@ def test_a_hit_leads_to_its_very_message(demo: Pages) -> None:
 # -- what is said --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_close_matches_are_told_apart_from_those_with_all_words(demo: Pages) -> None:
     page = demo.get(at("kale frost"))
     exact, close = page.text.split("Closest matches that lack a word:")
@@ -283,6 +288,7 @@ def test_close_matches_are_told_apart_from_those_with_all_words(demo: Pages) -> 
     assert at("kale frost") in page.links(), "from where the others are one click away"
 
 
+@pytest.mark.slow
 def test_a_search_without_hits_says_what_helps(crowd: Pages, demo: Pages) -> None:
     page = crowd.get(at("walrus tusk", model="model-1", kind="tool_result"))
     assert "Nothing found for “walrus tusk” with these filters." in page.words
@@ -296,6 +302,7 @@ def test_a_search_without_hits_says_what_helps(crowd: Pages, demo: Pages) -> Non
     assert "The query has no word to look for" in page.words
 
 
+@pytest.mark.slow
 def test_an_expression_is_asked_as_it_is(demo: Pages) -> None:
     page = demo.found(at("frost NOT warning", raw="1"))
     assert 0 < page.hits < demo.found(at("frost", raw="1")).hits

@@ -77,6 +77,7 @@ def parts(page: Page) -> dict[str, list[str]]:
 # -- the map -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_map_has_prompts_changed_files_errors_subagents_and_compactions(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -94,6 +95,18 @@ def test_the_map_has_prompts_changed_files_errors_subagents_and_compactions(
     assert len(shown["Compactions"]) == 1
 
 
+@pytest.mark.slow
+def test_what_was_taken_back_has_a_badge(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "prompt", "mistaken", is_superseded=1)
+        rows.message(file, "prompt", "meant")
+
+    text = site(fill).get(HERE).text
+    assert text.count(">taken back</span>") == 1
+
+
+@pytest.mark.slow
 def test_a_line_of_the_map_leads_to_its_place_on_this_page_or_another(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -118,6 +131,7 @@ def test_a_line_of_the_map_leads_to_its_place_on_this_page_or_another(
     assert "question 99" in marked
 
 
+@pytest.mark.slow
 def test_the_map_of_a_very_long_conversation_is_short_and_says_what_is_left_out(
     site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +153,7 @@ def test_the_map_of_a_very_long_conversation_is_short_and_says_what_is_left_out(
     assert "too long for its map" in page.words
 
 
+@pytest.mark.slow
 def test_each_prompt_leads_to_the_one_before_and_the_one_behind(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -152,6 +167,7 @@ def test_each_prompt_leads_to_the_one_before_and_the_one_behind(
     assert "ai-next" not in last
 
 
+@pytest.mark.slow
 def test_a_subagent_has_a_map_of_its_own(site: Callable[[Fill], Site]) -> None:
     page = site(garden).get(f"{HERE}?_agent=a1")
     assert parts(page).keys() == {"Prompts"}
@@ -161,6 +177,7 @@ def test_a_subagent_has_a_map_of_its_own(site: Callable[[Fill], Site]) -> None:
 # -- only what was said --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_only_what_was_said_leaves_prompts_and_answers(site: Callable[[Fill], Site]) -> None:
     filled = site(garden)
     (link,) = re.findall(r'<a href="([^"]*)">Only what was said</a>', filled.get(HERE).text)
@@ -173,6 +190,7 @@ def test_only_what_was_said_leaves_prompts_and_answers(site: Callable[[Fill], Si
     assert "Which seeds?" not in body
 
 
+@pytest.mark.slow
 def test_what_was_said_is_paged_as_everything_is(site: Callable[[Fill], Site]) -> None:
     def fill(rows: Rows) -> None:
         _, file = rows.session(KEY)
@@ -194,6 +212,7 @@ def test_what_was_said_is_paged_as_everything_is(site: Callable[[Fill], Site]) -
     assert filled.get(f"{HERE}?said=1&_end=1").text.count('<article class="ai-typed') == PAGE // 2
 
 
+@pytest.mark.slow
 def test_an_address_of_a_message_opens_it_among_what_was_said(site: Callable[[Fill], Site]) -> None:
     filled = site(garden)
     links = [link.partition("#")[0] for link in filled.get(f"{HERE}?said=1").links("?at=B")]
@@ -202,6 +221,7 @@ def test_an_address_of_a_message_opens_it_among_what_was_said(site: Callable[[Fi
     assert "They are sown." in marked
 
 
+@pytest.mark.slow
 def test_an_address_of_a_call_says_that_it_is_not_among_what_was_said(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -239,6 +259,7 @@ def beans(rows: Rows) -> None:
     rows.message(other, "text", "beans of another conversation")
 
 
+@pytest.mark.slow
 def test_find_goes_from_match_to_match_over_all_pages_and_into_subagents(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -261,6 +282,7 @@ def test_find_goes_from_match_to_match_over_all_pages_and_into_subagents(
     assert "Subagent" in page.words
 
 
+@pytest.mark.slow
 def test_find_begins_behind_where_the_page_begins(site: Callable[[Fill], Site]) -> None:
     filled = site(beans)
     page = filled.get(f"{HERE}?_end=1")
@@ -268,6 +290,7 @@ def test_find_begins_behind_where_the_page_begins(site: Callable[[Fill], Site]) 
     assert "3 of 7 messages" in follow(filled, f"{HERE}?find=beans&go=1&after={behind}").words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "total"),
     [
@@ -283,6 +306,7 @@ def test_find_reads_a_query_as_search_does(
     assert f" {humanize.many(total, 'message')} " in page.words.partition(" Find ")[2]
 
 
+@pytest.mark.slow
 def test_letters_of_chinese_are_found_however_few(site: Callable[[Fill], Site]) -> None:
     def fill(rows: Rows) -> None:
         _, file = rows.session(KEY)
@@ -296,6 +320,7 @@ def test_letters_of_chinese_are_found_however_few(site: Callable[[Fill], Site]) 
         assert f"<mark>{query}</mark>" in page.text
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said_and_looked_for_elsewhere(site: Callable[[Fill], Site]) -> None:
     filled = site(beans)
     page = filled.get(f"{HERE}?find=spade&go=1")
@@ -307,6 +332,7 @@ def test_what_is_not_there_is_said_and_looked_for_elsewhere(site: Callable[[Fill
     assert "Only the first 300 characters" in filled.get(f"{HERE}?find={'w' * 400}").words
 
 
+@pytest.mark.slow
 def test_what_was_said_is_found_alone_where_it_is_shown_alone(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -328,6 +354,7 @@ def test_marks_stand_in_text_and_never_in_a_tag() -> None:
 # -- the header ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_has_the_same_numbers_in_the_same_words_as_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -362,6 +389,7 @@ def test_how_it_was_counted_can_be_read_without_a_mouse(site: Callable[[Fill], S
 # -- new lines -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_open_page_is_told_how_many_lines_came_since(tmp_path: Path) -> None:
     lines = [user("dig"), assistant("dug", "a1")]
     write(tmp_path / "home", TRANSCRIPT, *lines)
@@ -389,6 +417,7 @@ def test_an_open_page_is_told_how_many_lines_came_since(tmp_path: Path) -> None:
     assert site.get(f"{here}/news").status == 400
 
 
+@pytest.mark.slow
 def test_only_the_last_page_waits_for_new_lines(site: Callable[[Fill], Site]) -> None:
     filled = site(beans)
     assert "data-address" not in filled.get(HERE).text

@@ -119,6 +119,7 @@ def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None
         )
 
 
+@pytest.mark.slow
 def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
     both = set(sql.named_queries()) & set(tables())
     assert {"usage_by_day", "coverage"} <= both
@@ -278,6 +279,7 @@ DATASETTES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", DATASETTES)
 def test_the_pages_of_datasette_have_the_navigation_of_all_others(path: str, site: Any) -> None:
     own = navigation(get(site, "/-/assoc/dashboard").text)
@@ -301,6 +303,7 @@ def navigation(page: str) -> list[tuple[str, str]]:
     return [(text, address) for address, text in found]
 
 
+@pytest.mark.slow
 def test_every_page_says_in_which_part_it_is(site: Any) -> None:
     expected = {
         "/": "Conversations", "/story/-/sessions": "Conversations", "/-/assoc/search": "Search",
@@ -313,6 +316,7 @@ def test_every_page_says_in_which_part_it_is(site: Any) -> None:
         assert re.findall(r'<a [^>]*aria-current="true">([^<]+)</a>', page)[:1] == [part], path
 
 
+@pytest.mark.slow
 def test_several_databases_of_ours_keep_to_theirs(demo: Path, hostile: Path) -> None:
     page = get(served(demo, hostile), "/assoc/sessions").text
     addresses = dict(navigation(page))
@@ -367,6 +371,7 @@ def test_the_columns_that_are_shown_first_exist(demo: Path) -> None:
             assert len(set(names)) == len(names) <= columns.MOST
 
 
+@pytest.mark.slow
 def test_the_notes_on_columns_are_folded_below_the_rows(site: Any) -> None:
     page = get(site, "/story/messages").text
     (folded,) = re.findall(r"<details[^>]*><summary>What the columns mean</summary>", page)
@@ -545,6 +550,7 @@ def test_a_key_that_looks_like_a_path_stays_one_step() -> None:
 # -- other databases -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_database_that_is_not_ours_stays_as_it_is(demo: Path, tmp_path: Path) -> None:
     path = tmp_path / "assoc.db"  # a name proves nothing
     connection = sqlite3.connect(path)

@@ -56,6 +56,7 @@ def garden(rows: Rows) -> None:
     rows.message(file, "text", "Sown.", timestamp=at(310))
 
 
+@pytest.mark.slow
 def test_turns_tools_and_subagents_are_lanes_and_each_bar_is_a_link(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_table_has_the_same_turns(site: Callable[[Fill], Site]) -> None:
     assert "16 min in which something ran; pauses are cut out." in page.words
 
 
+@pytest.mark.slow
 def test_a_long_conversation_has_a_timeline_of_several_pages(
     site: Callable[[Fill], Site],
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_pause_takes_no_more_room_than_a_gap() -> None:
     assert second.x + second.width == pytest.approx(lanes.WIDTH)
 
 
+@pytest.mark.slow
 def test_bars_that_cannot_be_told_apart_are_one_and_what_failed_is_seen() -> None:
     spans = [Span(n, n + 1, "x", "", is_bad=n == 5_000) for n in range(10_000)]
     bars = lanes.lane(Axis(spans), spans)

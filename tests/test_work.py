@@ -231,6 +231,7 @@ def test_an_append_costs_the_same_beside_many_prompts_and_plans(work: Sync, tmp_
     assert costs[1] - costs[0] < 200 * (102 - 2), costs
 
 
+@pytest.mark.slow
 def test_an_append_costs_the_same_in_a_session_with_many_tasks(work: Sync, tmp_path: Path) -> None:
     """Only a call that states something of a list makes a sync look at what was stated before."""
 

@@ -208,7 +208,7 @@ def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
     with (
         every_new_database_is_built(),
         everything_through_workers(),
-        patch("assoc_ingest.sync.run.can_be_filled", return_value=False),
+        patch("assoc_ingest.sync.processes.can_be_filled", return_value=False),
     ):
         sync(database, [home])
     assert len(started) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import cache
 
 from .fast_json import orjson
 
@@ -33,11 +34,11 @@ _MAX_INTEGER = 2**63 - 1
 _MAX_DIGITS = 18
 _MAX_COUNT = 2**53  # a larger number is not a token count, and JSON readers would round it
 
-_cjk = re.compile(
+_CJK = (
     "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u3130-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-).search
+)
 
 INVISIBLE = (
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
@@ -66,7 +67,13 @@ def has_cjk(text: str) -> int:
     data = text.encode("utf-8", "replace")
     if not data.translate(None, _OTHER_BYTES) and _radical(data) is None:
         return 0
-    return 0 if _cjk(text) is None else 1
+    return 0 if _cjk().search(text) is None else 1
+
+
+@cache
+def _cjk() -> re.Pattern[str]:
+    """Compile the expression when it is needed first: a set of so many letters takes 2 ms."""
+    return re.compile(_CJK)
 
 
 def has_invisible(text: str) -> int:

@@ -85,6 +85,20 @@ class UnmatchedResult(NamedTuple):
     block: int
 
 
+class Superseded(NamedTuple):
+    """What this line takes back: a rewind, a roll-back, a revert.
+
+    From the line at `first_offset`, or else the first line of the file that has this uuid, up to
+    this line, exclusive, nothing is part of the conversation any more. Of a uuid that no line has,
+    everything before is taken back. Rows stay, and are marked.
+    """
+
+    timestamp: str | None
+    first_uuid: str | None
+    first_offset: int | None
+    byte_offset: int
+
+
 class LineExtra(NamedTuple):
     """What a line, or a whole document, states that has no row or column of its own.
 
@@ -268,11 +282,22 @@ class Link(NamedTuple):
     origin: str | None = None
 
 
+ENTRY_KINDS = {
+    "conversation": "the program's own list of conversations: its title and project come first",
+    "chat": "as conversation",
+    "index": "an index of transcripts: its title counts if the transcript states none",
+    "job": "a run in the background: its title comes last",
+    "registry": "a list of running programs: its title comes last, its status ends with the entry",
+    "meta": "a file of the session itself",
+}
+"""What an entry is, and with it how much what it states counts. Of several entries that state the
+same fact, the one whose kind comes first in the alphabet counts."""
+
+
 class SessionEntry(NamedTuple):
     """What a list, a registry or a sidecar states about a session, in addition to its transcript.
 
-    `kind` is index, registry, job, conversation or chat, or meta if it is in a file of the session
-    itself. `extra` is JSON text.
+    `kind` is one of `ENTRY_KINDS`. `extra` is JSON text.
     """
 
     session_key: str
@@ -585,6 +610,7 @@ Record = (
     Message
     | ToolCall
     | UnmatchedResult
+    | Superseded
     | LineExtra
     | Context
     | AgentLine

@@ -5,14 +5,35 @@ No I/O, no SQL, no clock here. Positions are bytes from the start of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+from .entry import Database, Gathered
 from .records import Record
 
 FileKind = str
-"""What a file is, as its source calls it: transcript, agent, agent_meta, ..."""
+"""What a file is, as its source calls it: a kind with a meaning for all sources, or any other."""
+
+FILE_KINDS = {
+    "transcript": "a conversation: the session that it names has its times, counts and titles",
+    "agent": "the transcript of a subagent",
+    "side_agent": "the transcript of a subagent that its program started for itself",
+    "history": "prompts of several sessions, which may repeat those of transcripts",
+    "paste": "a text that a prompt of a history refers to by its hash",
+    "session_index": "a list of sessions that states the path of their project",
+    "chat_list": "a list of conversations and projects; what it no longer has is gone",
+    "chat_list_backup": "the copy of a chat_list, which counts while that is broken or missing",
+    "task": "a task of the list that its path names; either of two tasks may state a dependency",
+    "task_snapshot": "an earlier state of tasks, otherwise as task",
+    "todos": "the todo list of the agent that its path names",
+    "inbox": "messages to the agent that its path names",
+    "team": "the configuration of the team that its path names",
+    "config": "a list of the named agents with which conversations are",
+    "settings": "settings, of which those about retention count",
+}
+"""The kinds that mean something to the store and the derived facts. Any other kind only tells files
+apart."""
 
 LOG = "log"
 """A file that grows line by line."""
@@ -24,6 +45,8 @@ PRIVATE = "private"
 """A document that also contains a secret: it is parsed, but never archived or quoted."""
 UNREAD = "unread"
 """A file that is never opened: only its existence matters."""
+DATABASE = "database"
+"""A SQLite database whose rows are read as entries (see `entry`), and the kind of such a file."""
 
 
 class Line(NamedTuple):
@@ -68,6 +91,8 @@ class Claim:
     """The path itself, relative to the root, for a source whose records use parts of it."""
     elsewhere: frozenset[str] = frozenset()
     """Agents that have files of their own: lines that repeat theirs are not stored again."""
+    within: str | None = None
+    """The store that this is an entry of, or a file of (see `entry`): it is not read by itself."""
     is_doubtful: bool = False
     """The path is not enough to claim it: `Source.classify` checks its lines."""
 
@@ -86,8 +111,7 @@ class Checkpoint:
     prefix_crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
+class KnownFile(NamedTuple):
     """A row of `files`: what the last sync knew about a path."""
 
     id: int
@@ -102,9 +126,17 @@ class KnownFile:
     gone_at: str | None
     session_key: str | None
     agent_key: str | None
-    checkpoint: Checkpoint
+    offset: int
+    head_hash: bytes
+    tail_hash: bytes
+    prefix_crc: int
     context: str | None = None
     """The context at the checkpoint, as JSON; see `Context`."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far it was read, and the marker."""
+        return Checkpoint(self.offset, self.head_hash, self.tail_hash, self.prefix_crc)
 
 
 class Listing(Protocol):
@@ -158,6 +190,8 @@ class Source(Protocol):
     """Name of the home that the system keeps in each project's directory."""
     directory_in_home: str | None = None
     """Name of the home that the system keeps in the home of another one."""
+    database: Database | None = None
+    """How its databases are read, if it has any: files of the kind `DATABASE`."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the default paths of the system's home.
@@ -205,8 +239,20 @@ class Source(Protocol):
         ...
 
     def shape(self, claim: Claim) -> str:
-        """Return how the file has to be read: LOG, DOCUMENT, or another of the shapes above."""
+        """Return how the file has to be read: LOG, DOCUMENT, or another of the shapes above.
+
+        An entry of a store is a LOG that is read as a whole.
+        """
         ...
+
+    def gather(
+        self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]
+    ) -> list[Gathered]:
+        """Return the entries that the files of a directory are together, see `entry`.
+
+        `content` returns the bytes of one of these files.
+        """
+        return []
 
     def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         """Return the claim of a log, changed if its lines show that the path is misleading.
@@ -215,6 +261,13 @@ class Source(Protocol):
         a log that continues is not classified again.
         """
         return claim
+
+    def as_kind(self, claim: Claim, kind: str) -> Claim:
+        """Return a claim that follows from a path as it is for a file of this kind.
+
+        The kind may be one that only the lines of the file say: see `classify`.
+        """
+        return claim.as_foreign(kind) if kind in (FOREIGN, FOREIGN_DOCUMENT) else claim
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Return how many bytes of an unterminated tail can no longer change."""

@@ -17,6 +17,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TextIO
 
 import click
@@ -31,7 +32,6 @@ _HOSTILE = (
 _hostile = re.compile(f"[{_HOSTILE}]")
 _colour_sequence = re.compile(r"\x1b\[[0-9;:]*m")
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60"  # a line may end after each of them
-_runs = re.compile(rf"\s+|[{_WIDE}]|[^\s{_WIDE}]+")
 
 ELLIPSIS = "…"
 _NEVER_CUT = 16
@@ -202,12 +202,18 @@ def _split(text: str, width: int) -> tuple[str, str]:
     return text, ""
 
 
+@cache
+def _runs() -> re.Pattern[str]:
+    """Compile the expression when it is needed first: a set of so many letters takes 2 ms."""
+    return re.compile(rf"\s+|[{_WIDE}]|[^\s{_WIDE}]+")
+
+
 def _wrap_line(line: str, width: int) -> Iterator[str]:
     indent = line[: len(line) - len(line.lstrip())]
     if columns(indent) > width // 2:
         indent = ""
     current, used, room = "", 0, width - columns(indent)
-    for match in _runs.finditer(line.strip()):
+    for match in _runs().finditer(line.strip()):
         run = match[0]
         size = columns(run)
         if used + size > room and current.strip():

@@ -1,34 +1,65 @@
 -- Projects
 -- Directories in which agents worked, the newest activity first. on_disk is 0 if a directory is not
--- on this machine. sessions_with_worktrees counts the sessions of a repository and its worktrees.
--- Projects that only a list named, and no longer names, are shown only with :gone or :all.
+-- on this machine. A directory that several agents or homes know is one row with the sessions of
+-- all, and source names their kinds. sessions_with_worktrees counts the sessions of a repository and
+-- its worktrees. Projects that only a list named, and no longer names, are shown only with :gone or
+-- :all.
+with places as materialized (
+    select
+        k.id,
+        sum(k.session_count) as session_count,
+        max(k.last_activity_at) as last_activity_at,
+        iif(count(*) = count(k.gone_at), max(k.gone_at), null) as gone_at,
+        group_concat(distinct k.source) as source
+    from (
+        select
+            coalesce(p.same_as, p.id) as id,
+            p.session_count,
+            p.last_activity_at,
+            p.gone_at,
+            r.kind as source
+        from projects p
+        join sources r on r.id = p.source_id
+        order by r.kind
+    ) k
+    group by k.id
+)
 select
     p.name,
     p.path,
     p.on_disk,
-    p.session_count,
-    p.last_activity_at,
+    x.session_count,
+    x.last_activity_at,
     (
-        select p.session_count + sum(w.session_count)
+        select x.session_count + sum(w.session_count)
         from projects w
-        where w.parent_id = p.id
+        join projects o on o.id = w.parent_id
+        where coalesce(o.same_as, o.id) = p.id
     ) as sessions_with_worktrees,
     p.git_branch,
     o.name as worktree_of,
-    r.kind as source,
-    p.gone_at,
+    x.source,
+    x.gone_at,
     p.key,
     p.id
-from projects p
-join sources r on r.id = p.source_id
+from places x
+join projects p on p.id = x.id
 left join projects o on o.id = p.parent_id
-where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or p.gone_at is null)
+where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or x.gone_at is null)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-  and (coalesce(:since, '') = '' or p.last_activity_at >= :since)
-  and (coalesce(:until, '') = '' or p.last_activity_at < :until)
-  and (coalesce(:source, '') = '' or r.kind = :source)
-order by p.last_activity_at desc, p.id
+  and (coalesce(:since, '') = '' or x.last_activity_at >= :since)
+  and (coalesce(:until, '') = '' or x.last_activity_at < :until)
+  and (
+    coalesce(:source, '') = ''
+    or exists (
+        select 1
+        from projects s
+        join sources r on r.id = s.source_id
+        where (s.id = p.id or s.same_as = p.id) and r.kind = :source
+    )
+  )
+order by x.last_activity_at desc, p.id
 limit cast(coalesce(nullif(:limit, ''), 30) as integer)

@@ -5,7 +5,7 @@ select
     s.session_key,
     s.title,
     p.name as project,
-    p.id as project_id,
+    coalesce(p.same_as, p.id) as project_id,
     s.git_branch,
     s.cwd,
     s.started_at,

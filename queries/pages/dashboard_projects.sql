@@ -3,26 +3,27 @@
 -- repository, sessions_with_worktrees has those of its worktrees too, and worktrees their ids (JSON).
 with own as materialized (
     select
-        s.project_id,
+        coalesce(p.same_as, p.id) as project_id,
         sum(s.message_count + s.copied_message_count > 0) as sessions,
         sum(s.prompt_count) as prompts,
         sum(s.tool_call_count) as tool_calls,
         max(s.ended_at) as last_activity
     from sessions s
+    join projects p on p.id = s.project_id
     where s.kind in ('main', 'background')
       and (coalesce(:since, '') = '' or s.ended_at >= :since)
-    group by s.project_id
+    group by coalesce(p.same_as, p.id)
 ),
 worktrees as materialized (
     select
-        p.parent_id,
+        coalesce(q.same_as, q.id) as parent_id,
         sum(o.sessions) as sessions,
         max(o.last_activity) as last_activity,
         json_group_array(p.id) as ids
     from own o
     join projects p on p.id = o.project_id
-    where p.parent_id is not null
-    group by p.parent_id
+    join projects q on q.id = p.parent_id
+    group by coalesce(q.same_as, q.id)
 ),
 active as (
     select project_id from own

@@ -12,12 +12,12 @@ select
     sum(c.cache_write_tokens) as cache_write_tokens,
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced,
-    p.id as project_id
+    coalesce(p.same_as, p.id) as project_id
 from response_costs c
 left join sessions s on s.id = c.session_id
 left join projects p on p.id = s.project_id
 where c.timestamp is not null
   and (coalesce(:since, '') = '' or c.timestamp >= :since)
-group by hour, c.model, p.id
+group by hour, c.model, coalesce(p.same_as, p.id)
 order by hour desc, c.model, p.id
 limit cast(coalesce(nullif(:limit, ''), -1) as integer)

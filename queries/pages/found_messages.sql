@@ -7,7 +7,7 @@ select
     null as text,
     s.title as session,
     p.name as project,
-    p.id as project_id,
+    coalesce(p.same_as, p.id) as project_id,
     a.agent_type as subagent,
     (
         select min(t.name)

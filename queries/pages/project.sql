@@ -18,5 +18,14 @@ from projects p
 join sources r on r.id = p.source_id
 left join projects o on o.id = p.parent_id
 where p.id = :id
-   or (coalesce(:id, '') = '' and (lower(p.name) = lower(:name) or p.key in (:name, lower(:name))))
+   or (
+    coalesce(:id, '') = ''
+    and p.same_as is null
+    and exists (
+        select 1
+        from projects s
+        where (s.id = p.id or s.same_as = p.id)
+          and (lower(s.name) = lower(:name) or s.key in (:name, lower(:name)))
+    )
+   )
 order by p.last_activity_at desc, p.id

@@ -7,6 +7,7 @@ select
     key,
     id,
     parent_id,
+    same_as,
     (select r.kind from sources r where r.id = projects.source_id) as source
 from projects
 order by last_activity_at desc, id

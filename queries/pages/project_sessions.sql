@@ -10,9 +10,11 @@ select
     s.output_tokens,
     s.kind,
     s.git_branch,
+    r.label as agent,
     s.session_key,
     s.id
 from sessions s
+join sources r on r.id = s.source_id
 where s.project_id in (select value from json_each(nullif(:project, '')))
   and s.gone_at is null
 order by s.ended_at desc, s.id desc

@@ -13,6 +13,7 @@ select
     m.is_meta,
     m.is_error,
     m.is_cut,
+    m.is_superseded,
     m.copy_of,
     c.file_id is not null and c.file_id = m.file_id as is_repeat,
     t.id as tool_call_id,

@@ -4,7 +4,7 @@
 -- Group: sessions
 with own as materialized (
     select
-        s.project_id,
+        coalesce(p.same_as, p.id) as project_id,
         count(*) as sessions,
         sum(s.prompt_count) as prompts,
         sum(s.tool_call_count) as tool_calls,
@@ -15,15 +15,16 @@ with own as materialized (
         min(s.started_at) as first_activity,
         max(s.ended_at) as last_activity
     from sessions s
+    join projects p on p.id = s.project_id
     where s.kind in ('main', 'background')
-    group by s.project_id
+    group by coalesce(p.same_as, p.id)
 ),
 worktrees as materialized (
-    select p.parent_id, sum(o.sessions) as sessions
+    select coalesce(q.same_as, q.id) as parent_id, sum(o.sessions) as sessions
     from own o
     join projects p on p.id = o.project_id
-    where p.parent_id is not null
-    group by p.parent_id
+    join projects q on q.id = p.parent_id
+    group by coalesce(q.same_as, q.id)
 )
 select
     p.name as project,

@@ -5,7 +5,7 @@
 -- Group: cost
 with own as materialized (
     select
-        s.project_id,
+        coalesce(p.same_as, p.id) as project_id,
         sum(c.cost_microusd) as cost_microusd,
         sum(c.input_tokens) as input_tokens,
         sum(c.output_tokens) as output_tokens,
@@ -17,6 +17,7 @@ with own as materialized (
         max(c.timestamp) as last_activity
     from response_costs c
     left join sessions s on s.id = c.session_id
+    left join projects p on p.id = s.project_id
     where (coalesce(:since, '') = '' or c.timestamp >= :since)
       and (coalesce(:until, '') = '' or c.timestamp < :until)
       and (coalesce(:model, '') = '' or c.model = :model)
@@ -25,17 +26,17 @@ with own as materialized (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))
       )
-    group by s.project_id
+    group by coalesce(p.same_as, p.id)
 ),
 worktrees as materialized (
     select
-        p.parent_id,
+        coalesce(q.same_as, q.id) as parent_id,
         sum(o.cost_microusd) as cost_microusd,
         sum(o.sessions) as sessions
     from own o
     join projects p on p.id = o.project_id
-    where p.parent_id is not null
-    group by p.parent_id
+    join projects q on q.id = p.parent_id
+    group by coalesce(q.same_as, q.id)
 ),
 used as (
     select project_id from own

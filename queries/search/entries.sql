@@ -99,7 +99,7 @@ select
     iif(e.what = 'tool_result_file', null, substr(e.words, 1, 4000)) as text,
     s.title as session,
     p.name as project,
-    p.id as project_id,
+    coalesce(p.same_as, p.id) as project_id,
     null as subagent,
     null as tool,
     coalesce(e.timestamp, f.mtime) as timestamp,

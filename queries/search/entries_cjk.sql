@@ -7,7 +7,7 @@ select
     substr(e.words, 1, 4000) as text,
     e.session,
     p.name as project,
-    p.id as project_id,
+    coalesce(p.same_as, p.id) as project_id,
     null as subagent,
     null as tool,
     coalesce(e.timestamp, f.mtime) as timestamp,

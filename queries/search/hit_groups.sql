@@ -117,7 +117,7 @@ select
     s.session_key,
     c.apart,
     r.kind as source,
-    s.project_id,
+    coalesce(p.same_as, p.id) as project_id,
     c.kind,
     c.role,
     c.model,
@@ -130,3 +130,4 @@ select
 from counted c
 join sources r on r.id = c.source_id
 left join sessions s on s.id = c.session_id
+left join projects p on p.id = s.project_id

@@ -7,7 +7,7 @@ select
     s.title as text,
     s.title as session,
     p.name as project,
-    p.id as project_id,
+    coalesce(p.same_as, p.id) as project_id,
     null as subagent,
     null as tool,
     s.ended_at as timestamp,

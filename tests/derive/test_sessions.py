@@ -56,6 +56,7 @@ def test_a_session_that_nothing_speaks_of_goes(rows: Rows) -> None:
     assert rows.all("select id from sessions") == kept
 
 
+@pytest.mark.slow
 def test_what_changes_is_as_the_newest_transcript_tells_it_whatever_was_read_first(
     empty: Callable[[], Rows],
 ) -> None:

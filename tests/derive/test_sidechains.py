@@ -29,6 +29,7 @@ def derive(rows: Rows, file: int) -> dict[str, str | None]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_a_chain_is_a_subagent_named_by_its_root_whatever_the_order(
     empty: Callable[[], Rows],
 ) -> None:

@@ -694,6 +694,7 @@ def damaged(case: Case, place: Path) -> tuple[Path, int]:
     return database, page
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_damaged_database_is_kept_as_it_was(
     case: Case, place: Path, capsys: pytest.CaptureFixture[str]

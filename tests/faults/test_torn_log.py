@@ -88,6 +88,7 @@ def test_a_log_may_be_damaged_anywhere(
     assert len(states) > 10, "the damage cost no commit"
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_database_without_its_log_is_an_older_one(fresh: Fresh, place: Path) -> None:
     """Somebody copied the file alone: what the log held is read again."""

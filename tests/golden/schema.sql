@@ -54,8 +54,10 @@ CREATE INDEX plans_name on plans (name);
 CREATE INDEX plans_session on plans (session_id) where session_id is not null;
 CREATE INDEX project_entries_project on project_entries (project_id);
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
+CREATE INDEX projects_path on projects (lower(path));
 CREATE INDEX projects_place on projects (source_id, lower(path));
 CREATE INDEX projects_repository on projects (source_id, lower(repository)) where repository is not null;
+CREATE INDEX projects_same_as on projects (same_as) where same_as is not null;
 CREATE INDEX prompts_project on prompts (project_id) where project_id is not null;
 CREATE INDEX prompts_project_key on prompts (project_key) where project_key is not null;
 CREATE INDEX prompts_session on prompts (session_id) where session_id is not null;
@@ -439,7 +441,7 @@ CREATE TABLE messages (
     , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
     , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
     , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
-    , null)) virtual /* the same of tool_text */,
+    , null)) virtual /* the same of tool_text */, is_superseded integer not null default 0 /* 1: taken back, and so no longer part of the conversation; see superseded */,
     unique (file_id, byte_offset, block)
 ) strict;
 CREATE VIRTUAL TABLE messages_cjk_fts using fts5 (
@@ -700,6 +702,15 @@ CREATE TABLE summaries (
     leaf_uuid text not null,
     session_id integer references sessions (id) on delete set null,
     file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    unique (file_id, byte_offset)
+) strict;
+CREATE TABLE superseded (
+    id integer primary key,
+    timestamp text,
+    first_uuid text,
+    first_offset integer,
+    file_id integer not null references files (id),
     byte_offset integer not null,
     unique (file_id, byte_offset)
 ) strict;

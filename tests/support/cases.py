@@ -3,13 +3,15 @@
 `tests/sources/<source>/<case>/home` is what lies on disk; the folder's name says what it shows.
 `expected.json` beside it holds the rows: without ids, without columns that are null, flags that
 are 0, and references that repeat the file's own session and subagent. Rows of a file are listed
-under its path, and a place in the same file is written without it.
+under its path, and a place in the same file is written without it. A database is the SQL that makes
+it: `opencode.db.sql`.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,19 @@ _FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "respon
 
 def home_of(case: str, place: Path) -> Path:
     """Copy the home of a case to `place` and return where it is."""
-    return Path(shutil.copytree(SOURCES / case / "home", place / "home"))
+    home = Path(shutil.copytree(SOURCES / case / "home", place / "home"))
+    for script in home.rglob("*.db.sql"):
+        make_database(script.with_suffix(""), script.read_text("utf-8"))
+        script.unlink()
+    return home
+
+
+def make_database(path: Path, script: str) -> None:
+    """Make a database as its program leaves it: closed, with a log that is gone."""
+    connection = sqlite3.connect(path)
+    connection.execute("pragma journal_mode = wal")
+    connection.executescript(script)
+    connection.close()
 
 
 def expected(case: str) -> Path:

@@ -33,10 +33,15 @@ def _parts(arguments: dict[str, object]) -> Iterator[tuple[list[str], list[str]]
         if not isinstance(edit, dict):
             continue
         yield _lines(edit, _OLD), _lines(edit, _NEW)
-        for name in _PATCHES:
-            if isinstance(patch := edit.get(name), str):
-                lines = patch[: _MOST_LINES * 10].split("\n")
-                yield _signed(lines, "-"), _signed(lines, "+")
+        for lines in patches(edit):
+            yield _signed(lines, "-"), _signed(lines, "+")
+
+
+def patches(edit: dict[str, object]) -> Iterator[list[str]]:
+    """Yield the lines of each patch that an edit is."""
+    for name in _PATCHES:
+        if isinstance(patch := edit.get(name), str):
+            yield patch[: _MOST_LINES * 10].split("\n")
 
 
 def _lines(edit: dict[str, object], names: tuple[str, ...]) -> list[str]:

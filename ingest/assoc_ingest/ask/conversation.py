@@ -21,15 +21,8 @@ TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"}
 """Kinds that are left out unless tools are wanted."""
 
 _CALL = (
-    "tool",
-    "target",
-    "action",
-    "status",
-    "duration_ms",
-    "exit_code",
-    "output_file",
-    "result_id",
-)
+    "tool", "target", "action", "status", "duration_ms", "exit_code", "output_file", "result_id",
+)  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -54,6 +47,8 @@ class Message:
     is_meta: int
     is_error: int
     is_cut: int
+    is_superseded: int
+    """1: the conversation took it back."""
     copy_of: int | None
     is_repeat: int
     """1: the same line stands earlier in the same file."""

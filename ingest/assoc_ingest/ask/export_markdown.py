@@ -92,13 +92,19 @@ class _Document:
 
     def _messages(self, messages: Iterable[Message]) -> Iterator[str]:
         noise: list[Message] = []
+        is_taken_back = False
         for message in messages:
             if message.is_repeat or message.kind in message_text.NOISE:
                 noise.append(message)
                 continue
-            if noise and message.kind != "tool_use":  # hooks run at every call
+            is_turn = message.is_superseded != is_taken_back
+            if noise and (is_turn or message.kind != "tool_use"):  # hooks run at every call
                 yield from _noise(noise)
                 noise = []
+            if is_turn:
+                is_taken_back = not is_taken_back
+                yield "---"
+                yield f"*{message_text.BORDERS[is_taken_back].capitalize()}*"
             yield from self._message(message)
         if noise:
             yield from _noise(noise)

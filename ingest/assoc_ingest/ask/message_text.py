@@ -17,6 +17,9 @@ NOISE = {"meta": "injected text", "attachment": "attachment", "hook": "hook"}
 COMPACTED = "Conversation compacted"
 """How the notice begins behind which an agent knows only a summary of what was said before."""
 
+BORDERS = ("the conversation continues", "taken back from here")
+"""The lines behind and before messages that are no longer part of the conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Aside:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import ArchiveError
-from ..fields import json_text, placeholder
+from ..fields import json_text, placeholder, string
 from ..files import archive
 
 _SIGNATURES = {
@@ -67,12 +67,13 @@ class Originals:
         """Yield the images of a line for which the text has a placeholder, each once."""
         seen: set[tuple[str, str]] = set()
         for value in _values(self._value(file_id, byte_offset, length)):
-            if not isinstance(value, dict) or len(seen) >= _MOST_IMAGES:
+            if len(seen) >= _MOST_IMAGES:
+                break
+            media_type, data = _image_in(value)
+            if media_type is None or data is None:
                 continue
-            media_type, data = value.get("media_type"), value.get("data")
-            if not isinstance(media_type, str) or not isinstance(data, str):
-                continue
-            shown = placeholder({"type": "image", "source": value})
+            source = {"media_type": media_type, "data": data}
+            shown = placeholder({"type": "image", "source": source})
             if shown in text and (media_type, data) not in seen:
                 seen.add((media_type, data))
                 yield Image(shown, media_type, _checked(media_type, data))
@@ -100,6 +101,16 @@ def _values(value: object) -> Iterator[object]:
             pending.extend(reversed(value.values()))
         elif isinstance(value, list):
             pending.extend(reversed(value))
+
+
+def _image_in(value: object) -> tuple[str | None, str | None]:
+    """Return the type and the bytes of an image that is an object, or the URL of its data."""
+    if isinstance(value, str) and value.startswith("data:image/"):
+        media_type, _, data = value[5:].partition(";base64,")
+        return media_type[:100], data
+    if not isinstance(value, dict):
+        return None, None
+    return string(value.get("media_type")), string(value.get("data"))
 
 
 def _checked(media_type: str, data: str) -> str:

@@ -14,14 +14,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 
 from .. import humanize
 from ..streams import lost
 from ..terminal import Figure, Paint, columns, is_terminal, safe, safe_json, table, table_width
-from .answer import Wanted
-from .lookup import short_key
+
+if TYPE_CHECKING:
+    from .answer import Wanted
 
 Row = Sequence[object]
 
@@ -147,6 +149,8 @@ class _Cells:
             if name.endswith("_at"):
                 return humanize.moment(value)
             if name == "session_key":
+                from .lookup import short_key  # a sync also prints, and needs nothing of this
+
                 return short_key(self._connection, value)
         if isinstance(value, float) and name.endswith("_usd"):
             return Figure(humanize.dollars(value))

@@ -107,9 +107,13 @@ class Page:
         """Yield the lines of messages."""
         noise: Counter[str] = Counter()
         sample = ""
-        is_marked = False
+        is_marked = is_taken_back = False
         for message in messages:
             was_marked, is_marked = is_marked, self._is_marked(message)
+            if message.is_superseded != is_taken_back and not self._is_left_out(message):
+                is_taken_back = not is_taken_back
+                yield from self._noise(noise, sample)
+                yield from self.rule(message_text.BORDERS[is_taken_back])
             if is_marked:
                 yield from self._noise(noise, sample)
                 yield from self._mark(message, is_first=not was_marked)

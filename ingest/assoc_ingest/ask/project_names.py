@@ -61,14 +61,20 @@ def find_projects(
     by_key = [row for row in known if row["key"] == comparable_name(project)]
     if exactly:
         found = _only(project, _unique(by_id + by_name + by_key))
-        return _ids(found or _not_exact(project, known))
+        return _ids(_same(found or _not_exact(project, known), known))
     if by_id:
-        return _ids(by_id)
+        return _ids(_same(by_id, known))
     found = by_name or by_key or _in_other_case(project, known)
     found = found or _only(project, _loosely(project, known)) or _missing(project, known)
+    found = _same(found, known)
     if with_worktrees:
-        found = _unique([*found, *_worktrees(found, known)])
+        found = _unique([*found, *_same(_worktrees(found, known), known)])
     return _ids(found)
+
+
+def same_projects(connection: sqlite3.Connection, project_id: int) -> list[int]:
+    """Return the ids of the projects in the directory of one: that of each agent and home."""
+    return _ids(sql.ask(connection, "pages/same_projects", id=project_id))
 
 
 # -- what the text is ------------------------------------------------------------------------------
@@ -144,6 +150,12 @@ def _unique(rows: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
 
 def _place(row: sqlite3.Row) -> str:
     return comparable(row["path"]) if row["path"] else str(row["key"])
+
+
+def _same(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return the projects in the directories of these: those of each agent and home."""
+    directories = {row["same_as"] or row["id"] for row in found}
+    return [row for row in known if (row["same_as"] or row["id"]) in directories]
 
 
 def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:

@@ -10,6 +10,7 @@ from itertools import islice
 from .. import humanize
 from ..records import EDIT, PLAN
 from ..terminal import Paint, columns, cut, one_line, readable, wrap
+from .changed_text import patches
 from .conversation import Message
 
 _INDENT = "    "
@@ -111,6 +112,14 @@ def _changes(message: Message, view: View) -> Iterator[str]:
             text = edit.get(key)
             if isinstance(text, str) and text:
                 yield from _start_of(text, _CHANGED_LINES, view, colour, sign + " ")
+        for lines in patches(edit):
+            changed = [line for line in lines if line.startswith(("+", "-"))]
+            for line in changed[:_CHANGED_LINES]:
+                colour = "green" if line.startswith("+") else "red"
+                yield from _start_of(line[1:] or " ", 1, view, colour, f"{line[0]} ")
+            if len(changed) > _CHANGED_LINES:
+                more = humanize.many(len(changed) - _CHANGED_LINES, "more line")
+                yield view.paint(f"{_INDENT}… {more}", dim=True)
 
 
 def _items(items: list[object], view: View) -> Iterator[str]:

@@ -21,10 +21,12 @@ create temp table if not exists best (
 """
 
 # Which file has the original of a line that several files have: a main file before an agent's, a
-# foreground session before a background fork, the file that diverged first, the path.
+# foreground session before a background fork, any other before one whose lines state that it is a
+# fork, the file that diverged first, the path.
 FILE_RANK = """
     case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
     coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
+    coalesce((select forked_from_key is not null from transcripts where file_id = f.id), 0),
     coalesce(f.own_since, ''),
     f.path,
     f.generation,

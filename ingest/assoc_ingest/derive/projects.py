@@ -23,6 +23,19 @@ and not exists (
 )
 """
 
+# Agents keep projects each in its own home, and under names of its own. Those in one directory are
+# one project to people: the first of them stands for all.
+_SAME_AS = """
+update projects set same_as = s.same_as from (
+    select p.id, (
+        select nullif(o.id, p.id) from projects o join sources r on r.id = o.source_id
+        where lower(o.path) = lower(p.path)
+        and (o.path = p.path or o.path glob '[A-Za-z]:*' or o.path glob '//*') -- Windows
+        order by r.is_agent desc, r.root, o.key limit 1
+    ) as same_as from projects p
+) s where s.id = projects.id and projects.same_as is not s.same_as
+"""
+
 
 def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     """Derive the rows of the projects of changed files, sessions and lists."""
@@ -45,6 +58,8 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     )
     touched.is_project_removed = removed.rowcount > 0
     _describe_all(connection, ids | related)
+    if ids or touched.is_project_removed:
+        connection.execute(_SAME_AS)
 
 
 def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:
@@ -85,7 +100,9 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
     )
     stated = _path_from_lines(connection, project_id)
     path = stated or listed[1] if listed[5] else listed[1] or stated
+    path = path or _path_from_sessions(connection, project_id)
     path = path or _path_from_prompts(connection, project_id)
+    path = path or _path_from_entries(connection, project_id)
     path = slashed(path) if path else None
     name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
     name = name or path or _directory_name(connection, project_id)
@@ -140,11 +157,37 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
     return path
 
 
+def _path_from_sessions(connection: sqlite3.Connection, project_id: int) -> str | None:
+    """Return the working directory that the project is named after, where no file's path names it:
+    only the lines of its sessions do.
+    """
+    row = connection.execute(
+        "select d.path from projects p cross join sessions s on s.project_id = p.id"
+        " cross join files f on f.session_id = s.id and f.project_id is null"
+        " cross join working_directories d on d.file_id = f.id and d.encoded = p.key"
+        " where p.id = ? order by s.started_at, f.path, d.byte_offset limit 1",
+        (project_id,),
+    ).fetchone()
+    path: str | None = row[0] if row else None
+    return path
+
+
 def _path_from_prompts(connection: sqlite3.Connection, project_id: int) -> str | None:
     """Return the directory that the prompt history names for the project's directory."""
     row = connection.execute(
         "select project_path from prompts where project_id = ?"
         " order by timestamp is null, timestamp, project_path limit 1",
+        (project_id,),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _path_from_entries(connection: sqlite3.Connection, project_id: int) -> str | None:
+    """Return the directory of the project, as its sessions themselves state it."""
+    row = connection.execute(
+        "select e.cwd from session_entries e join files f on f.id = e.file_id"
+        " where e.project_id = ? and e.kind = 'meta' and e.cwd is not null"
+        " order by e.started_at is null, e.started_at, f.path limit 1",
         (project_id,),
     ).fetchone()
     return row[0] if row else None

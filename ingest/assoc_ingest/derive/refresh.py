@@ -6,7 +6,8 @@ that it depends on, so each step first finds out what a change affects, and then
 1. sidechains: agents inside a main file (1.0.x) become subagents;
 2. copies: forks repeat lines of other files; every block has one canonical occurrence;
 3. queued prompts: each text counts once, wherever it was delivered (`queued_prompts`);
-4. tool results that do not say which call they answer are linked to it (`unnamed_results`);
+4. tool results that do not say which call they answer are linked to it (`unnamed_results`), and
+   messages that were taken back are marked (`superseded`);
 5. subagents: their kind, times and counts (`subagents`), the call that spawned them
    (`agent_links`);
 6. tasks, todos and plans that only transcripts state (`statements`);
@@ -34,6 +35,7 @@ from . import (
     stale_lists,
     statements,
     subagents,
+    superseded,
     titles,
     unnamed_results,
 )
@@ -50,6 +52,7 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     queued_prompts.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
     unnamed_results.refresh_answers(connection)
+    superseded.refresh_superseded(connection)
     stale_lists.refresh_lists(connection, touched)
     titles.refresh_summaries(connection)
     subagents.refresh_subagents(connection)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from .changeset import Touched
+from .session_counts import count
 from .titles import refresh_titles
-
-_PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
 """The order of a session's transcripts for facts that change: the newest one counts."""
@@ -38,7 +37,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     _gather_entries(connection)
     _gather_transcripts(connection)
     _describe(connection)
-    _count(connection)
+    count(connection)
     refresh_titles(connection)
 
 
@@ -243,62 +242,6 @@ def _describe(connection: sqlite3.Connection) -> None:
             left join told m on m.session_id = s.id
             left join stated e on e.session_id = s.id
             left join ({_SIDE_FILES}) a on a.session_id = s.id
-        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
-    """)
-
-
-def _count(connection: sqlite3.Connection) -> None:
-    """Write the counts of a session, without copies, and its tokens."""
-    connection.execute(f"""
-        update sessions set
-            message_count = x.message_count,
-            copied_message_count = x.copied_count,
-            prompt_count = x.prompt_count,
-            tool_call_count = x.tool_call_count,
-            input_tokens = coalesce(x.used_input, x.input),
-            output_tokens = iif(x.used_input is null, x.output, x.used_output),
-            cache_read_tokens = iif(x.used_input is null, x.cache_read, x.used_cache_read),
-            cache_write_tokens = iif(x.used_input is null, x.cache_write, x.used_cache_write),
-            stated_cost_usd = coalesce(x.cost, x.used_cost),
-            context_tokens = x.context_tokens,
-            context_window = x.context_window,
-            models = coalesce((select nullif(json_group_array(model), '[]') from (
-                select distinct model from responses r
-                where r.session_id = sessions.id and model is not null order by model)),
-                iif(x.model is null, '[]', json_array(x.model)))
-        from (
-            select t.id, coalesce(m.message_count, e.message_count, 0) as message_count,
-                coalesce(m.copied_count, 0) as copied_count,
-                (
-                    select count(*) from (
-                        select distinct p.file_id, p.byte_offset from messages p
-                        where p.session_id = t.id and p.kind in {_PROMPT_KINDS}
-                        and p.copy_of is null and p.subagent_id is null
-                    )
-                ) as prompt_count,
-                (
-                    select count(*) from tool_calls c
-                    where c.session_id = t.id and c.name is not null
-                ) - (
-                    select coalesce(sum(y.repeated_call_count), 0)
-                    from files f join transcripts y on y.file_id = f.id
-                    where f.session_id = t.id
-                ) as tool_call_count,
-                e.input, e.output, e.cache_read, e.cache_write, e.cost, e.model,
-                e.context_tokens, e.context_window,
-                u.input as used_input, u.output as used_output, u.cache_read as used_cache_read,
-                u.cache_write as used_cache_write, u.cost as used_cost
-            from touched_sessions t
-            left join told m on m.session_id = t.id
-            left join stated e on e.session_id = t.id
-            left join (
-                select r.session_id, sum(input_tokens) as input, sum(output_tokens) as output,
-                    sum(cache_read_tokens) as cache_read,
-                    sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write,
-                    sum(stated_cost_usd) as cost
-                from touched_sessions t cross join responses r on r.session_id = t.id
-                group by r.session_id
-            ) u on u.session_id = t.id
         ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)
 

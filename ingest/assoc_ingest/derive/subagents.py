@@ -51,14 +51,15 @@ def _add_workflow_agents(connection: sqlite3.Connection, sessions: str) -> None:
 _CALLED = """
     from agent_totals t
     join files f on f.id = t.file_id
-    join messages m on m.file_id = t.file_id and m.byte_offset = t.byte_offset
+    cross join messages m on m.file_id = t.file_id and m.byte_offset = t.byte_offset
         and m.kind = 'tool_result' and m.copy_of is null
     where not exists (
         select 1 from files o where o.source_id = f.source_id and o.agent_key = t.agent_key
     )
 """
 """Agents that the result of a call names and that have no file. In a fork, the line that names the
-agent is a copy: the agent belongs to the session of the original."""
+agent is a copy: the agent belongs to the session of the original. The cross join keeps SQLite from
+going through all messages of the session."""
 
 
 def _add_called_agents(connection: sqlite3.Connection, sessions: str) -> None:

@@ -9,6 +9,7 @@ committed. A file whose stat changed is read like this:
   with its records, and a `Closed` step at the end;
 - what must be stored completely or not at all (a file that is read from its beginning again, a line
   of several parts) begins with a `Border`. If a read fails later, everything since is undone;
+- an entry of a store (`entries`) is a log that is always rewritten, unless it is the same;
 - a document is one `Part`. If it cannot be parsed, its old rows are kept: half-written documents
   are normal, and complete at the next sync.
 
@@ -28,11 +29,22 @@ from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Li
 from . import clock_tick
 from .archive import Compressor, Frame
 from .classify import first_records, lines_in
+from .entries import Lines
 from .exclusions import document_without, log_without, without_sample
+from .packed import content_size, open_content
 from .parsing import Parser
 from .secret_exclusions import issues_at, stretches_without
-from .steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable, Work
-from .tail import MAX_LINE, Prefix, open_regular, pieces, read_at, resume, stretches
+from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
+from .tail import (
+    MAX_LINE,
+    Prefix,
+    Stretch,
+    cut,
+    pieces,
+    read_at,
+    resume,
+    stretches,
+)  # fmt: skip
 from .walk import Found
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
@@ -42,10 +54,16 @@ LONG_LINE = "line is longer than 64 MiB"
 
 def read(work: Iterable[Work], *, thorough: bool) -> Generator[Step, None, None]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
+    failed: set[str] = set()
     with ThreadPoolExecutor(1, "compress") as thread:
         packer = _Packer(Compressor(), thread)
         for item in work:
-            yield from _read_file(item, thorough, packer)
+            if item.listed is not None and item.found.location in failed:
+                continue  # it is listed again by the next sync
+            for step in _read_file(item, thorough, packer):
+                if isinstance(step, Unreadable):
+                    failed.add(step.path)
+                yield step
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +85,37 @@ class _Packer:
 
 def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
     shape = work.root.source.shape(work.claim)
+    if work.listed is not None:
+        yield from _note_database(work, work.listed)
+        return
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
         yield Closed()
         return
     clock_tick.wait_out(clock_tick.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
     try:
-        descriptor = open_regular(work.found.location)
-    except FileNotFoundError:
-        return  # it vanished since the walk; the next sync marks it as gone
+        if work.entry is not None:
+            with work.entry.open() as lines:
+                yield from _read_entry(work, lines, packer)
+        else:
+            yield from _read_opened(work, shape, thorough, packer)
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
-        return
+
+
+def _read_opened(work: Work, shape: str, thorough: bool, packer: _Packer) -> Iterator[Step]:
     try:
-        size = min(work.found.size, os.fstat(descriptor).st_size)
+        descriptor = open_content(work.found.location)
+    except FileNotFoundError:
+        return  # it vanished since the walk; the next sync marks it as gone
+    try:
+        size = content_size(descriptor, work.found.location, work.found.size)
         if shape == LOG:
             yield from _read_log(work, descriptor, size, thorough, packer)
         elif shape == UNKNOWN_CONTENT and _is_binary(descriptor, size):
             yield from _note_binary(work)
         else:
             yield from _read_document(work, descriptor, size, packer, is_private=shape == PRIVATE)
-    except OSError as error:
-        yield Unreadable(work.found.location, error.strerror or str(error))
     finally:
         os.close(descriptor)
 
@@ -115,7 +142,37 @@ def _read_log(
             return
     is_rewritten = known is not None and prefix is None
     opened = Opened(work, claim, known, prefix or Prefix(), generation, is_rewritten)
-    yield from _log_parts(opened, descriptor, size, packer)
+    read_now = stretches(
+        descriptor,
+        prefix.offset if prefix else 0,
+        size,
+        lambda tail: source.complete_prefix(claim, tail),
+    )
+    yield from _log_parts(opened, read_now, size, packer)
+
+
+def _read_entry(work: Work, lines: Lines, packer: _Packer) -> Iterator[Step]:
+    """Read an entry, once to compare it with what was read before, and once more if it differs."""
+    prefix = Prefix()
+    for data in lines():
+        prefix = prefix.extended(data)
+    if not prefix.offset:
+        return  # it vanished since it was listed; the next sync marks it as gone
+    work = replace(work, found=work.found._replace(size=prefix.offset))
+    known = work.known
+    if known and _is_where_it_was(work) and known.checkpoint == prefix.checkpoint():
+        yield Unchanged(known, work.found)
+        return
+    opened = Opened(work, work.claim, known, Prefix(), 0, known is not None)
+    yield from _log_parts(opened, cut(lines(), 0, len), prefix.offset, packer)
+
+
+def _note_database(work: Work, listed: Listed) -> Iterator[Step]:
+    """Record what listing a database has shown, after its entries were read."""
+    yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+    yield Part(list(listed.issues), list, Prefix(), 0)
+    if listed.is_settled:
+        yield Closed()
 
 
 def _resumed(work: Work, claim: Claim, descriptor: int, size: int, thorough: bool) -> Prefix | None:
@@ -143,8 +200,10 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
     yield Closed()
 
 
-def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> Iterator[Step]:
-    """Yield the steps for the lines after the prefix.
+def _log_parts(
+    opened: Opened, read_now: Iterable[Stretch], size: int, packer: _Packer
+) -> Iterator[Step]:
+    """Yield the steps for the lines after the prefix, of a file that has this size.
 
     The first stretch is read before the first step: if that fails, nothing has to be undone. Most
     files have only one stretch.
@@ -154,9 +213,6 @@ def _log_parts(opened: Opened, descriptor: int, size: int, packer: _Packer) -> I
     is_shared = work.forgotten and claim.session_key is None
     parser = Parser(source, claim, opened.known.context if opened.known and prefix.offset else None)
     is_opened = is_open = False
-    read_now = stretches(
-        descriptor, prefix.offset, size, lambda tail: source.complete_prefix(claim, tail)
-    )
     for stretch, as_read, left_out in stretches_without(work.secrets, read_now):
         prefix = prefix.extended(as_read)
         was_open = is_open

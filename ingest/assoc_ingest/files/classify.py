@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..records import Issue, Record
-from ..source import FOREIGN, FOREIGN_DOCUMENT, Claim
+from ..source import FOREIGN, Claim
 from .tail import MAX_LINE, pieces
 
 NOT_A_TRANSCRIPT = "not a transcript: no line names a session"
@@ -37,11 +37,6 @@ def lines_of(parts: Iterable[bytes]) -> Iterator[bytes]:
             length += len(rest)
     if held:
         yield b"".join(held)
-
-
-def as_known(claim: Claim, kind: str) -> Claim:
-    """Return a claim changed to the kind that a file's lines had when the file was read."""
-    return claim.as_foreign(kind) if kind in (FOREIGN, FOREIGN_DOCUMENT) else claim
 
 
 def first_records(claim: Claim, start: int) -> list[Record]:

@@ -14,7 +14,7 @@ from ..records import Issue, Record
 from ..source import LOG, Claim, KnownFile, Line, Source, claim_at
 from . import lost, tail
 from .changes import LONG_LINE
-from .classify import as_known, first_records
+from .classify import first_records
 from .parsing import Parser
 
 
@@ -39,7 +39,7 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
     if lost.is_unnamed(known.path):
         return lost.claim_of_unnamed(source.name, known)
     claim = claim_at(source, known.path)
-    return as_known(claim, known.kind) if claim is not None else None
+    return source.as_kind(claim, known.kind) if claim is not None else None
 
 
 def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Replayed]:

@@ -39,7 +39,7 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         if seen.directories is not None:
             seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
         with os.scandir(directory) as found:
-            return sorted(found, key=lambda entry: os.fsencode(entry.name))
+            return sorted(found, key=_bytes_of_name)
     except OSError as error:
         if seen.directories is not None:
             seen.directories.pop(directory, None)
@@ -48,14 +48,19 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         return []
 
 
+def _bytes_of_name(entry: os.DirEntry[str]) -> bytes:
+    name = entry.name
+    return name.encode() if name.isascii() else os.fsencode(name)
+
+
 def kind(entry: os.DirEntry[str], seen: Walk) -> str | None:
     """Return what an entry is, None for a pipe and the like, or if that cannot be found out."""
     try:
-        if entry.is_symlink():
-            return LINK
+        if entry.is_file(follow_symlinks=False):  # most are
+            return FILE
         if entry.is_dir(follow_symlinks=False):
             return DIRECTORY
-        return FILE if entry.is_file(follow_symlinks=False) else None
+        return LINK if entry.is_symlink() else None
     except OSError as error:  # only if the directory does not store types
         seen.note(entry.path, error)
         return None

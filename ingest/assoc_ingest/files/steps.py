@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..records import Record
+from ..records import Issue, Record
 from ..source import Claim, KnownFile
 from .archive import Frame
+from .entries import Entry
 from .secret_exclusions import ForgottenSecrets
 from .tail import Prefix
 from .walk import Found, Root
@@ -31,6 +32,19 @@ class Work:
     """Keys of the conversations that are left out of it, see `exclusions`."""
     secrets: ForgottenSecrets = field(default_factory=ForgottenSecrets)
     """Credentials that are left out of it."""
+    entry: Entry | None = None
+    """How it is read, if it is an entry of a store."""
+    listed: Listed | None = None
+    """What listing its entries has shown, if it is a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What listing the entries of a database has shown."""
+
+    issues: tuple[Issue, ...] = ()
+    is_settled: bool = True
+    """Until it changes, listing it again would show the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ def original_root(stored: str) -> Path:
 
 def stored_time(nanoseconds: int) -> int:
     """Return a file's time as an integer of SQLite; one out of range becomes the nearest."""
+    if 0 < nanoseconds <= _LATEST:
+        return nanoseconds
     return min(max(nanoseconds, _EARLIEST), _LATEST) or _EPOCH
 
 
@@ -75,6 +77,8 @@ def stored_number(number: int) -> int:
     Some file systems have inodes of 128 bits, of which neither half is unique: those become a
     digest.
     """
+    if 0 <= number <= _LATEST:
+        return number
     if number.bit_length() > _BITS:
         data = number.to_bytes(number.bit_length() // 8 + 1)
         number = int.from_bytes(blake2b(data, digest_size=_BITS // 8).digest())

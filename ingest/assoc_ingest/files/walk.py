@@ -62,8 +62,7 @@ WHOLE = (Place(()),)
 """All of a root."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A regular file below a root: its path and stat, as SQLite can store them."""
 
     parts: tuple[str, ...]

@@ -8,15 +8,25 @@ from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
 from .claude.home import Claude
+from .codex.home import Codex
+from .copilot import Copilot
 from .cortex import Cortex
+from .gemini import Gemini
+from .opencode.home import OpenCode
+from .pi import Pi
 
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         Claude(),
+        Codex(),
         Associate(),
         Chorus(),
         Cortex(),
         CCInsights(MACHINE),
+        Copilot(),
+        Gemini(),
+        Pi(),
+        OpenCode(),
     )
 }

@@ -49,6 +49,8 @@ class ChatReader(Reader):
         self._moment: str | None = None
         self.model: str | None = None
         """The model that the current line states."""
+        self.parent: str | None = None
+        """The id of the line before, if the current line states it."""
 
     def begin(self, value: JSONObject, *, is_message: bool) -> None:
         """Begin a line: its time, its id, and whether it counts as a message."""
@@ -58,7 +60,7 @@ class ChatReader(Reader):
             self._ended = max(self._ended or moment, moment)
         self._uuid = self.name(value, "uuid")
         self._block = 0
-        self.model = None
+        self.model = self.parent = None
         self._message_count += is_message
 
     def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
@@ -77,7 +79,7 @@ class ChatReader(Reader):
                 self._moment,
                 self.model,
                 self._uuid,
-                None,
+                self.parent,
                 0,
                 0,
                 int(is_error),
@@ -132,30 +134,60 @@ class ChatReader(Reader):
         is_error: bool,
         is_timed: bool = True,
         name: str | None = None,
+        status: str | None = None,
+        exit_code: int | None = None,
+        duration_ms: int | None = None,
     ) -> None:
         """Add the result of a tool call: its row, and the half that belongs to the call.
 
         A result on the line of its call has no time: the time of the line is that of the call.
         `name` is the tool that it names: without an id, it answers the last open call of this tool.
+        `status` is how the call ended, if the source knows better than the text.
         """
         position = (self.start, self._block)
-        status = tools.status_of(text, None, is_error=is_error)
+        status = status or tools.status_of(text, None, is_error=is_error)
         self.say("tool_result", text, "user", is_error=status == tools.ERROR)
         moment = self._moment if is_timed else None
         if tool_use_id is None:
             is_failure = int(status == tools.ERROR)
             self.records.append(UnmatchedResult(name, is_failure, moment, *position))
         else:
-            answer = tools.Result(status, moment, position, self.length)
+            answer = tools.Result(status, moment, position, self.length, duration_ms, exit_code)
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:
-        """Add token counts. Lines with the same key state the same: the last one counts."""
+        """Add token counts. Of lines with the same key, the last with the most output counts."""
         known = self._usage.get(usage.response_key)
         if known is not None:
             sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
-            usage = usage._replace(**sums)
+            best = usage if usage.output_tokens >= known.output_tokens else known
+            usage = best._replace(**sums)
         self._usage[usage.response_key] = usage
+
+    def use(
+        self,
+        key: str,
+        *,
+        fresh: int,
+        output: int,
+        cached: int = 0,
+        written: int = 0,
+        cost: float | None = None,
+        is_partial: bool = False,
+        stop_reason: str | None = None,
+    ) -> None:
+        """Add the token counts of the response `key`, which the current line states completely.
+
+        `fresh` is input that no cache had, `cached` what was read from one, `written` what was
+        written to one.
+        """
+        self.spend(
+            Usage(
+                key, None, None, None, self.model, self._moment,
+                fresh, output, cached, written, 0, 0, int(is_partial), self.start, self.length,
+                cost, 1, fresh, output, cached, written, stop_reason,
+            )
+        )  # fmt: skip
 
     def keep_rest(
         self,
@@ -186,8 +218,8 @@ class ChatReader(Reader):
         return found if isinstance(found, int) and is_count(found) else 0
 
     def fact(self, name: str, value: str | None) -> None:
-        """Set a fact of the session; the last value counts."""
-        if value is not None:
+        """Set a fact of the session; the last value counts, of `first_...` the first."""
+        if value is not None and not (name.startswith("first_") and name in self._facts):
             self._facts[name] = value
 
     @property

@@ -69,9 +69,13 @@ class Reader:
             self._is_refused = False
             yield piece.object
             if not self._is_refused:
-                kind = piece.object.get(type_key)
-                key = (kind if isinstance(kind, str) else "", "")
+                key = self.type_of(piece.object, type_key)
                 self._types[key] = self._types.get(key, 0) + 1
+
+    def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
+        """Return the type and the subtype under which an object is counted."""
+        kind = value.get(type_key)
+        return (kind if isinstance(kind, str) else "", "")
 
     def document(self, lines: Iterable[Line]) -> Iterator[JSONObject]:
         """Yield the object of a document; an empty or truncated document is quarantined.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..derive import agents
 from ..derive.changeset import Touched
@@ -29,7 +29,7 @@ from ..files.archive import Frame
 from ..files.tail import Prefix
 from ..files.walk import Found, Place
 from ..records import Record
-from ..source import Checkpoint, Claim, KnownFile
+from ..source import Claim, KnownFile
 from . import upserts
 from .delete import clear_rows, remove_entries, remove_files
 from .file_rows import FileRows, OpenFile, archived
@@ -299,15 +299,10 @@ def known_files(
         f"{_KNOWN} where {where} order by path, generation",
         {"source": source_id, "start": start, "end": f"{start[:-1]}0"},
     )
-    return map(_known, rows)
+    return map(KnownFile._make, rows)
 
 
 def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None:
     """Return one file, None if it has no row any more."""
     row = connection.execute(f"{_KNOWN} where id = ?", (file_id,)).fetchone()
-    return _known(row) if row is not None else None
-
-
-def _known(row: Sequence[Any]) -> KnownFile:
-    fields: list[Any] = [*row[:12], Checkpoint(*row[12:16]), row[16]]
-    return KnownFile(*fields)
+    return KnownFile(*row) if row is not None else None

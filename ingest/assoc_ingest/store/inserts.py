@@ -33,6 +33,7 @@ from ..records import (
     SessionEntry,
     Statement,
     Summary,
+    Superseded,
     Task,
     TaskChange,
     TaskDependency,
@@ -228,6 +229,7 @@ INSERTS: dict[type, str] = {
     Message: _insert("messages", ("id", "file_id", *CONTEXT[Message], *Message._fields)),
     ToolCall: _tool_call_insert(),
     UnmatchedResult: _of_file("unmatched_results", UnmatchedResult, "on conflict do nothing"),
+    Superseded: _of_file("superseded", Superseded, "on conflict do nothing"),
     LineExtra: _of_file("line_extras", LineExtra, "on conflict do nothing"),
     Usage: _of_file("usage", Usage, _usage_merge()),
     Transcript: _of_file("transcripts", Transcript, _transcript_merge()),
@@ -310,6 +312,7 @@ CLEARED = (
     "tool_calls",  # before messages, which they refer to
     "messages",
     "unmatched_results",
+    "superseded",
     "line_extras",
     "usage",
     "transcripts",

@@ -8,6 +8,7 @@ nothing had been lost. A root is found by one of its files.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 
 from ..files import lost
+from ..files.packed import is_packed, opened
 from ..files.steps import Work
 from ..files.stored_names import original_parts
-from ..files.tail import opened
 from ..files.walk import Root
 from ..source import LOG, KnownFile
 from ..store.batch import known_file
@@ -59,14 +60,14 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
                 "update files set source_id = ? where id = ?", (work.source_id, found.id)
             )
         # This marker never matches, so the whole file is read in place of what was kept.
-        mark = replace(found.checkpoint, head_hash=b"")
-        plan.work[place] = replace(work, known=replace(found, gone_at=None, checkpoint=mark))
+        plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
     return found_again
 
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     """Return the lost files that a new one can be, judging by its path and size."""
-    size, claim = work.found.size, work.claim
+    claim = work.claim
+    size = sys.maxsize if is_packed(work.found.path) else work.found.size
     is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
     return [
         file

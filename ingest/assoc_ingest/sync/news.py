@@ -26,8 +26,8 @@ from ..files.walk import Root
 from ..paths import identity
 from ..source import parts_of
 from ..store.database import open_reader, writing
+from ..store.derivation import is_rebuild_due
 from ..store.report import Report
-from ..upkeep.rebuild import is_due
 from ..when import now
 from .changed_places import places_of
 from .plan import Places, Plan
@@ -80,7 +80,7 @@ class News:
     def _is_due(self) -> bool:
         reader = open_reader(self._database)
         try:
-            return is_due(reader)
+            return is_rebuild_due(reader)
         finally:
             reader.close()
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from ..store.batch import FILE_BYTES, Batch
@@ -14,7 +15,9 @@ from ..store.clock import Clock
 from ..store.file_rows import OpenFile
 from ..store.report import Report
 from ..store.row_buffer import Written
-from ..workers.index_aside import IndexAside
+
+if TYPE_CHECKING:
+    from ..workers.index_aside import IndexAside
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
 

@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import Forgotten, owners
 from ..files.exclusions import load as load_forgotten
+from ..files.packed import content_size, opened
 from ..files.scanning import Walk
 from ..files.secret_exclusions import ForgottenSecrets, load_secrets
 from ..files.steps import Work
-from ..files.tail import opened, resume
+from ..files.stores import Stores
+from ..files.tail import resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
-from ..source import LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
+from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..store.batch import known_files
 from ..store.report import Report
 from ..store.upserts import OF_THEIR_PLACE
@@ -78,14 +80,13 @@ def make_plan(
         known: dict[str, KnownFile] = {}
         if connection is not None and source_id is not None:
             for place in limits:
-                files = known_files(connection, source_id, place)
-                known.update((file.path, file) for file in files)
+                known |= {file.path: file for file in known_files(connection, source_id, place)}
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     plan.work, plan.returned = without_forgotten(connection, plan.forgotten, plan.work, plan.homes)
     plan.work = _knowing_agents(connection, plan.work)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
-        plan.is_doubtful = is_new_link or _may_have_moved(connection, plan)
+        plan.is_doubtful |= is_new_link or _may_have_moved(connection, plan)
     return plan
 
 
@@ -139,23 +140,27 @@ def _plan_root(
     places: Collection[Place],
 ) -> Walk:
     seen = Walk(directories=plan.directories)
+    stores = Stores(root, seen, is_limited=places != WHOLE)
+    to_read: list[Work] = []
     is_bare = True
     for found in walk(root, seen, places):
         is_bare = False
-        path = found.path
-        file = known.pop(path, None)
-        if file is not None and found.is_as(file) and not full:
+        file = known.pop(found.path, None)
+        if file is not None and file.kind != DATABASE and found.is_as(file) and not full:
             report.files_seen += 1
             continue
         claim = root.source.claim(found.parts)
-        if claim is None:
-            continue
-        if plan.forgotten.covers(root.name, path, claim):
-            plan.homes.update((root.name, key) for key in owners(claim, found.parts))
+        if claim is not None and not stores.take(found, claim, file):
+            to_read.append(Work(root, source_id, found, claim, file))
+    to_read += _of_stores(plan, root, source_id, stores, known, report, full)
+    forgotten = plan.forgotten.keys_in(root.name)
+    for work in to_read:
+        if plan.forgotten.covers(root.name, work.found.path, work.claim):
+            keys = owners(work.claim, work.found.parts)
+            plan.homes.update((root.name, key) for key in keys)
             continue
         report.files_seen += 1
-        forgotten = plan.forgotten.keys_in(root.name)
-        plan.work.append(Work(root, source_id, found, claim, file, forgotten, plan.secrets))
+        plan.work.append(replace(work, forgotten=forgotten, secrets=plan.secrets))
     report.symlinks += seen.symlinks
     report.unreadable += seen.unreadable
     if is_bare and places == WHOLE and known and _is_empty(root):
@@ -165,6 +170,39 @@ def _plan_root(
         if file.gone_at is None and not seen.hides(root.location(parts_of(file.path))):
             plan.gone.append((root, file))
     return seen
+
+
+def _of_stores(
+    plan: Plan,
+    root: Root,
+    source_id: int,
+    stores: Stores,
+    known: dict[str, KnownFile],
+    report: Report,
+    full: bool,
+) -> Iterator[Work]:
+    """Yield what is to be read of stores, a database after its entries; note what is gone."""
+    plan.is_doubtful |= stores.is_doubtful
+    for listing in stores.listings(known, full=full):
+        for entry in listing.entries or ():
+            file = listing.known.pop(entry.path, None)
+            found = entry.found(file)
+            claim = root.source.claim(found.parts)
+            if file is not None and found.is_as(file) and not full:
+                report.files_seen += 1
+            elif claim is not None:
+                yield Work(root, source_id, found, claim, file, entry=entry)
+        left = [file for file in listing.known.values() if file.gone_at is None]
+        if listing.entries is None:
+            report.files_seen += len(left)
+        else:
+            plan.gone += [(root, file) for file in left]
+        if listing.database is not None:
+            found, file = listing.database
+            claim = Claim(root.source.name, DATABASE)
+            yield Work(root, source_id, found, claim, file, listed=listing.listed)
+        elif listing.store.database is not None:
+            report.files_seen += 1
 
 
 def _is_empty(root: Root) -> bool:
@@ -218,9 +256,9 @@ def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
 def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
     if not candidates:
         return None
-    size = work.found.size
     try:
         with opened(work.found.location) as descriptor:
+            size = content_size(descriptor, work.found.location, work.found.size)
             for file in candidates:
                 if resume(descriptor, size, file.checkpoint, thorough=True):
                     return file

@@ -13,34 +13,32 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
-from ..files.changes import read
 from ..files.steps import Opened, Part, Step
 from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
-from ..store.fts import can_be_filled
+from ..store.derivation import is_rebuild_due
 from ..store.report import Progress, Report
 from ..store.staging import building
 from ..store.sync_runs import record_end, record_start
 from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
-from ..upkeep.rebuild import derive_again, is_due, rebuild_into
 from ..when import now
-from ..workers import reading
-from ..workers.index_aside import INDEX, IndexAside
+from ..workers.amount import worker_count
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
 from .plan import Places, Plan, make_plan, match_moved
+from .processes import index_aside, steps
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -168,7 +166,9 @@ def sync_into(
         report.started_at = clock.now()
     try:
         with _without_gc():
-            if is_due(connection):
+            if is_rebuild_due(connection):
+                from ..upkeep.rebuild import rebuild_into
+
                 report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
@@ -219,9 +219,9 @@ def _carry_out(
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes
-    count = reading.worker_count(options.jobs, plan.bytes)
+    count = worker_count(options.jobs, plan.bytes)
     with (
-        _index_aside(connection, is_wanted=is_new and count > 1) as aside,
+        index_aside(connection, is_wanted=is_new and count > 1) as aside,
         Batches(
             connection,
             report,
@@ -232,33 +232,20 @@ def _carry_out(
             waits=count > 1,
         ) as batches,
     ):
-        with closing(_steps(plan, options, count)) as steps:
-            for step in _until(is_stopped, steps):
+        with closing(steps(plan.work, thorough=options.full, count=count)) as found:
+            for step in _until(is_stopped, found):
                 batches.take(step)
         batches.mark_gone(gone)
     read_repetitions_again(connection)
     _refresh_surroundings(connection, plan, options, report)
 
 
-def _steps(plan: Plan, options: SyncOptions, count: int) -> Generator[Step, None, None]:
-    """Read the files of a plan, in so many processes."""
-    if count == 1:
-        return read(plan.work, thorough=options.full)
-    return reading.read(plan.work, thorough=options.full, count=count)
-
-
-def _index_aside(
-    connection: sqlite3.Connection, *, is_wanted: bool
-) -> AbstractContextManager[IndexAside | None]:
-    """Let another process index the messages of a database that nobody can see yet."""
-    if is_wanted and can_be_filled(connection, INDEX):
-        return IndexAside(connection)
-    return nullcontext()
-
-
 def read_repetitions_again(connection: sqlite3.Connection) -> None:
     """Re-parse transcripts that were read before files of their subagents appeared."""
-    derive_again(connection, to_read_again(connection))
+    if again := to_read_again(connection):
+        from ..upkeep.rebuild import derive_again
+
+        derive_again(connection, again)
 
 
 def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:

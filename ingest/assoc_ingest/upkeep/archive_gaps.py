@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ..files import archive, lost
 from ..files.exclusions import is_left_out
+from ..files.packed import opened
 from ..files.stored_names import original_parts, original_root
-from ..files.tail import CHUNK, Prefix, opened, read_at
+from ..files.tail import CHUNK, Prefix, read_at
 from ..records import Issue
 from ..source import KnownFile
 from ..store.inserts import COUNTS

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..errors import ArchiveError
 from ..files import archive, lost
 from ..files.agent_files import AgentFiles
-from ..files.classify import as_known, lines_of
+from ..files.classify import lines_of
 from ..files.replay import Replayed, replay
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
 from ..sources import SOURCES
@@ -96,11 +96,11 @@ def claim_of(connection: sqlite3.Connection, source: Source, known: KnownFile) -
     if claim is None or source.shape(claim) != LOG:
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # it is not archived
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
     try:
         return source.classify(claim, lines_of(archive.read(connection, known.id)))
     except ArchiveError:
-        return as_known(claim, known.kind)
+        return source.as_kind(claim, known.kind)
 
 
 def is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:

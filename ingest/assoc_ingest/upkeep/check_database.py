@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from .. import sql
 from ..derive import stated, statements
+from ..failures import Failure, kind_of
 from ..store import fts
 from ..store.transaction import snapshot
 from .findings import REBUILD, Finding
@@ -39,7 +40,15 @@ def check_pages(connection: sqlite3.Connection) -> Iterator[Finding]:
 
     SQLite's quick check does not notice a missing index entry; a search with that index would.
     """
-    rows = connection.execute(f"pragma integrity_check({_LISTED})").fetchall()
+    try:
+        rows = connection.execute(f"pragma integrity_check({_LISTED})").fetchall()
+    except sqlite3.OperationalError as error:
+        if kind_of(error) is not Failure.OTHER:
+            raise
+        # The text of the schema is damaged: it now calls a function, or names a column, that does
+        # not exist. That is known as soon as a statement needs it.
+        yield Finding("pages", f"The database is damaged: {error}.", REBUILD)
+        return
     for (text,) in rows:
         if text != "ok":
             yield Finding("pages", f"The database is damaged: {text}", REBUILD)

@@ -13,15 +13,18 @@ from dataclasses import dataclass, field, replace
 
 from .. import humanize
 from ..files.changes import is_odd
+from ..files.entries import Entry
 from ..files.exclusions import load
+from ..files.packed import open_content
 from ..files.replay import claim_of
 from ..files.scanning import Walk
 from ..files.steps import Work
 from ..files.stored_names import original_root
-from ..files.tail import MAX_LINE, open_regular, prefix_of, resume
+from ..files.stores import Stores
+from ..files.tail import MAX_LINE, Prefix, prefix_of, resume
 from ..files.walk import Found, Root, root_at, walk
 from ..paths import is_directory, why_unknown
-from ..source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
+from ..source import DATABASE, DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
 from ..sources import SOURCES
 from ..store.batch import known_files
 from .findings import SYNC, SYNC_FULL, Finding
@@ -88,10 +91,13 @@ def _compare_root(
     advance: Advance,
 ) -> None:
     listing = Walk()
+    stores = Stores(root, listing, is_limited=False)
     for found in walk(root, listing):
         file = known.pop(found.path, None)
+        claim = root.source.claim(found.parts) if file is None or file.kind == DATABASE else None
+        if claim is not None and stores.take(found, claim, file):
+            continue
         if file is None:
-            claim = root.source.claim(found.parts)
             if claim is not None and not is_forgotten(root, found, claim):
                 seen.changed.append(found.location)
         elif file.gone_at is not None:
@@ -99,11 +105,53 @@ def _compare_root(
         else:
             _compare_file(root, found, file, seen, is_broken=file.id in broken)
             advance(min(found.size, file.size))
+    _compare_entries(root, stores, known, is_forgotten, seen, advance)
     for file in known.values():
         place = root.location(parts_of(file.path))
         if file.gone_at is None and not listing.hides(place):
             seen.vanished.append(place)
     seen.unreadable += [place for place, _ in listing.unreadable]
+
+
+def _compare_entries(
+    root: Root,
+    stores: Stores,
+    known: dict[str, KnownFile],
+    is_forgotten: Callable[[Root, Found, Claim], bool],
+    seen: OnDisk,
+    advance: Advance,
+) -> None:
+    """Compare the entries of stores; takes them out of `known`."""
+    for listing in stores.listings(known, full=True):
+        for entry in listing.entries or ():
+            file = listing.known.pop(entry.path, None)
+            found, place = entry.found(file), root.location((entry.path,))
+            claim = root.source.claim(found.parts)
+            if file is not None and file.gone_at is None and found.is_as(file):
+                _compare_entry(root, entry, file, seen)
+                advance(file.size)
+            elif claim is not None and not is_forgotten(root, found, claim):
+                seen.changed.append(place)
+        if listing.entries is not None:
+            left = (file for file in listing.known.values() if file.gone_at is None)
+            seen.vanished += [root.location((file.path,)) for file in left]
+        elif listing.database is not None:
+            seen.unreadable.append(listing.store.location)
+
+
+def _compare_entry(root: Root, entry: Entry, known: KnownFile, seen: OnDisk) -> None:
+    prefix = Prefix()
+    try:
+        with entry.open() as lines:
+            for data in lines():
+                prefix = prefix.extended(data)
+    except OSError:
+        seen.unreadable.append(root.location((entry.path,)))
+        return
+    seen.compared += 1
+    if prefix.checkpoint() != known.checkpoint:
+        problem = "The entry has changed, but nothing shows that it has."
+        seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, entry.path))
 
 
 def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
@@ -129,7 +177,7 @@ def _compare_file(
     ):  # fmt: skip
         return  # it was never read
     try:
-        descriptor = open_regular(found.location)
+        descriptor = open_content(found.location)
     except FileNotFoundError:
         seen.vanished.append(found.location)
         return

@@ -20,6 +20,7 @@ to `compact`.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -33,8 +34,9 @@ from ..files.exclusions import (
     owners,
     places_above,
 )
+from ..files.packed import content_size, is_packed, opened
 from ..files.steps import Work
-from ..files.tail import Prefix, opened, pieces, resume
+from ..files.tail import Prefix, pieces, resume
 from ..source import LOG, UNREAD, Checkpoint, Claim, parts_of
 from ..store.batch import Batch, known_file
 from ..store.clock import Clock
@@ -100,7 +102,7 @@ class Originals:
         originals = self.fitting(
             work.claim,
             work.found.path,
-            work.found.size,
+            sys.maxsize if is_packed(work.found.path) else work.found.size,
             is_log=shape == LOG,
             read=work.known.checkpoint.offset if work.known is not None else 0,
         )
@@ -252,9 +254,10 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
     is_log = item.root.source.shape(item.claim) == LOG
     if not (known.checkpoint.offset if is_log else is_left_out(connection, known.id)):
         return False
-    size, mark = item.found.size, known.checkpoint
+    mark = known.checkpoint
     try:
         with opened(item.found.location) as descriptor:
+            size = content_size(descriptor, item.found.location, item.found.size)
             if is_log:
                 return resume(descriptor, size, mark, thorough=True) is not None
             return known.size == size and _unarchived(descriptor) == mark

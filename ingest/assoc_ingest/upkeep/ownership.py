@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
-from ..files.classify import as_known
 from ..files.exclusions import Content, Exclusion, content_of, is_of, is_unique_key, owners
 from ..source import LOG, UNREAD, Checkpoint, Claim, claim_at, parts_of
 from ..sources import SOURCES
@@ -93,7 +92,7 @@ def stored_files(
     for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
         source = SOURCES.get(name)
         claim = claim_at(source, path) if source else None
-        claim = as_known(claim, kind) if claim is not None else None
+        claim = source.as_kind(claim, kind) if source and claim is not None else None
         if source is not None and lost.is_unnamed(path):
             claim = Claim(name, kind, session_key=key, agent_key=agent)
         if claim is not None:

@@ -41,7 +41,8 @@ from ..store.batch import Batch
 from ..store.clock import Clock
 from ..store.report import Progress
 from ..store.transaction import transaction
-from ..workers import reading, replaying
+from ..workers import replaying
+from ..workers.amount import worker_count
 from . import recover
 from .archive_gaps import LostBytes, examined, note_gaps, read_again_later
 from .archived_files import File, claim_of, files_of, is_archived, parsed, stretches_of
@@ -115,12 +116,6 @@ def _repair(path: Path) -> recover.Salvaged | None:
         return recover.replace_by_sound_copy(path)
 
 
-def is_due(connection: sqlite3.Connection) -> bool:
-    """Were the rows derived by an older version of the parsers?"""
-    (derived_by,) = connection.execute("pragma user_version").fetchone()
-    return bool(derived_by < database.DERIVATION)
-
-
 def rebuild_into(
     connection: sqlite3.Connection, progress: Progress | None = None, jobs: int | None = None
 ) -> Rebuilt:
@@ -132,7 +127,7 @@ def rebuild_into(
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
     done = 0
-    count = reading.worker_count(jobs, total)
+    count = worker_count(jobs, total)
     with closing(parsed(connection, files_of(connection), agents, count)) as files:
         for first in files:
             with Batch(connection, clock.now()) as batch:

@@ -24,11 +24,12 @@ from secrets import token_hex
 
 from ..errors import ArchiveError, UsageError
 from ..files import archive
+from ..files.packed import unpacked_name
 from ..files.replay import claim_of
 from ..files.stored_names import original_parts, original_time
 from ..files.tail import CHUNK, open_regular
 from ..paths import is_directory, is_there, real_path
-from ..source import LOG, PRIVATE, UNREAD
+from ..source import DATABASE, LOG, PRIVATE, UNREAD
 from ..sources import SOURCES
 from .outside_roots import known_roots, outside_roots
 from .restore_selection import Selected
@@ -97,7 +98,8 @@ def restore(
                 yield Restored(file.known.path, file.root, None, NOT_ARCHIVED, missing, 0)
                 continue
             prefix = (f"{file.kind}-{file.source_id}",) if collide else ()
-            parts = _harmless((*prefix, *original_parts(file.known.path)))
+            *above, name = original_parts(file.known.path)
+            parts = _harmless((*prefix, *above, unpacked_name(name)))  # the archive has the content
             target = place.joinpath(*parts)
             if any(target.is_relative_to(root) for root in roots):
                 raise _RefusedError("that directory belongs to an agent")
@@ -171,6 +173,8 @@ def _shape(file: Selected) -> str | None:
 
 def _why_not_archived(file: Selected, shape: str | None) -> str | None:
     """Return why a file is not in the archive, None if it is."""
+    if file.known.kind == DATABASE:
+        return "its conversations are archived, each as a file of its own"
     if shape == UNREAD:
         return "files of this kind are never opened"
     if shape == PRIVATE:

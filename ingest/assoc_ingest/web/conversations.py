@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .. import humanize, sql
+from ..ask.project_names import same_projects
 from ..ask.since import since, until
 from ..terminal import one_line
 from . import colours, pages
@@ -106,8 +107,10 @@ def address(here: str, asked: Mapping[str, object]) -> str:
     return f"{here}?{urlencode(given)}" if given else here
 
 
-def parameters(asked: Mapping[str, str]) -> dict[str, object]:
+def parameters(asked: Mapping[str, str], projects: list[int] | None = None) -> dict[str, object]:
     """Return the parameters of the query `pages/conversations` for what an address asks for.
+
+    `projects` are those of the directory that the address names.
 
     Raises PageError or UsageError for a value that means nothing.
     """
@@ -125,7 +128,7 @@ def parameters(asked: Mapping[str, str]) -> dict[str, object]:
         starts.append(since(day))
         ends.append(until(day))
     return {
-        "project": json.dumps([_id(asked["project"])]) if asked["project"] else None,
+        "project": json.dumps(projects) if projects else None,
         "branch": asked["branch"],
         "model": asked["model"],
         "source": asked["source"],
@@ -160,9 +163,12 @@ def rows(
 def _read(
     connection: sqlite3.Connection, asked: Mapping[str, str], number: int, here: str
 ) -> dict[str, object]:
-    project = _project(connection, asked["project"]) if asked["project"] else None
+    project = projects = None
+    if asked["project"]:
+        project = _project(connection, asked["project"])
+        projects = same_projects(connection, _id(asked["project"]))
     offset = (number - 1) * PAGE
-    found, total = rows(connection, PAGE, offset=offset, **parameters(asked))
+    found, total = rows(connection, PAGE, offset=offset, **parameters(asked, projects))
     if number > 1 and not found:
         raise PageError(
             404, f"There is no page {number} of this list.",

@@ -57,6 +57,7 @@ class Entry:
     is_error: bool = False
     is_copy: bool = False
     is_cut: bool = False
+    is_superseded: bool = False
     ids: list[int] = field(default_factory=list)
     """Messages that are inside: their anchors lead here."""
     link: Link | None = None
@@ -194,6 +195,7 @@ class Entries:
             is_open=message.id in self._targets,
             is_copy=message.copy_of is not None,
             is_cut=bool(message.is_cut),
+            is_superseded=bool(message.is_superseded),
             is_error=bool(message.is_error) or message.kind == "error",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from functools import partial
@@ -57,20 +58,21 @@ def _read(
     connection: sqlite3.Connection, wanted: str, number: int, address: str
 ) -> dict[str, object]:
     project = named_row(connection, "pages/project", wanted, "project", address)
+    same = sql.ask(connection, "pages/same_projects", id=project["id"]).fetchall()
+    ids = [row["id"] for row in same]
+    every = json.dumps(ids)
     found: dict[str, list[pages.Row]] = {}
     more = []
     for name, *whole in (("tasks", "description"), ("texts", "text"), ("links",)):
-        rows = pages.ask(
-            connection, f"pages/project_{name}", *whole, project=project["id"], limit=MOST + 1
-        )
+        rows = pages.ask(connection, f"pages/project_{name}", *whole, project=every, limit=MOST + 1)
         found[name] = rows[:MOST]
         if rows[MOST:]:
             more.append(name)
-    related = pages.ask(connection, "pages/project_related", project=project["id"])
-    usage = _Usage(project["id"], sql.ask(connection, "pages/project_usage", project=project["id"]))
+    related = pages.ask(connection, "pages/project_related", project=every)
+    usage = _Usage(ids, sql.ask(connection, "pages/project_usage", project=every))
     offset = (number - 1) * PAGE
     sessions = pages.ask(
-        connection, "pages/project_sessions", project=project["id"], limit=PAGE + 1, offset=offset
+        connection, "pages/project_sessions", project=every, limit=PAGE + 1, offset=offset
     )
     if number > 1 and not sessions:
         raise PageError(
@@ -80,10 +82,12 @@ def _read(
     return {
         "title": project["name"] or project["key"],
         "project": project,
+        "ids": ids,
+        "agents": list(dict.fromkeys(row["agent"] for row in same)),
         "usage": usage,
         "sessions": sessions[:PAGE],
         "has_more": len(sessions) > PAGE,
-        "gone": dict(map(tuple, sql.ask(connection, "pages/project_gone", project=project["id"]))),
+        "gone": dict(map(tuple, sql.ask(connection, "pages/project_gone", project=every))),
         "related": related[:MOST_LINKS],
         "more_related": max(len(related) - MOST_LINKS, 0),
         "more": more,
@@ -95,12 +99,14 @@ def _read(
 class _Usage:
     """What a project and its worktrees hold and cost, each alone and all together."""
 
-    def __init__(self, project: int, rows: Iterable[sqlite3.Row]) -> None:
+    def __init__(self, ids: list[int], rows: Iterable[sqlite3.Row]) -> None:
+        """`ids` are the projects of one directory."""
         self.sessions: dict[int, int] = {}
         self.costs: dict[int, float] = {}
         for row in rows:
             self.sessions[row["id"]] = row["session_count"]
             self.costs[row["id"]] = row["cost_usd"] or 0.0
-        self.own_sessions, self.own_cost = self.sessions[project], self.costs[project]
+        self.own_sessions = sum(self.sessions[one] for one in ids)
+        self.own_cost = sum(self.costs[one] for one in ids)
         self.all_sessions, self.all_cost = sum(self.sessions.values()), sum(self.costs.values())
-        self.has_worktrees = len(self.sessions) > 1
+        self.has_worktrees = len(self.sessions) > len(ids)

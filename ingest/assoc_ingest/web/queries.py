@@ -20,7 +20,11 @@ PREFIX = "ask-"
 """What their names in Datasette begin with."""
 
 _IDS = "(select value from json_each(:project))"
-_NAMED = "(select id from projects where :project collate nocase in (id || '', path, name))"
+_NAMED = (
+    "(select o.id from projects n"
+    " join projects o on coalesce(o.same_as, o.id) = coalesce(n.same_as, n.id)"
+    " where :project collate nocase in (n.id || '', n.path, n.name))"
+)
 """A command has already found the ids of a project; into a form, a person writes what it is."""
 
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")

@@ -34,9 +34,6 @@ from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 from . import process
 
-MOST = 8
-"""Workers that are used unless the user says otherwise: more would wait for the writer."""
-
 _AHEAD = 8 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
 _LIVES = 8  # workers that may die before no more are started
 
@@ -47,6 +44,11 @@ class PoolJob(process.Job, Protocol):
     @property
     def size(self) -> int:
         """Bytes of input."""
+        ...
+
+    @property
+    def is_for_writer(self) -> bool:
+        """Must no worker do it? Then its result is None."""
         ...
 
     def around(self, number: int) -> tuple[Self, Self]:
@@ -120,6 +122,8 @@ class Workers(Generic[J]):
     def _result(self, job: J) -> Result:
         if not job.size:
             return []
+        if job.is_for_writer:
+            return None
         worker = self._take()
         if worker is None:
             return None
@@ -207,10 +211,14 @@ class _Worker:
     def do(self, job: process.Job) -> Result:
         """Return the result of a job, None if it failed."""
         try:
+            data = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError):  # what a source needs stays here
+            return None
+        try:
             if not self._is_ready:
                 self._next()
                 self._is_ready = True
-            pickle.dump(job, self._jobs, pickle.HIGHEST_PROTOCOL)
+            self._jobs.write(data)
             self._jobs.flush()
         except (OSError, ValueError) as error:  # a closed pipe is a ValueError
             raise _WorkerDiedError from error

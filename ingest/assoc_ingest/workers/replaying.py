@@ -77,6 +77,7 @@ class ReplayJob:
 
     files: tuple[Archived, ...]
     seconds: float
+    is_for_writer: bool = False
 
     @property
     def size(self) -> int:

@@ -1,0 +1,1 @@
+"""Codex: its home directory, rollouts, prompt history and list of sessions."""

@@ -1,0 +1,141 @@
+"""Codex: the rollouts of the command line, the desktop application and editors in `~/.codex`.
+
+```
+sessions/YYYY/MM/DD/rollout-<time>-<thread>[_<segment>].jsonl   a thread; see `rollout`
+sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl.zst           the same, packed when it got old
+sessions/rollout-<date>-<thread>.json                           a thread of the first versions
+archived_sessions/<the same name>                               a thread that was archived
+session_index.jsonl, history.jsonl                              `lists`
+```
+
+The home is `CODEX_HOME`, or `~/.codex`. A thread stays in the folder of its first day. It is a
+session, or a subagent: that is only in its first line, which then names the session, too. Reviews
+and what else the program starts on its own are side agents; without a session, they are hidden.
+
+Nothing else is opened: credentials (`auth.json`, `.credentials.json`, `.env`), settings
+(`config.toml` and others), logs (`log/`, `logs_<n>.sqlite`), and `shell_snapshots/`, which contain
+the environment. These are not opened for other sources either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ...fields import mapping
+from ...records import Record
+from ...source import DOCUMENT, LOG, Claim, Context, Line, Listing, Source
+from ..claude.paths import uuid
+from ..jsonl import complete_prefix, pieces
+from . import lists
+from .rollout import Rollout, is_known
+from .thread import SPAWN, session_of, spawn_of
+
+_rollout = re.compile(
+    rf"rollout-[0-9T-]{{1,40}}-({uuid})(?:_[^/]{{1,200}})?\.(?:jsonl|jsonl\.zst|json)"
+).fullmatch
+_uuid = re.compile(uuid).fullmatch
+_private_file = re.compile(
+    r"auth.*\.json.*|.*config\.toml.*|\.credentials.*|\.env.*|logs_.*\.sqlite.*",
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
+_PRIVATE_DIRECTORIES = ("log", "shell_snapshots")
+_LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
+
+
+class Codex(Source):
+    """The source of kind `codex`."""
+
+    name = "codex"
+    label = "Codex"
+    is_agent = True
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Return `CODEX_HOME`, else the default."""
+        configured = environment.get("CODEX_HOME", "").strip()
+        if configured:
+            return [configured]
+        return [f"{home}/.codex"] if home is not None else []
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """The program accepts the id of a thread, which is a uuid."""
+        return ["codex", "resume", session_key] if _uuid(session_key) else None
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has rollouts."""
+        return any(_thread(tuple(path.split("/"))) is not None for path in listing)
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Credentials, settings and logs in the root, and snapshots of the environment."""
+        if len(parts) == 1 and _private_file(parts[0]):
+            return True
+        return parts[0].casefold() in _PRIVATE_DIRECTORIES
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Only directories of the layout are walked."""
+        match parts:
+            case ("archived_sessions",) | ("sessions",):
+                return True
+            case ("sessions", *days):
+                return len(days) <= 3 and all(day.isdigit() for day in days)
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """The claim follows from the position in the layout, and the name of the thread."""
+        if len(parts) == 1 and parts[0] in _LISTS:
+            return Claim(self.name, _LISTS[parts[0]], parts=parts)
+        thread = _thread(parts)
+        if thread is None:
+            return None
+        return Claim(self.name, "transcript", session_key=thread, parts=parts)
+
+    def shape(self, claim: Claim) -> str:
+        """Rollouts and the history grow. In the list of sessions, the last entry counts."""
+        is_document = claim.kind == "thread_names" or claim.parts[-1].endswith(".json")
+        return DOCUMENT if is_document else LOG
+
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """The first line of a subagent's thread says that it is one, and names its session."""
+        if claim.kind != "transcript":
+            return claim
+        first = next(filter(bytes.strip, lines), b"")
+        for piece in pieces(Line(0, first), is_known):
+            payload = mapping((piece.object or {}).get("payload"))
+            made_by, _ = spawn_of(payload)
+            if made_by is not None and session_of(payload) is not None:
+                return self.as_kind(claim, "agent" if made_by == SPAWN else "side_agent")
+            break
+        return claim
+
+    def as_kind(self, claim: Claim, kind: str) -> Claim:
+        """The path of a subagent's thread names the subagent, not the session."""
+        if kind in ("agent", "side_agent"):
+            return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
+        return super().as_kind(claim, kind)
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def read(
+        self, claim: Claim, lines: Iterable[Line], context: Context
+    ) -> tuple[list[Record], Context]:
+        """Turn lines into records; most lines need what earlier ones said."""
+        if claim.kind == "history":
+            return lists.history(claim, lines), context
+        if claim.kind == "thread_names":
+            return lists.sessions(claim, lines), context
+        known = {**context}
+        rollout = Rollout(claim, known)
+        if self.shape(claim) == DOCUMENT:
+            return rollout.read_document(lines), {}
+        return rollout.read(lines), known
+
+
+def _thread(parts: tuple[str, ...]) -> str | None:
+    """Return the thread whose rollout is at a path, None if none is."""
+    if parts[0] not in ("sessions", "archived_sessions"):
+        return None
+    found = _rollout(parts[-1])
+    return found[1].lower() if found else None

@@ -1,0 +1,218 @@
+"""The lines of a rollout: what a thread of Codex wrote, in every version.
+
+```json
+{"timestamp":"2026-05-23T18:25:02.612Z","ordinal":0,"type":"session_meta","payload":{"id":"019e",
+ "cwd":"/srv/demo","cli_version":"0.130.0","source":"cli","git":{"branch":"main"}}}
+{"timestamp":"...","type":"turn_context","payload":{"turn_id":"019e","cwd":"/srv/demo","model":"gpt-5"}}
+{"timestamp":"...","type":"response_item","payload":{"type":"message","role":"user","content":[]}}
+{"timestamp":"...","type":"event_msg","payload":{"type":"token_count","info":null}}
+```
+
+- `session_meta`: the first one is that of the thread, later ones were copied (`thread`).
+- `turn_context`: the model and the working directory of a turn.
+- `response_item`: the conversation, complete and in order (`items`).
+- `event_msg`: what the client showed. Most events repeat an item and become no rows. They add exit
+  codes, durations, titles, errors, what was interrupted, and what was rolled back.
+- `compacted`: a summary. Its `replacement_history` repeats old items.
+- `token_usage_record`, and events `token_count`: see `tokens`.
+
+Rollouts before September 2025 are bare: the first line is `{"id","timestamp","instructions","git"}`
+and the others are items without a time. The first versions wrote one document,
+`{"session":{...},"items":[...]}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...fields import mapping, string
+from ...records import AgentMeta, Record, Superseded
+from ...source import Claim, Line
+from ..claude.paths import folded
+from ..jsonl import JSONObject
+from .operations import Operations
+from .thread import SPAWN, Thread, session_of, spawn_of
+from .tokens import Tokens
+
+_MAX_NAME = 200  # letters of a name that the context keeps
+
+
+def is_known(value: JSONObject) -> bool:
+    """Does the object have the shape of a line of a rollout?"""
+    return isinstance(value.get("payload"), dict) or "type" in value or "record_type" in value
+
+
+class Rollout(Operations):
+    """Reads the lines of one stretch; `context` is what earlier ones said."""
+
+    def __init__(self, claim: Claim, context: dict[str, Any]) -> None:
+        super().__init__(claim, context, Thread(context.setdefault("thread", {})))
+        self._tokens = Tokens(self, self.thread.state)
+        self._lines: dict[str, Callable[[JSONObject, JSONObject], None]] = {
+            "session_meta": self._meta,
+            "turn_context": self._turn_context,
+            "response_item": lambda value, payload: self.item(payload),
+            "event_msg": self._event,
+            "compacted": self._compacted,
+            "token_usage_record": self._record,
+        }
+        self._events: dict[str, Callable[[JSONObject], None]] = {
+            "task_started": self._begin_turn,
+            "turn_started": self._begin_turn,
+            "token_count": self._token_count,
+            "thread_name_updated": self._title,
+            "turn_aborted": self._aborted,
+            "thread_rolled_back": self._roll_back,
+            "error": self._error,
+            "stream_error": self._error,
+            "exec_command_end": self.ended,
+            "patch_apply_end": self.ended,
+            "mcp_tool_call_end": self.ended,
+            "dynamic_tool_call_response": self.ended,
+            "item_completed": self.completed,
+            "collab_agent_spawn_end": self.spawned,
+            "sub_agent_activity": self.spawned,
+        }
+
+    def read(self, lines: Iterable[Line]) -> list[Record]:
+        """Return the records of the lines; `context` then has what later lines need."""
+        for value in self.objects(lines, is_known):
+            self._line(value)
+        return self.finish()
+
+    def read_document(self, lines: Iterable[Line]) -> list[Record]:
+        """Return the records of a rollout of the first versions, which is one document."""
+        for value in self.document(lines):
+            about = mapping(value.get("session"))
+            self.begin(about, is_message=False)
+            self._bare_meta(about)
+            for item in self.items(value, "items"):
+                self.item(item)
+        return self.finish()
+
+    def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
+        """Return the types of a line and of what it carries."""
+        payload = mapping(value.get("payload"))
+        kind, inner = string(value.get("type")), string(payload.get("type"))
+        if inner == "item_completed":
+            inner = f"{inner} {string(mapping(payload.get('item')).get('type')) or ''}".strip()
+        if kind is None and "record_type" in value:
+            inner = string(value["record_type"])
+        return kind or "", inner or ""
+
+    def _line(self, value: JSONObject) -> None:
+        self.begin(value, is_message=False)
+        self.model = self.context.get("model")
+        payload = value.get("payload")
+        kind = string(value.get("type"))
+        if isinstance(payload, dict):
+            self.thread.line(value)
+            take = self._lines.get(kind or "")
+            if take is not None:
+                take(value, payload)
+        elif kind is not None:
+            self.item(value)
+        elif "id" in value:
+            self._bare_meta(value)
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _meta(self, value: JSONObject, payload: JSONObject) -> None:
+        if self.thread.meta(payload):
+            self._describe(payload)
+            self.keep_payload("session_meta", payload)
+
+    def _bare_meta(self, value: JSONObject) -> None:
+        if self.thread.meta(value):
+            self._describe(value)
+            self.keep_payload("session_meta", value, ("instructions",))
+
+    def _describe(self, payload: JSONObject) -> None:
+        """Take in what the thread says about itself."""
+        self.fact("agent_version", self.name(payload, "cli_version"))
+        self.fact("git_branch", self.name(self.mapping(payload, "git"), "branch"))
+        source = payload.get("source")
+        self.fact("entrypoint", source if isinstance(source, str) else None)
+        parent = string(payload.get("forked_from_id"))
+        self.fact("forked_from_key", folded(parent) if parent else None)
+        self.directory(self.text(payload, "cwd"))
+        made_by, spawn = spawn_of(payload)
+        session = session_of(payload) if made_by is not None else None
+        if self.claim.agent_key is None:
+            if made_by is not None:
+                self.context["hidden"] = True
+            return
+        self.context["session"] = session
+        self.fact("stated_session_key", session)
+        self.records.append(
+            AgentMeta(
+                self.name(spawn, "agent_role") or (None if made_by == SPAWN else made_by),
+                self.name(spawn, "agent_path"),
+                self.name(spawn, "agent_nickname"),
+                None,
+                self.whole(spawn, "depth"),
+                None,
+                int(parent is not None),
+            )
+        )
+
+    def _turn_context(self, value: JSONObject, payload: JSONObject) -> None:
+        self.thread.begin_turn(payload)
+        model = self.text(payload, "model")
+        if model is not None:
+            self.context["model"] = model[:_MAX_NAME]
+        self.directory(self.text(payload, "cwd"))
+        if not self.thread.is_inherited:
+            self.fact("permission_mode", self.name(payload, "approval_policy"))
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def _event(self, value: JSONObject, payload: JSONObject) -> None:
+        take = self._events.get(string(payload.get("type")) or "")
+        if take is not None:
+            take(payload)
+
+    def _begin_turn(self, payload: JSONObject) -> None:
+        self.thread.begin_turn(payload)
+
+    def _token_count(self, payload: JSONObject) -> None:
+        self._tokens.event(
+            payload.get("info"),
+            self.thread.spending,
+            is_inherited=self.thread.is_inherited,
+            is_sure=self.thread.is_sure,
+        )
+
+    def _record(self, value: JSONObject, payload: JSONObject) -> None:
+        if not self.thread.is_inherited:
+            self._tokens.record(payload, self.thread.id)
+
+    def _title(self, payload: JSONObject) -> None:
+        title = string(payload.get("thread_name")) or string(payload.get("name"))
+        if title is not None and not self.thread.is_inherited:
+            self.fact("custom_title", title[:1000])
+
+    def _aborted(self, payload: JSONObject) -> None:
+        """An interruption; newer versions write an item, too, and just before."""
+        if not self.context.pop("interrupted", False):
+            self.identify("turn_aborted", payload)
+            self.say("interrupt", f"[{self.text(payload, 'reason') or 'interrupted'}]", "user")
+
+    def _roll_back(self, payload: JSONObject) -> None:
+        """Take back the last prompts and everything after them."""
+        prompts, count = self.context.get("prompts", []), self.whole(payload, "num_turns")
+        if prompts and count is not None and count > 0:
+            first = prompts[-count:][0]
+            del prompts[-count:]
+            self.records.append(Superseded(self.moment, None, first, self.start))
+
+    def _error(self, payload: JSONObject) -> None:
+        self.identify("error", payload)
+        self.say("error", self.text(payload, "message") or "error", "system", is_error=True)
+
+    def _compacted(self, value: JSONObject, payload: JSONObject) -> None:
+        text = self.text(payload, "message")
+        if text is not None:
+            self.identify("compacted", payload)
+            self.say("compact_summary", text, "user")

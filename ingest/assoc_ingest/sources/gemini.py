@@ -1,0 +1,190 @@
+"""Gemini CLI: conversations with Google's agent for the terminal, below `~/.gemini`.
+
+```
+projects.json                                   {"projects": {"/srv/demo": "demo"}}
+tmp/<id>/.project_root                          the directory of a project, as text
+tmp/<id>/chats/session-<time>-<8 digits>.json   a conversation, rewritten as a whole
+tmp/<id>/chats/session-<time>-<8 digits>.jsonl  the same, appended to (0.39 on)
+tmp/<id>/chats/<parent>/<subagent>.jsonl        a subagent (0.36 on)
+tmp/<id>/logs.json                              prompts of all conversations of a project
+```
+
+`GEMINI_CLI_HOME` replaces the directory that has `.gemini`. `<id>` was the SHA-256 of the project's
+directory, and is a short name since 0.29. The name of a file has only the beginning of the id of
+its session, which its lines state.
+
+The program deletes conversations after 30 days, and of two files with the same session sometimes
+the longer one: a resumed conversation leaves a second file with almost nothing in it.
+
+`oauth_creds.json`, `*oauth-tokens*.json`, `google_accounts.json`, `settings.json` and `.env`
+contain credentials and are never opened.
+
+`logs.json` is a list of `{"sessionId","messageId","type":"user","message","timestamp"}`. It repeats
+what conversations have, and is the only record of those that are gone.
+
+The messages of a conversation are described in `gemini_chat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..fields import MAX_TEXT, sample, string
+from ..records import Issue, LineType, ProjectEntry, Prompt, Record
+from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Source
+from .gemini_chat import Chat, is_ours
+from .jsonl import complete_prefix
+from .located import items_at
+from .reader import Reader
+
+_PRIVATE = frozenset(["google_accounts.json", "settings.json", ".env"])
+_JSON, _JSONL = ".json", ".jsonl"
+_LONGEST_PATH = 10_000
+
+
+class Gemini(Source):
+    """The source of kind `gemini`."""
+
+    name = "gemini"
+    label = "Gemini CLI"
+    is_agent = True
+    retention_days = 30
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Return `.gemini` in the configured home, else in the user's."""
+        above = environment.get("GEMINI_CLI_HOME") or home
+        return [f"{above}/.gemini"] if above else []
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """The program finds a session by its id."""
+        is_id = session_key[:1].isalnum() and session_key.replace("-", "").isalnum()
+        return ["gemini", "--resume", session_key] if is_id else None
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has a conversation, or the directory of a project."""
+        for path in listing:
+            match path.split("/"):
+                case ["tmp", _, ".project_root"]:
+                    return True
+                case ["tmp", _, "chats", name] if name.endswith((_JSON, _JSONL)):
+                    return True
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """Credentials in the root."""
+        name = parts[0].casefold()
+        return len(parts) == 1 and (name in _PRIVATE or ("oauth" in name and _JSON in name))
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Only directories of the layout are walked."""
+        match parts:
+            case ("tmp",) | ("tmp", _) | ("tmp", _, "chats") | ("tmp", _, "chats", _):
+                return True
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """The claim follows from the position in the layout."""
+        match parts:
+            case ("projects.json",):
+                return Claim(self.name, "project_list")
+            case ("tmp", project, ".project_root"):
+                return self._in_project("project_root", project)
+            case ("tmp", project, "logs.json"):
+                return self._in_project("history", project)
+            case ("tmp", project, "chats", name) if name.endswith((_JSON, _JSONL)):
+                return self._in_project("transcript", project, name)
+            case ("tmp", project, "chats", parent, name) if name.endswith(_JSONL):
+                return self._in_project("agent", project, name, parent)
+        return None
+
+    def _in_project(
+        self, kind: str, project: str, name: str = "", parent: str | None = None
+    ) -> Claim:
+        return Claim(
+            self.name,
+            kind,
+            session_key=parent,
+            agent_key=name.removesuffix(_JSONL) if parent is not None else None,
+            project_key=project,
+            project_directory=project,
+            parts=(name,),
+        )
+
+    def shape(self, claim: Claim) -> str:
+        """Conversations of newer versions grow; all else is rewritten."""
+        return LOG if claim.parts and claim.parts[0].endswith(_JSONL) else DOCUMENT
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+    def read(
+        self, claim: Claim, lines: Iterable[Line], context: Context
+    ) -> tuple[list[Record], Context]:
+        """Turn lines into records; which messages were read before comes from earlier lines."""
+        if claim.kind == "project_root":
+            return list(_root(claim, lines)), context
+        if claim.kind == "project_list":
+            return _projects(claim, lines), context
+        if claim.kind == "history":
+            return _prompts(claim, lines), context
+        chat = Chat(claim, context)
+        if self.shape(claim) == DOCUMENT:
+            for value in chat.document(lines):
+                chat.begin_chat(value)
+                chat.messages(value.get("messages"))
+            return chat.finish(), {}
+        for value in chat.objects(lines, is_ours):
+            chat.take(value)
+        return chat.finish(), chat.context
+
+
+def _root(claim: Claim, lines: Iterable[Line]) -> Iterator[Record]:
+    """Yield the directory of a project."""
+    (line,) = lines
+    path = line.data.decode("utf-8", "replace").replace("\x00", "\u2400").strip()
+    if not path or "\n" in path or len(path) > _LONGEST_PATH:
+        reason = "no path" if path else "empty"
+        yield Issue(reason, 1, sample(line.data), 0, len(line.data))
+        return
+    yield ProjectEntry(claim.project_key or "", None, path)
+    yield LineType("", "", 1)
+
+
+def _projects(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read the list of projects: the short name of each directory."""
+    reader = Reader(claim)
+    for value in reader.document(lines):
+        projects = reader.mapping(value, "projects")
+        for path in projects:
+            name = reader.name(projects, path)
+            if name is not None:
+                reader.records.append(ProjectEntry(name, None, path))
+    return reader.finish()
+
+
+def _prompts(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read the list of what was typed."""
+    reader = Reader(claim)
+    (line,) = lines
+    places = items_at(b'{"":' + line.data + b"}", "")
+    for place, item in reader.array([line], is_empty_allowed=True):
+        offset, length = places[place] if place < len(places) else (4 + place, 1)
+        text = string(item.get("message"))
+        if text is None:
+            reader.note("message: missing")
+            continue
+        reader.records.append(
+            Prompt(
+                text[:MAX_TEXT],
+                reader.time(item, "timestamp"),
+                None,
+                reader.name(item, "sessionId"),
+                None,
+                None,
+                offset - 4,
+                length,
+                claim.project_key,
+            )
+        )
+    return reader.finish()

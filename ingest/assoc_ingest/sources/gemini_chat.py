@@ -1,0 +1,320 @@
+"""The messages of a Gemini CLI conversation, of both forms.
+
+A `.json` file is one object, `sessionId projectHash startTime lastUpdated messages summary? kind?`.
+The first line of a `.jsonl` file is the same without `messages`; then
+
+```json
+{"id":"u1","timestamp":"..","type":"gemini","content":"..","thoughts":[{"subject":"..",
+ "description":".."}],"tokens":{"input":1024,"output":40,"cached":600,"thoughts":10,"tool":0,
+ "total":1074},"model":"m","toolCalls":[{"id":"c1","name":"n","args":{},"status":"success",
+ "result":[{"functionResponse":{"id":"c1","response":{"output":".."}}}],"timestamp":".."}]}
+{"$set":{"lastUpdated":".."}}  {"$set":{"messages":[]}}  {"$rewindTo":"u1"}
+```
+
+- `type` is `user gemini info warning error`; `content` a text or parts, `text functionResponse
+  inlineData`. The status of a call is `success error cancelled`, or another one while it runs.
+- A message comes again as a whole when its tokens and calls arrive. What is new in it gives rows,
+  which continue the blocks of the message.
+- `$set.messages` repeats all messages as the model gets them, when a conversation is resumed or
+  compressed: those with unknown ids give rows.
+- `$rewindTo` takes back that message and everything after it; with an unknown id, everything.
+- Nobody typed a message that begins with `<session_context>` or `<state_snapshot>`, or a part after
+  `--- Content from referenced files ---`. A user message of nothing but `functionResponse` repeats
+  the results of calls.
+- **Tokens** are those of one request, not sums. The input includes what was read from the cache,
+  and the output does not include thoughts.
+- A `.json` file that is resumed becomes a `.jsonl` file with the same ids, so a message is
+  identified by session and id.
+- Subagents are files of their own, named by `agentId` of the call, or `kind` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+from ..fields import json_text, mapping, string
+from ..records import AgentLink, Message, Record, Superseded, WorkingDirectory
+from ..source import Claim, Context
+from ..when import utc
+from .chat_reader import ChatReader, tools
+from .gemini_calls import ENDED, action_of, exit_code, rest_of, result_text
+from .jsonl import JSONObject
+from .located import items_at
+from .media import image_in
+
+_TYPES = frozenset(["user", "gemini", "info", "warning", "error"])
+_CONTEXT, _SUMMARY = "<session_context>", "<state_snapshot>"
+_REFERENCES = "--- Content from referenced files ---"
+_PLACES = ("**Workspace Directories:**\n  - ", "currently working in the directory: ")
+_MOST_KNOWN, _MOST_RECENT, _DIGITS = 1000, 40, 8
+_LONGEST_ID = 200
+_MOST_CALLS = 500
+
+
+def is_ours(value: JSONObject) -> bool:
+    """Has the object the shape of a line of this format?"""
+    if "type" in value:
+        return string(value["type"]) in _TYPES and "id" in value
+    return any(key in value for key in ("$set", "$rewindTo", "sessionId"))
+
+
+def _digest(*parts: object) -> str:
+    return blake2b(json_text(parts).encode(), digest_size=_DIGITS // 2).hexdigest()
+
+
+class Chat(ChatReader):
+    """Reads one conversation.
+
+    `context` has what later lines need: the session, if it `is_subagent`, digests of the ids of
+    messages (`known`), and what was read of the last ones (`recent`): the offset, the number of
+    blocks, digests of thoughts and content, and a letter for each call, `1` if its result was read.
+    """
+
+    def __init__(self, claim: Claim, context: Context) -> None:
+        super().__init__(claim)
+        self.context: dict[str, Any] = dict(context)
+        self._recent: dict[str, list[Any]] = dict(self.context.get("recent", {}))
+        known = self.context.get("known", "")
+        self._known = dict.fromkeys(
+            known[at : at + _DIGITS] for at in range(0, len(known), _DIGITS)
+        )
+
+    def take(self, value: JSONObject) -> None:
+        """Take one line of a log in."""
+        if "$set" in value:
+            self._set(value)
+        elif "$rewindTo" in value:
+            self._rewind(value)
+        elif string(value.get("type")) is None and "sessionId" in value:
+            self.begin_chat(value)
+        else:
+            self._message(value)
+
+    def begin_chat(self, value: JSONObject) -> None:
+        """Take in what is stated of the whole conversation."""
+        self.begin({"timestamp": value.get("startTime")}, is_message=False)
+        session = self.name(value, "sessionId")
+        self.context.setdefault("session", session)
+        if self.claim.agent_key is None:
+            self._facts.setdefault("stated_session_key", session)
+        if value.get("kind") == "subagent":
+            self.context["is_subagent"] = True
+        self.fact("ai_title", self.text(value, "summary"))
+        self.keep_rest(value, ("messages",), _without_messages)
+
+    def messages(self, items: object) -> None:
+        """Take in the messages of a document, each at its own place."""
+        if not isinstance(items, list):
+            self._expect(items is None, "messages", items)
+            return
+        found = items_at(self.data, "messages")
+        places = found if len(found) == len(items) else [(place, 1) for place in range(len(items))]
+        self._each(items, [(place, place + size) for place, size in places])
+
+    def _set(self, value: JSONObject) -> None:
+        """Take in what a line states anew.
+
+        Rows of a log cover it without overlapping. So the messages of a list divide their line up,
+        and are counted in place of it.
+        """
+        stated = self.mapping(value, "$set")
+        self.begin({"timestamp": utc(stated.get("lastUpdated"))}, is_message=False)
+        self.fact("ai_title", string(stated.get("summary")))
+        items = stated.get("messages")
+        new = self._unknown(items) if isinstance(items, list) else {}
+        if new:
+            starts = [0, *list(new)[1:], self.length]
+            self._each(list(new.values()), list(pairwise(starts)))
+            self._is_refused = True
+            for item in new.values():
+                kind = string(item.get("type")) or ""
+                self._types[kind, ""] = self._types.get((kind, ""), 0) + 1
+        elif stated.keys() - {"lastUpdated", "messages"} or not stated:
+            self.keep_rest(value, (), _without_messages)
+
+    def _unknown(self, items: list[object]) -> dict[int, JSONObject]:
+        """Return the messages of a list that were not read before, by their place in the line."""
+        found = items_at(self.data, "$set", "messages")
+        places = found if len(found) == len(items) else [(place, 1) for place in range(len(items))]
+        new: dict[object, tuple[int, JSONObject]] = {}
+        for (place, _), item in zip(places, items, strict=True):
+            if isinstance(item, dict) and not self._is_known(item):
+                new.setdefault(string(item.get("id")) or place, (place, item))
+        return dict(new.values())
+
+    def _is_known(self, item: JSONObject) -> bool:
+        identity = string(item.get("id"))
+        return identity is not None and _digest(identity) in self._known
+
+    def _each(self, items: list[Any], places: list[tuple[int, int]]) -> None:
+        start, length, data = self.start, self.length, self.data
+        for item, (begin, end) in zip(items, places, strict=True):
+            self.start, self.length, self.data = start + begin, end - begin, data[begin:end]
+            self._expect(isinstance(item, dict), "messages[]", item)
+            if isinstance(item, dict) and not self._is_known(item):
+                self._message(item)
+        self.start, self.length, self.data = start, length, data
+
+    def _rewind(self, value: JSONObject) -> None:
+        self.begin(value, is_message=False)
+        identity = self.name(value, "$rewindTo")
+        if identity is not None:
+            first = self._recent[identity][0] if identity in self._recent else None
+            uuid = self._identity(identity)
+            self.records.append(Superseded(self.moment, uuid, first, self.start))
+        self.keep_rest(value, ())
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _identity(self, identity: str) -> str:
+        return f"{self.context.get('session') or ''}/{identity}"
+
+    def _message(self, value: JSONObject) -> None:
+        """Read a message; of one that was read before, what is new in it."""
+        identity = self.name(value, "id")
+        key = None if identity is None else self._identity(identity)
+        self.begin({**value, "uuid": key}, is_message=False)
+        recent = self._recent.get(identity or "")
+        offset, self._block, thoughts, content, calls = recent or [self.start, 0, None, None, ""]
+        before, kind = len(self.records), string(value.get("type")) or ""
+        self.model = self.name(value, "model")
+        thought, said = _digest(value.get("thoughts")), _digest(value.get("content"))
+        if thought != thoughts:
+            self._think(value)
+        if said != content:
+            self._say(kind, value.get("content"))
+        calls = self._calls_of(value, calls)
+        self._spend_tokens(value, key)
+        self._message_count += any(
+            isinstance(record, Message) and record.role != "system"
+            for record in self.records[before:]
+        )
+        if identity is not None and len(identity) <= _LONGEST_ID and len(calls) <= _MOST_CALLS:
+            self._remember(identity, [offset, self._block, thought, said, calls])
+        self.keep_rest(value, ("id",), rest_of)
+
+    def _remember(self, identity: str, state: list[Any]) -> None:
+        self._known[_digest(identity)] = None
+        self._recent.pop(identity, None)
+        self._recent[identity] = state
+        for memory, most in ((self._known, _MOST_KNOWN), (self._recent, _MOST_RECENT)):
+            while len(memory) > most:
+                del memory[next(iter(memory))]
+
+    def _think(self, value: JSONObject) -> None:
+        for thought in self.items(value, "thoughts"):
+            texts = (self.text(thought, "subject"), self.text(thought, "description"))
+            self.say("thinking", "\n".join(filter(None, texts)), "assistant")
+
+    def _say(self, kind: str, content: object) -> None:
+        if kind == "user":
+            self._user(content)
+        elif kind == "gemini":
+            for text in self._texts(content):
+                self.say("text", text, "assistant")
+        else:
+            row = "error" if kind == "error" else "system"
+            for text in self._texts(content):
+                self.say(row, text, "system", is_error=row == "error")
+
+    def _user(self, content: object) -> None:
+        """Add what was typed, and what the program added to it."""
+        is_added = False
+        for text in self._texts(content):
+            begin = text.lstrip()
+            is_added = is_added or begin.startswith((_CONTEXT, _REFERENCES))
+            if begin.startswith(_CONTEXT):
+                self._place(text)
+            if begin.startswith(_SUMMARY):
+                self.say("compact_summary", text, "system")
+            elif is_added:
+                self.say("meta", text, "system")
+            else:
+                kind = "prompt" if self.claim.agent_key is None else "agent_prompt"
+                self.say("image" if text.startswith("[image ") else kind, text, "user")
+
+    def _texts(self, content: object) -> Iterator[str]:
+        """Yield the texts of a message; images as descriptions, results of calls not at all."""
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, str):
+                if part:
+                    yield part
+            elif isinstance(part, dict):
+                image = image_in(mapping(part.get("inlineData")))
+                if image is not None or (text := self.text(part, "text")):
+                    yield image or text or ""
+            else:
+                self._expect(part is None, "content", part)
+
+    def _place(self, text: str) -> None:
+        """Read where the session is: the program tells the model so."""
+        for mark in _PLACES:
+            _, found, rest = text.partition(mark)
+            path = rest.partition("\n")[0].strip()
+            if found and path:
+                self.fact("first_cwd", path)
+                project = self.claim.project_key or ""
+                self.records.append(WorkingDirectory(path, project, self.start))
+                return
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def _calls_of(self, value: JSONObject, known: str) -> str:
+        """Add calls and results that are new; return a letter for each call."""
+        letters = ""
+        for place, call in enumerate(self.items(value, "toolCalls")):
+            letter = known[place : place + 1]
+            identity, has_ended = self.text(call, "id"), call.get("status") in ENDED
+            if not letter:
+                name, arguments = self.text(call, "name"), mapping(call.get("args"))
+                action = action_of(name)
+                self.call(name, arguments, json_text(arguments), identity, action=action)
+            if has_ended and letter != "1":
+                self._result(call, identity)
+            letters += "1" if has_ended or letter == "1" else "0"
+        return letters or known
+
+    def _result(self, call: JSONObject, identity: str | None) -> None:
+        text, status = result_text(call), call["status"]
+        code = exit_code(text)
+        stated, self._moment = self.moment, self.time(call, "timestamp") or self.moment
+        self.answer(
+            text,
+            identity,
+            is_error=status == "error" or bool(code),
+            status=tools.DECLINED if status == "cancelled" else None,
+            name=self.text(call, "name"),
+            exit_code=code,
+        )
+        self._moment = stated
+        agent = self.name(call, "agentId")
+        if agent is not None and identity is not None:
+            self.records.append(AgentLink(agent, identity, tools.BY_RESULT, self.start))
+
+    def _spend_tokens(self, value: JSONObject, key: str | None) -> None:
+        tokens = self.mapping(value, "tokens")
+        given, output, cached, thoughts, tool = (
+            self.count(tokens, field) for field in ("input", "output", "cached", "thoughts", "tool")
+        )
+        if key is not None and (given or output or thoughts or tool):
+            fresh = max(0, given - cached) + tool
+            self.use(key, fresh=fresh, output=output + thoughts, cached=cached)
+
+    def finish(self) -> list[Record]:
+        """Return everything that was gathered, and complete the context."""
+        self.context.update(known="".join(self._known), recent=self._recent)
+        # In one order, wherever the lines are cut.
+        self.context = {key: value for key, value in sorted(self.context.items()) if value}
+        if self.context.get("is_subagent") and self.claim.agent_key is None:
+            self._facts["sidechain_count"] = self._message_count
+        return super().finish()
+
+
+def _without_messages(value: JSONObject) -> JSONObject:
+    bare = {key: item for key, item in value.items() if key != "messages"}
+    if isinstance(inner := bare.get("$set"), dict):
+        bare["$set"] = {key: item for key, item in inner.items() if key != "messages"}
+    return bare

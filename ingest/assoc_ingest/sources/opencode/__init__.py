@@ -1,0 +1,1 @@
+"""OpenCode: its home, its database, and its conversations."""

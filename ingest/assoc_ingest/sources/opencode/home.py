@@ -1,0 +1,211 @@
+"""OpenCode: conversations in its database, and in the many small files of earlier versions.
+
+```
+~/.local/share/opencode/opencode.db, opencode-<channel>.db       since 1.2
+~/.local/share/opencode/storage/project/<project>.json           until 1.1
+~/.local/share/opencode/storage/session/<project>/<session>.json
+~/.local/share/opencode/storage/message/<session>/<message>.json
+~/.local/share/opencode/storage/part/<message>/<part>.json
+~/.local/share/opencode/storage/todo/<session>.json
+```
+
+Each conversation is one entry (see `entry`), of the database or of `storage`: the lines of its
+project, of the session, of its messages, each followed by its parts, and of its todos; if
+something is taken back, the session has another one at the end. In a file,
+the fields of a row are in one object; in the database, most are in the column `data`. The session
+of a subagent names its parent: its entry is that of a subagent of the first one.
+
+1.2 copied the files to rows of the same ids, and left the files. So a session can be in both; what
+is equal counts once, and the rows take precedence (`opencode.db` sorts before `storage`).
+
+Ids of messages and parts ascend with time; those of sessions descend. A change of a row moves its
+`time_updated`; a deleted row leaves nothing. Tables and columns with secrets are never selected:
+`account`, `control_account`, `credential`, `session_share`, `share_url`. Nor is `event`, a log of
+all that is in the other tables, which can be a hundred times as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from ...entry import Database, Gathered, Member, Table, entry_names
+from ...fields import mapping, string
+from ...records import Record
+from ...source import DATABASE, LOG, UNREAD, Claim, Context, Line, Listing, Source
+from ..jsonl import complete_prefix, whole_value
+from .transcript import TranscriptReader
+
+_STORAGE = "storage"
+_LOG = "-wal"
+_KINDS = ("session", "message", "part", "todo", "project")
+_SECRETS = ("auth.json", "mcp-auth.json")
+
+_LAYOUT = Database(
+    listing="""
+        select s.id, s.parent_id, s.time_updated, s.title, s.directory, p.worktree, p.name
+        from session s left join project p on p.id = s.project_id
+    """,
+    counts=tuple(
+        # Without the plus, the rows would be read in the order of an index, which takes longer.
+        f"select session_id, count(*), max(time_updated), sum(time_updated % 1000000007)"
+        f" from {table} group by +session_id"
+        for table in ("message", "part", "todo")
+    ),
+    tables=(
+        Table(
+            "project",
+            ("worktree", "name"),
+            "id = (select project_id from session where id = :key)",
+        ),
+        Table(
+            "session",
+            (
+                *("parent_id", "directory", "title", "version", "agent", "model", "revert"),
+                *("time_created", "time_archived"),
+            ),
+            "id = :key",
+        ),
+        Table(
+            "message",
+            ("time_created",),
+            "session_id = :key",
+            "time_created, id",
+            json="data",
+            rows=(Table("part", (), "message_id = :above", json="data"),),
+        ),
+        Table(
+            "todo",
+            ("content", "status", "priority", "time_updated"),
+            "session_id = :key",
+            "position",
+            id="position",
+        ),
+        Table("session", (), "id = :key and revert is not null"),
+    ),
+    unread=("session_message",),
+)
+
+
+class OpenCode(Source):
+    """The source of kind `opencode`."""
+
+    name = "opencode"
+    label = "OpenCode"
+    is_agent = True
+    database = _LAYOUT
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Everything is in one directory, on macOS and Windows, too."""
+        place = environment.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
+        return [f"{place}/opencode"] if place else []
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """It asks for the session that is to go on."""
+        return ["opencode", "-s", session_key]
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has its database, or messages in files."""
+        for path in listing:
+            match path.split("/"):
+                case [name] if _is_database(name):
+                    return True
+                case ["storage", "message", session, _] if session.startswith("ses_"):
+                    return True
+        return False
+
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """The keys of providers and servers are in files of their own."""
+        return len(parts) == 1 and parts[0].casefold() in _SECRETS
+
+    def descends(self, parts: tuple[str, ...]) -> bool:
+        """Only directories of the layout are walked."""
+        match parts:
+            case ("storage",) | ("storage", "project" | "todo"):
+                return True
+            case ("storage", "session" | "message" | "part", *below) if len(below) < 2:
+                return True
+        return False
+
+    def claim(self, parts: tuple[str, ...]) -> Claim | None:
+        """A path is a database, its log, an entry of either store, or a file of `storage`."""
+        match parts:
+            case (name,) if _is_database(name):
+                return Claim(self.name, DATABASE)
+            case (name,) if name.endswith(_LOG) and _is_database(name.removesuffix(_LOG)):
+                return Claim(self.name, "database_log", within=name.removesuffix(_LOG))
+            case (name,) if (names := entry_names(name)) is not None:
+                return self._entry(*names)
+        return Claim(self.name, "part", within=_STORAGE) if _member(parts) else None
+
+    def _entry(self, store: str, session: str, agent: str | None) -> Claim | None:
+        if store != _STORAGE and not _is_database(store):
+            return None
+        kind = "transcript" if agent is None else "agent"
+        return Claim(self.name, kind, session_key=session, agent_key=agent, within=store)
+
+    def shape(self, claim: Claim) -> str:
+        """Entries have lines; all other files are read as parts of entries only."""
+        return LOG if claim.kind in ("transcript", "agent") else UNREAD
+
+    def gather(
+        self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]
+    ) -> list[Gathered]:
+        """Sort the files of `storage` by session and message."""
+        below: dict[tuple[str, str], list[Member]] = {}
+        sessions: dict[str, Member] = {}
+        projects: dict[str, Member] = {}
+        for parts in sorted(members):
+            if (found := _member(parts)) is None:
+                continue
+            above, member = found
+            if member.table == "session":
+                sessions[member.id] = member
+            elif member.table == "project":
+                projects[member.id] = member
+            else:
+                below.setdefault((member.table, above), []).append(member)
+        gathered = []
+        for key, session in sessions.items():
+            project = projects.get(session.parts[2])
+            lines = [*([project] if project else []), session]
+            for message in below.get(("message", key), ()):
+                lines += [message, *below.get(("part", message.id), ())]
+            lines += below.get(("todo", key), ())
+            stated = _stated(content(session.parts))
+            lines += [session] if stated.get("revert") else []
+            gathered.append(Gathered(key, string(stated.get("parentID")), lines))
+        return gathered
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Entries are always whole."""
+        return complete_prefix(tail)
+
+    def read(
+        self, claim: Claim, lines: Iterable[Line], context: Context
+    ) -> tuple[list[Record], Context]:
+        """Turn lines into records; what a part says depends on its message."""
+        return TranscriptReader(claim, context).read(lines)
+
+
+def _is_database(name: str) -> bool:
+    return name.endswith(".db") and (name == "opencode.db" or name.startswith("opencode-"))
+
+
+def _member(parts: tuple[str, ...]) -> tuple[str, Member] | None:
+    """Return what a file of `storage` belongs to, and the row that it is."""
+    match parts:
+        case ("storage", "session" | "message" | "part" as table, above, name):
+            pass
+        case ("storage", "todo" | "project" as table, name):
+            above = name.removesuffix(".json")
+        case _:
+            return None
+    identity = name.removesuffix(".json")
+    withheld = ("share",) if table == "session" else ()
+    is_json = name.endswith(".json") and identity != ""
+    return (above, Member(table, identity, parts, withheld)) if is_json else None
+
+
+def _stated(data: bytes) -> dict[str, object]:
+    found = whole_value(data)
+    return mapping(found[0]) if found else {}

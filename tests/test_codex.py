@@ -1,0 +1,547 @@
+"""Codex: each response counts once, a prompt is what a person typed, and a copy is told from its
+original, whichever was written or read first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cases import home_of
+from tests.support.dump import assert_same, check, dump
+from tests.support.shell import Shell
+from tests.support.writing import jsonl, write_bytes
+
+from assoc_ingest.ask.originals import Originals
+from assoc_ingest.files.archive import Compressor
+from assoc_ingest.files.parsing import Parser
+from assoc_ingest.records import Message, Usage
+from assoc_ingest.source import MAX_CONTEXT, Line
+from assoc_ingest.sources.codex import texts, tools
+from assoc_ingest.sources.codex.home import Codex
+from assoc_ingest.sources.codex.thread import Thread, session_of, spawn_of
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import SyncOptions, sync
+
+Fresh = Callable[[], Path]
+THREAD = "019e5615-9632-7740-b2cf-3061e4ff06e2"
+PARENT = "019e5615-1ef8-7270-b988-4f52f86449a4"
+OLDER, NEWER = "019e5615-6261-7712-936a-db8c0fca200d", "019e5615-b2e2-72c1-93cc-b14b70334bc5"
+PLACE = f"sessions/2026/05/23/rollout-2026-05-23T18-25-15-{THREAD}.jsonl"
+
+
+def line(kind: str, **payload: object) -> dict[str, Any]:
+    """Return a line; `kind` is that of a line, or of an item or an event after a slash."""
+    outer, _, inner = kind.partition("/")
+    outer = {"item": "response_item", "event": "event_msg"}.get(outer, outer)
+    about = {"type": inner, **payload} if inner else payload
+    return {"timestamp": "2026-05-23T18:25:15.000Z", "type": outer, "payload": about}
+
+
+META = line("session_meta", id=THREAD, cwd="/srv/garden", timestamp="2026-05-23T18:25:15.000Z")
+TURN = line("event/task_started", turn_id=NEWER)
+ANSWER = line("item/message", role="assistant", content=[{"type": "output_text", "text": "yes"}])
+
+
+def counts(total: list[int], last: list[int] | None) -> dict[str, Any]:
+    """Return an event with these counts: input, read from the cache, output, reasoning."""
+    names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
+    info = {"total_token_usage": dict(zip(names, total, strict=True))}
+    if last is not None:
+        info["last_token_usage"] = dict(zip(names, last, strict=True))
+    return line("event/token_count", info=info)
+
+
+def parsed(*lines: dict[str, Any], path: str = PLACE) -> list[Any]:
+    """Return the records of a rollout, read line by line."""
+    claim = Codex().claim(tuple(path.split("/")))
+    assert claim is not None
+    data = [json.dumps(value).encode() for value in lines]
+    parser = Parser(Codex(), Codex().classify(claim, data))
+    found = [parser.parse([Line(place * 1000, part)]) for place, part in enumerate(data)]
+    return [record for records in found for record in records]
+
+
+def spent(*lines: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+    """Return fresh input, cached input, output, and whether it is partial, of each response."""
+    found = {use.response_key: use for use in parsed(*lines) if isinstance(use, Usage)}
+    return [
+        (use.input_tokens, use.cache_read_tokens, use.output_tokens, use.partial)
+        for use in found.values()
+    ]
+
+
+def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(open_reader(database)) as connection:
+        return [tuple(row) for row in connection.execute(query)]
+
+
+# -- tokens --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([counts([50, 30, 5, 2], [50, 30, 5, 2])], [(20, 30, 5, 0)]),
+        ([counts([50, 30, 5, 2], [50, 30, 5, 2])] * 3, [(20, 30, 5, 0)]),
+        (
+            [counts([50, 30, 5, 2], [50, 30, 5, 2]), counts([50, 30, 5, 2], [9, 0, 9, 0])],
+            [(20, 30, 5, 0)],
+        ),
+        (
+            [counts([50, 30, 5, 2], None), counts([80, 40, 9, 2], None)],
+            [(20, 30, 5, 0), (20, 10, 4, 0)],
+        ),
+        ([counts([50, 0, 5, 0], None), counts([7, 0, 1, 0], None)], [(50, 0, 5, 0), (7, 0, 1, 0)]),
+        (
+            [counts([900, 0, 90, 0], [0, 0, 0, 0]), counts([950, 0, 91, 0], None)],
+            [(50, 0, 1, 0)],
+        ),
+        ([line("event/token_count", info=None), line("event/token_count")], []),
+    ],
+    ids=["one", "repeated", "repeated with another last", "totals", "reset", "baseline", "none"],
+)
+def test_a_response_is_a_change_of_the_totals(
+    events: list[dict[str, Any]], expected: list[tuple[int, ...]]
+) -> None:
+    assert spent(META, TURN, *events) == expected
+
+
+def record(key: str | None, given: int, output: int, thread: str = THREAD) -> dict[str, Any]:
+    usage = {"input_tokens": given, "output_tokens": output}
+    return line("token_usage_record", response_id=key, thread_id=thread, usage=usage)
+
+
+@pytest.mark.parametrize("is_record_first", [True, False])
+def test_a_response_with_a_record_and_an_event_counts_once(is_record_first: bool) -> None:
+    pairs = []
+    for place in (1, 2, 3):
+        twins = [
+            record(f"resp_{place}", place, place),
+            counts([100 * place, 0, 100 * place, 0], [place, 0, place, 0]),
+        ]
+        pairs += [ANSWER, *(twins if is_record_first else reversed(twins))]
+    assert spent(META, TURN, *pairs) == [(1, 0, 1, 0), (2, 0, 2, 0), (3, 0, 3, 0)]
+
+
+def test_a_record_that_is_repeated_or_of_another_thread_adds_nothing() -> None:
+    lines = [record("resp_1", 5, 1), record("resp_1", 5, 1), record("resp_9", 9, 9, PARENT)]
+    assert spent(META, TURN, *lines) == [(5, 0, 1, 0)]
+
+
+def fork(turn: str, **facts: object) -> list[dict[str, Any]]:
+    """Return a rollout that begins with a turn of its parent."""
+    parent = line("session_meta", id=PARENT)
+    begun = line("event/task_started", turn_id=turn, **facts)
+    return [META, parent, begun, ANSWER, counts([50, 0, 5, 0], [50, 0, 5, 0])]
+
+
+OWN = [TURN, ANSWER, counts([90, 0, 9, 0], [40, 0, 4, 0])]
+
+
+def test_what_a_fork_inherited_is_not_counted() -> None:
+    assert spent(*fork(OLDER), *OWN) == [(40, 0, 4, 0)]
+    started = 1779560700  # before the thread began
+    assert spent(*fork("1", started_at=started), *OWN) == [(40, 0, 4, 0)]
+
+
+def test_where_nobody_can_tell_a_response_is_partial_and_one_with_that_of_the_parent() -> None:
+    found = parsed(*fork("1"))
+    (use,) = (use for use in found if isinstance(use, Usage))
+    assert (use.response_key, use.partial) == (f"{PARENT}:50+0+5+0", 1)
+    of_parent = parsed(line("session_meta", id=PARENT), *fork("1")[2:])
+    assert [u.response_key for u in of_parent if isinstance(u, Usage)] == [use.response_key]
+
+
+def test_totals_that_go_on_from_another_file_may_be_repeated_once() -> None:
+    base = {"thread_id": PARENT, "end_ordinal_exclusive": 4}
+    meta = line("session_meta", id=THREAD, history_base=base)
+    repeated, new = counts([50, 0, 5, 0], [50, 0, 5, 0]), counts([90, 0, 9, 0], [40, 0, 4, 0])
+    assert spent(meta, TURN, repeated, ANSWER, new) == [(40, 0, 4, 0)]
+    assert spent(meta, TURN, ANSWER, new) == [(40, 0, 4, 0)]
+
+
+def test_an_id_of_a_parent_alone_copies_nothing() -> None:
+    meta = line("session_meta", id=THREAD, forked_from_id=PARENT)
+    assert spent(meta, TURN, ANSWER, counts([5, 0, 1, 0], [5, 0, 1, 0])) == [(5, 0, 1, 0)]
+
+
+def test_a_thread_may_state_where_its_own_lines_begin() -> None:
+    meta = line("session_meta", id=THREAD, subagent_history_start_ordinal=3)
+    lines = [meta, *fork(NEWER)[1:3], counts([50, 0, 5, 0], None), counts([60, 0, 6, 0], None)]
+    placed = [{**value, "ordinal": place} for place, value in enumerate(lines)]
+    assert spent(*placed) == [(50, 0, 5, 0), (10, 0, 1, 0)]
+    assert spent(*({**value, "ordinal": 2} for value in placed)) == []
+
+
+def test_many_responses_of_a_turn_need_no_more_context_than_there_is_room_for() -> None:
+    lines = [META, TURN]
+    for place in range(1, 2001):
+        lines.append(line("item/function_call", name="shell", call_id=f"call_{place:030}"))
+        lines.append(
+            line("item/message", role="user", content=[{"type": "input_text", "text": str(place)}])
+        )
+        lines.append(counts([place, 0, place, 0], None))
+    claim = Codex().claim(tuple(PLACE.split("/")))
+    assert claim is not None
+    parser = Parser(Codex(), claim)
+    found = parser.parse([Line(n * 200, json.dumps(v).encode()) for n, v in enumerate(lines)])
+    assert len(parser.context or "") < MAX_CONTEXT // 2
+    assert sum(isinstance(record, Usage) for record in found) == 2000
+    uuids = [message.uuid for message in found if isinstance(message, Message) and message.uuid]
+    assert len(uuids) == len(set(uuids)) > 2000
+
+
+# -- what a person typed -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sow", ["prompt sow"]),
+        ("<b>sow</b>", ["prompt <b>sow</b>"]),
+        ("# AGENTS.md instructions for /srv\n<INSTRUCTIONS>a</INSTRUCTIONS>", ["meta"]),
+        ("<environment_context>a</environment_context>\n\nsow", ["meta", "prompt sow"]),
+        ("<environment_context>a", ["meta"]),
+        ("<skill>a</skill><skill>b</skill> sow", ["meta", "meta", "prompt sow"]),
+        ("# Context from my IDE setup:\nx\n## My request for Codex:\nsow", ["meta", "prompt sow"]),
+        ("# Context from my IDE setup:\nx", ["prompt # Context from my IDE setup:\nx"]),
+        (
+            "<user_shell_command><command>ls</command><result>a</result></user_shell_command>",
+            ["bash_input ls", "bash_output a"],
+        ),
+        ("<turn_aborted>a</turn_aborted>", ["interrupt <turn_aborted>a</turn_aborted>"]),
+        ("  \n ", []),
+    ],
+)
+def test_a_prompt_is_what_remains_without_what_was_added(text: str, expected: list[str]) -> None:
+    said = [f"{kind} {part}" if kind != "meta" else kind for kind, part in texts.said_in(text)]
+    assert said == expected
+
+
+def test_what_the_message_says_of_a_block_counts_more_than_its_beginning() -> None:
+    assert list(texts.said_in("sow", "agents_md.root")) == [("meta", "sow")]
+    assert list(texts.said_in("sow", "user.text")) == [("prompt", "sow")]
+    passed = {"content_item_kinds": ["user.text", 5]}
+    message = {"internal_chat_message_metadata_passthrough": passed}
+    assert texts.kinds_of(message, 3) == ["user.text", None, None]
+
+
+# -- calls ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("plain", ("plain", "ok", None, None)),
+        (
+            '{"output":"a","metadata":{"exit_code":2,"duration_seconds":0.5}}',
+            ("a", "error", 2, 500),
+        ),
+        ('{"output":"a"', ('{"output":"a"', "ok", None, None)),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na", ("a", "ok", 0, 100)),
+        ("Wall time: 2 seconds\nProcess exited with code -1\nOutput:\na", ("a", "error", -1, 2000)),
+        ("a\nOutput:\nExit code: 1", ("a\nOutput:\nExit code: 1", "ok", None, None)),
+        ("Script failed\nWall time 0.2 seconds\nOutput:\na", ("a", "error", None, 200)),
+        (
+            "exec command rejected by user",
+            ("exec command rejected by user", "declined", None, None),
+        ),
+        ({"content": "a", "success": False}, ("a", "error", None, None)),
+        ([{"type": "input_text", "text": "a"}, {"text": "b"}], ("a\nb", "ok", None, None)),
+        (None, ("", "ok", None, None)),
+    ],
+)
+def test_an_output_says_how_its_call_ended(output: object, expected: tuple[object, ...]) -> None:
+    assert tuple(tools.outcome(output)) == expected
+
+
+def test_what_still_runs_keeps_the_name_of_its_process() -> None:
+    text = "Wall time: 9 seconds\nProcess running with session ID 7\nOutput:\na"
+    assert tools.outcome(text).text == text
+
+
+def test_a_patch_names_its_files_wherever_it_is() -> None:
+    patch = "*** Begin Patch\n*** Add File: a\n*** Update File: /b\n*** Move to: c\n*** End Patch"
+    for name, arguments, text in (
+        ("apply_patch", {}, patch),
+        ("shell", {"command": ["apply_patch", patch]}, ""),
+        ("exec_command", {"cmd": f"apply_patch <<'E'\n{patch}\nE"}, ""),
+    ):
+        found = tools.deed(name, arguments, text, "/srv/")
+        assert (found.action, found.paths) == ("edit", ("/srv/a", "/b", "/srv/c")), name
+
+
+def test_a_patch_is_shown_by_its_lines(shell: Shell, place: Path) -> None:
+    assert shell("sync", str(home_of("codex/a-conversation-with-tools", place))) == 0
+    assert shell("show", "019e5615-0001-7270-b988-4f52f86449a4") == 0
+    shown = [row.strip() for row in shell.out.split("\n")]
+    start = shown.index("▸ apply_patch  plan.md")
+    assert shown[start + 1 : start + 4] == ["+ Sow on 16 May", "- old", "+ new"]
+
+
+def test_what_is_encrypted_or_secret_is_in_no_row(fresh: Fresh, place: Path) -> None:
+    database = fresh()
+    sync(database, [home_of("codex/a-conversation-with-tools", place)])
+    with closing(open_reader(database)) as connection:
+        tables = connection.execute(
+            "select name from pragma_table_list where schema = 'main' and type = 'table'"
+            " and name <> 'archive' and name not like '%fts%'"
+        )
+        stored = str(
+            [list(map(tuple, connection.execute(f"select * from {t}"))) for (t,) in tables]
+        )
+    assert "When does the frost end?" in stored
+    for secret in ("gAAAA", "token-7", "secret-1", "You are Codex", "iVBORw0KGgo"):
+        assert secret not in stored
+
+
+def test_an_image_is_served_from_the_archive(fresh: Fresh, tmp_path: Path) -> None:
+    data = "iVBORw0KGgoAAAANSUhEUg=="
+    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{data}"}
+    message = line("item/message", role="user", content=[picture])
+    write_bytes(tmp_path, PLACE, jsonl(META, TURN, message))
+    database = fresh()
+    sync(database, [tmp_path])
+    ((file, offset, length, text),) = rows(
+        database, "select file_id, byte_offset, byte_length, text from messages where kind='image'"
+    )
+    assert data not in text
+    with closing(open_reader(database)) as connection:
+        (image,) = Originals(connection).images(file, offset, length, text)
+    assert (image.media_type, image.data) == ("image/png", data)
+
+
+# -- threads -------------------------------------------------------------------------------------
+
+
+def spawned(**facts: object) -> dict[str, Any]:
+    return {"id": THREAD, "source": {"subagent": {"thread_spawn": facts}}}
+
+
+@pytest.mark.parametrize(
+    ("payload", "made_by", "session"),
+    [
+        ({"id": THREAD, "source": "cli"}, None, None),
+        ({"id": THREAD, "thread_source": "user", "session_id": PARENT}, None, PARENT),
+        (spawned(parent_thread_id=PARENT), "thread_spawn", PARENT),
+        ({**spawned(parent_thread_id="x"), "session_id": PARENT}, "thread_spawn", PARENT),
+        ({"id": THREAD, "thread_source": "subagent"}, "thread_spawn", None),
+        ({"id": THREAD, "source": {"subagent": "review"}}, "review", None),
+        ({"id": THREAD, "source": {"subagent": {"other": "guardian"}}}, "guardian", None),
+        ({"id": THREAD, "source": {"subagent": []}, "thread_source": 5}, None, None),
+    ],
+)
+def test_a_thread_says_what_made_it(
+    payload: dict[str, Any], made_by: str | None, session: str | None
+) -> None:
+    assert spawn_of(payload)[0] == made_by
+    assert session_of(payload) == session
+
+
+def test_only_the_first_meta_is_that_of_the_thread() -> None:
+    thread = Thread({})
+    assert [thread.meta({"id": key}) for key in (THREAD, PARENT, THREAD)] == [True, False, False]
+    assert (thread.id, thread.is_inherited) == (THREAD, True)
+
+
+FORK = "codex/a-fork-repeats-its-parent"
+
+
+@pytest.fixture
+def forks(place: Path) -> Path:
+    return home_of(FORK, place)
+
+
+def test_a_fork_is_never_the_original_whoever_goes_on_first(fresh: Fresh, forks: Path) -> None:
+    """Its parent goes on later here, so its first own line is the younger one."""
+    logs = sorted(forks.rglob("*.jsonl"))
+    contents = {path: path.read_bytes() for path in logs}
+    dumps = []
+    for order in (logs, logs[::-1]):
+        database = fresh()
+        for path in logs:
+            path.unlink()
+        for path in order:
+            path.write_bytes(contents[path])
+            sync(database, [forks])
+        dumps.append(dump(database))
+        originals = rows(
+            database,
+            "select distinct f.session_key, o.session_key from messages m"
+            " join files f on f.id = m.file_id join messages c on c.id = m.copy_of"
+            " join files o on o.id = c.file_id order by 1",
+        )
+        assert originals == [
+            ("019e5615-0007-7270-b988-4f52f86449a4", "019e5615-0006-7270-b988-4f52f86449a4"),
+            ("019e5617-9632-7740-b2cf-3061e4ff06e2", PARENT),
+        ]
+    assert_same(*dumps)
+
+
+def test_subagents_are_below_their_session_and_reviews_are_hidden(
+    shell: Shell, place: Path
+) -> None:
+    home = home_of("codex/subagents-and-what-the-program-starts", place)
+    assert shell("sync", str(home)) == 0
+    assert shell("list", "sessions") == 0
+    assert "Sow in both beds" in shell.out
+    assert "Review the changes" not in shell.out
+    assert shell("list", "subagents") == 0
+    assert all(name in shell.out for name in ("worker", "guardian"))
+    assert shell("show", "019e5615-0030") == 0
+    assert "Sow the first bed" in shell.out
+    linked = rows(
+        shell.database,
+        "select a.agent_key, t.tool_use_id, a.message_count from subagents a"
+        " join tool_calls t on t.id = a.spawned_by order by 1",
+    )
+    assert linked == [
+        ("019e5615-0031-7270-b988-4f52f86449a4", "call_1", 3),
+        ("019e5615-0032-7270-b988-4f52f86449a4", "call_2", 3),
+    ]
+    assert shell("verify") == 0
+
+
+def test_a_subagent_that_is_forgotten_with_its_session_never_comes_back(
+    shell: Shell, place: Path
+) -> None:
+    home = home_of("codex/subagents-and-what-the-program-starts", place)
+    assert shell("sync", str(home)) == 0
+    assert shell("forget", "019e5615-0030-7270-b988-4f52f86449a4") == 0
+    assert shell("sync", "--full") == 0
+    assert rows(shell.database, "select text from messages where text like '%first bed%'") == []
+    assert len(rows(shell.database, "select 1 from files")) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "key"),
+    [
+        (PLACE, "transcript", THREAD),
+        (f"archived_sessions/rollout-2026-05-23T18-25-15-{THREAD}.jsonl", "transcript", THREAD),
+        (f"sessions/2026/05/23/rollout-2026-05-23T18-25-15-{THREAD}_{PARENT}.jsonl", "transcript",
+         THREAD),
+        (f"sessions/rollout-2025-05-01-{THREAD.upper()}.json", "transcript", THREAD),
+        ("history.jsonl", "history", None),
+        ("session_index.jsonl", "thread_names", None),
+        ("sessions/2026/05/23/notes.jsonl", None, None),
+        (f"other/rollout-2026-05-23T18-25-15-{THREAD}.jsonl", None, None),
+        ("state_5.sqlite", None, None),
+    ],
+)  # fmt: skip
+def test_a_path_names_its_thread(path: str, kind: str | None, key: str | None) -> None:
+    claim = Codex().claim(tuple(path.split("/")))
+    assert (claim and claim.kind, claim and claim.session_key) == (kind, key)
+
+
+def test_its_home_is_the_one_that_the_environment_names() -> None:
+    assert Codex().default_roots({}, "/home/ada") == ["/home/ada/.codex"]
+    assert Codex().default_roots({"CODEX_HOME": "/srv/codex"}, "/home/ada") == ["/srv/codex"]
+    assert Codex().default_roots({}, None) == []
+    assert Codex().resume_command(THREAD) == ["codex", "resume", THREAD]
+    assert Codex().resume_command("--help") is None
+
+
+def test_a_rollout_that_is_moved_to_the_archive_keeps_its_rows(
+    fresh: Fresh, tmp_path: Path
+) -> None:
+    prompt = line("item/message", role="user", content=[{"type": "input_text", "text": "sow"}])
+    old = write_bytes(tmp_path, PLACE, jsonl(META, TURN, prompt))
+    database = fresh()
+    sync(database, [tmp_path])
+    before = rows(database, "select id, text, copy_of from messages")
+    new = tmp_path / "archived_sessions" / old.name
+    new.parent.mkdir()
+    old.rename(new)
+    assert sync(database, [tmp_path]).rows == 0
+    assert rows(database, "select id, text, copy_of from messages") == before
+    check(database, tmp_path)
+
+
+# -- packed rollouts -----------------------------------------------------------------------------
+
+
+def prompt(text: str) -> dict[str, Any]:
+    return line("item/message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def packed(data: bytes) -> bytes:
+    return b"".join(frame.data for frame in Compressor().frames(0, data))
+
+
+IDS = "select id, text from messages order by id"
+
+
+def test_a_rollout_that_is_packed_and_unpacked_again_keeps_its_rows(
+    shell: Shell, tmp_path: Path
+) -> None:
+    content = jsonl(META, TURN, prompt("sow"))
+    plain = write_bytes(tmp_path / "home", PLACE, content)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    before = rows(shell.database, IDS)
+    assert [text for _, text in before] == ["sow"]
+    zipped = write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    plain.unlink()
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == before
+    assert rows(shell.database, "select path, gone_at from files") == [(f"{PLACE}.zst", None)]
+    assert shell("verify") == 0
+    check(shell.database, tmp_path / "home")
+    zipped.unlink()
+    plain.write_bytes(content + jsonl(prompt("water")))
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == [*before, (before[-1][0] + 1, "water")]
+    check(shell.database, tmp_path / "home")
+
+
+def test_a_packed_rollout_may_lack_its_end(fresh: Fresh, tmp_path: Path) -> None:
+    content = jsonl(META, TURN, *(prompt(f"bed {place}") for place in range(9000)))
+    whole, database = packed(content), fresh()
+    counts = []
+    for size in (1, len(whole) // 2, len(whole)):
+        write_bytes(tmp_path, f"{PLACE}.zst", whole[:size])
+        sync(database, [tmp_path], SyncOptions(full=True))
+        counts.append(len(rows(database, "select 1 from messages")))
+        check(database, tmp_path)
+    assert counts[0] == 0 < counts[1] < counts[2] == 9000
+
+
+def test_a_packed_rollout_that_is_damaged_is_reported_and_keeps_its_rows(
+    shell: Shell, tmp_path: Path
+) -> None:
+    whole = packed(jsonl(META, TURN, prompt("sow")))
+    path = write_bytes(tmp_path / "home", f"{PLACE}.zst", whole)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    path.write_bytes(whole[:30] + bytes(20) + whole[50:])
+    shell("sync")
+    assert "damaged" in shell.out + shell.err
+    assert [text for _, text in rows(shell.database, IDS)] == ["sow"]
+
+
+def test_a_packed_rollout_is_restored_as_what_is_in_it(shell: Shell, tmp_path: Path) -> None:
+    content = jsonl(META, TURN, prompt("sow"))
+    write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert shell("restore", "--all", "--to", str(tmp_path / "rescued")) == 0
+    assert (tmp_path / "rescued" / PLACE).read_bytes() == content
+    assert not (tmp_path / "rescued" / f"{PLACE}.zst").exists()
+
+
+def test_a_subagent_that_is_packed_after_it_was_forgotten_stays_forgotten(
+    shell: Shell, tmp_path: Path
+) -> None:
+    meta = line("session_meta", **spawned(parent_thread_id=PARENT))
+    content = jsonl(meta, TURN, prompt("sow"))
+    plain = write_bytes(tmp_path / "home", PLACE, content)
+    parent = line("session_meta", id=PARENT, cwd="/srv/garden")
+    place = PLACE.replace(THREAD, PARENT)
+    write_bytes(tmp_path / "home", place, jsonl(parent, TURN, prompt("begin")))
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert shell("forget", PARENT) == 0
+    write_bytes(tmp_path / "home", f"{PLACE}.zst", packed(content))
+    plain.unlink()
+    assert shell("sync") == 0
+    assert rows(shell.database, IDS) == []

@@ -1,0 +1,47 @@
+"""pi's conversations are found where it puts them, and go on with the command that it accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assoc_ingest.sources.pi import Pi
+from assoc_ingest.sources.pi_entries import encoded
+
+
+@pytest.mark.parametrize(
+    ("environment", "roots"),
+    [
+        ({}, ["/home/ada/.pi/agent"]),
+        ({"PI_CODING_AGENT_DIR": "/srv/pi"}, ["/srv/pi"]),
+        ({"PI_CODING_AGENT_SESSION_DIR": "~/talks"}, ["/home/ada/.pi/agent", "~/talks"]),
+    ],
+)
+def test_its_homes_are_those_that_the_environment_names(
+    environment: dict[str, str], roots: list[str]
+) -> None:
+    assert Pi().default_roots(environment, "/home/ada") == roots
+    assert Pi().default_roots({}, None) == []
+
+
+def test_a_conversation_goes_on_by_its_id_and_never_by_an_option() -> None:
+    assert Pi().resume_command("01a2-7b") == ["pi", "--session", "01a2-7b"]
+    assert Pi().resume_command("--help") is None
+    assert Pi().resume_command("before compaction") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/srv/my garden", "--srv-my garden--"),
+        ("C:\\Users\\ada", "--C--Users-ada--"),
+    ],
+)
+def test_a_directory_of_sessions_is_named_after_the_working_directory(path: str, name: str) -> None:
+    assert encoded(path) == name
+
+
+def test_nothing_beside_its_conversations_is_claimed() -> None:
+    other = ["pi-debug.log", "sessions/notes/x.jsonl", "sessions/--srv--/x.json", "x.jsonl"]
+    assert [path for path in other if Pi().claim(Path(path).parts)] == []
