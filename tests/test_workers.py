@@ -12,7 +12,7 @@ import select
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -23,19 +23,27 @@ from tests.faults.changing import Home
 from tests.support import stuck
 from tests.support.child import Child
 from tests.support.dump import assert_same, check, connect, dump
-from tests.support.pieces import everything_through_workers, read_in_pieces
+from tests.support.pieces import (
+    every_new_database_is_built,
+    everything_through_workers,
+    read_in_pieces,
+)
 from tests.support.writing import PROJECT, TRANSCRIPT, user, write
 
 from assoc_ingest.files import changes
 from assoc_ingest.files.parsing import RAN_AWAY
 from assoc_ingest.files.scanning import Walk
 from assoc_ingest.files.steps import Part, Work
+from assoc_ingest.files.tail import CHUNK
 from assoc_ingest.files.walk import Root, walk
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.store import fts
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
-from assoc_ingest.workers import parcels, pool, reading
+from assoc_ingest.workers import parcels, pool, reading, replaying
+from assoc_ingest.workers.index_aside import IndexAside
 from assoc_ingest.workers.pool import Result, Workers, _Worker
 
 Fresh = Callable[[], Path]
@@ -138,6 +146,111 @@ def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
     assert everything_in(together) == everything_in(alone)
 
 
+INVISIBLE = ("soft\u00adhyphen", "zero\u200bwidth", "\u65e5\u672c\u8a9e\u306e\u6587")
+
+
+def test_a_new_database_has_the_same_index(place: Path, started: list[_Worker]) -> None:
+    """Its messages are indexed by a process of its own."""
+    home = Home(place / "home", 24).root
+    write(home, TRANSCRIPT, *(user(text, text) for text in INVISIBLE))
+    alone, together = place / "alone.db", place / "together.db"
+    with every_new_database_is_built(), read_in_pieces(chunk=CHUNK, batch=1500):
+        sync(alone, [home], SyncOptions(jobs=1))
+        assert not started
+        with everything_through_workers():
+            sync(together, [home])
+    assert len(started) == 3
+    check(together, home)  # of what is indexed, too
+    found, usual = everything_in(together), everything_in(alone)
+    for part in ("data", "idx"):  # texts with such letters are added at the end
+        del found[f"messages_fts_{part}"], usual[f"messages_fts_{part}"]
+    assert found == usual
+    with closing(connect(together)) as connection:
+        for word in ("softhyphen", "hyphen", "zerowidth"):
+            found = connection.execute(
+                "select count(*) from messages_fts where messages_fts match ?", (word,)
+            ).fetchone()
+            assert tuple(found) == (1,), word
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_without_its_process_the_index_is_made_from_the_rows(
+    batches: int, home: Path, place: Path, expected: dict
+) -> None:
+    database, add = place / "new.db", IndexAside.add
+    left = batches
+
+    def add_or_die(aside: IndexAside, texts: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0 and aside._worker._worker is not None:
+            aside._worker.kill()
+        elif left < 0:
+            aside._worker._is_alive = False
+        add(aside, texts)
+
+    with (
+        every_new_database_is_built(),
+        read_in_pieces(chunk=CHUNK, batch=1500),
+        everything_through_workers(),
+        patch.object(IndexAside, "add", add_or_die),
+    ):
+        sync(database, [home])
+    assert left < 0
+    check(database, home)
+    assert_same(dump(database), expected)
+
+
+def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
+    home: Path, place: Path, expected: dict, started: list[_Worker]
+) -> None:
+    database = place / "new.db"
+    with (
+        every_new_database_is_built(),
+        everything_through_workers(),
+        patch("assoc_ingest.sync.processes.can_be_filled", return_value=False),
+    ):
+        sync(database, [home])
+    assert len(started) == 2
+    check(database, home)
+    assert_same(dump(database), expected)
+
+
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_what_was_read_before_an_interruption_is_indexed(
+    is_filled: bool, home: Path, place: Path, expected: dict, started: list[_Worker]
+) -> None:
+    """Also if the index cannot be put in place then: the database has none that lacks rows."""
+    database, prepare, batches = place / "new.db", Batch.prepare, 0
+
+    def interrupt(batch: Batch) -> None:
+        nonlocal batches
+        batches += 1
+        prepare(batch)
+        if batches == 3:
+            raise KeyboardInterrupt
+
+    broken = patch.object(fts, "fill", side_effect=sqlite3.OperationalError("disk I/O error"))
+    with (
+        every_new_database_is_built(),
+        read_in_pieces(chunk=CHUNK, batch=1500),
+        everything_through_workers(),
+    ):
+        with (
+            patch.object(Batch, "prepare", interrupt),
+            nullcontext() if is_filled else broken,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            sync(database, [home])
+        assert all(worker._process.returncode is not None for worker in started)
+        check(database)
+        assert 0 < len(dump(database)["messages"]) < len(expected["messages"])
+        sync(database, [home])
+    check(database, home)
+    assert_same(dump(database), expected)
+    assert sorted(path.name for path in place.glob("new.db*")) == ["new.db", "new.db.lock"]
+
+
 def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fresh) -> None:
     home, alone, together = Home(place / "home", 23), fresh(), fresh()
     for _ in range(4):
@@ -147,6 +260,46 @@ def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fres
         home.change()
         home.rewrite()
     assert everything_in(together) == everything_in(alone)
+
+
+def test_a_rebuild_gives_the_same_database_too(
+    place: Path, fresh: Fresh, started: list[_Worker]
+) -> None:
+    homes = [Home(place / "home", 25).root, DEMO / "claude", DEMO / "ccinsights"]
+    alone, together = fresh(), place / "together.db"
+    sync(alone, homes, SyncOptions(jobs=1))
+    together.write_bytes(alone.read_bytes())
+    expected = dump(alone)
+    usual = rebuild(alone)
+    assert not started
+    with everything_through_workers(job_bytes=20_000):
+        rebuilt = rebuild(together)
+    assert len(started) == 2
+    assert (rebuilt.files, rebuilt.rows) == (usual.files, usual.rows)
+    assert everything_in(together) == everything_in(alone)
+    check(together, *homes)
+    assert_same(_without_files(dump(together)), _without_files(expected))
+
+
+def _without_files(rows: dict) -> dict:
+    return {table: found for table, found in rows.items() if table != "files"}
+
+
+@posix
+@pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
+def test_what_a_worker_fails_to_parse_again_is_not_lost(
+    what: str, home: Path, fresh: Fresh
+) -> None:
+    """The writer parses it. If the parser does not end, its rows stay as they are."""
+    write(home, f"{PROJECT}/{what}-1111-4222-8333-444455556666.jsonl", user("all there", "u9"))
+    database = fresh()
+    sync(database, [home])
+    before = dump(database)
+    with everything_through_workers(), patch.object(replaying, "ReplayJob", stuck.odd_replay):
+        rebuilt = rebuild(database)
+    assert rebuilt.files_kept == (what == stuck.STUCK)
+    check(database, home)
+    assert_same(dump(database), before)
 
 
 def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> None:
@@ -182,7 +335,7 @@ def test_what_would_take_a_worker_too_much_memory_is_left_to_the_writer(
     sizes: list[int], is_too_much: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_LONG_LINE", 100)
-    monkeypatch.setattr(reading, "_LARGEST", 999)
+    monkeypatch.setattr(reading, "LARGEST", 999)
     monkeypatch.setattr(reading, "_BLOCK", 7)
     file = place / "file"
     file.write_bytes(b"\n".join(b"x" * size for size in sizes))

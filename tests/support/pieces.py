@@ -75,8 +75,9 @@ def killed_at(step: int) -> Iterator[None]:
 def everything_through_workers(jobs: int = 2, job_bytes: int = 1) -> Iterator[None]:
     """Read in worker processes, however little there is to read; jobs of about `job_bytes`."""
     with (
-        patch("assoc_ingest.workers.reading.PAYS_FROM", 0),
+        patch("assoc_ingest.workers.amount.PAYS_FROM", 0),
         patch("assoc_ingest.workers.reading.JOB_BYTES", job_bytes),
-        patch("assoc_ingest.workers.reading.usual_jobs", lambda: jobs),
+        patch("assoc_ingest.workers.replaying.JOB_BYTES", job_bytes),
+        patch("assoc_ingest.workers.amount.usual_jobs", lambda: jobs),
     ):
         yield

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from assoc_ingest.files.steps import Work
 from assoc_ingest.workers.reading import ReadJob
+from assoc_ingest.workers.replaying import Archived, ReplayJob
 
 STUCK, FATAL, FAILING = "5eee0000", "5eee1111", "5eee2222"
 """How the name of a file begins whose parser never ends, kills the process, or fails."""
@@ -20,7 +21,7 @@ class OddJob(ReadJob):
 
     def items(self) -> Iterator[Iterator[bytes]]:
         for item, usual in zip(self.work, ReadJob.items(self), strict=True):
-            yield _oddly(item, usual)
+            yield _oddly(item.found.path, usual)
 
 
 def odd_job(work: tuple[Work, ...], thorough: bool, seconds: float) -> OddJob:
@@ -29,11 +30,29 @@ def odd_job(work: tuple[Work, ...], thorough: bool, seconds: float) -> OddJob:
     return OddJob(work, thorough, 1.0 if is_stuck else seconds)
 
 
-def _oddly(item: Work, usual: Iterator[bytes]) -> Iterator[bytes]:
-    if FATAL in item.found.path:
+def _oddly(name: str, usual: Iterator[bytes]) -> Iterator[bytes]:
+    if FATAL in name:
         os.kill(os.getpid(), signal.SIGKILL)
-    if FAILING in item.found.path:
+    if FAILING in name:
         raise ValueError("not this one")
-    while STUCK in item.found.path:
+    while STUCK in name:
         pass
     yield from usual
+
+
+@dataclass(frozen=True, slots=True)
+class OddReplay(ReplayJob):
+    """Parses files again as usual, but some names make a worker behave oddly."""
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        for file, usual in zip(self.files, ReplayJob.items(self), strict=True):
+            yield _oddly(_key(file), usual)
+
+
+def odd_replay(files: tuple[Archived, ...], seconds: float) -> OddReplay:
+    """Return a job; see `odd_job`."""
+    return OddReplay(files, 1.0 if any(STUCK in _key(file) for file in files) else seconds)
+
+
+def _key(file: Archived) -> str:
+    return (file.claim and file.claim.session_key) or ""

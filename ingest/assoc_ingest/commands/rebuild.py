@@ -6,14 +6,15 @@ from pathlib import Path
 
 import click
 
-from .options import database_option
+from .options import database_option, jobs_option
 from .progress import progress_in_bytes
 
 
 @click.command()
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
-def rebuild(database: Path, as_json: bool) -> None:
+def rebuild(database: Path, jobs: int | None, as_json: bool) -> None:
     """Rebuild all tables from the archived files.
 
     Repairs what `verify` finds: wrong rows, wrong indexes and unreadable pages. Rows of files that
@@ -31,7 +32,7 @@ def rebuild(database: Path, as_json: bool) -> None:
     from .summary import write_rebuilt
 
     with progress_in_bytes("Rebuilding") as progress:
-        rebuilt = run(database, progress)
+        rebuilt = run(database, progress, jobs)
     write_rebuilt(rebuilt, as_json=as_json)
     if not rebuilt.is_whole:
         raise click.exceptions.Exit(1)

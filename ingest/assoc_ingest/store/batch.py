@@ -18,6 +18,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..derive import agents
 from ..derive.changeset import Touched
@@ -33,7 +34,7 @@ from . import upserts
 from .delete import clear_rows, remove_entries, remove_files
 from .file_rows import FileRows, OpenFile, archived
 from .fts import MESSAGE_COLUMNS
-from .row_buffer import RowBuffer, Written
+from .row_buffer import RowBuffer, Text, Written
 from .transaction import begin, commit, roll_back
 
 BATCH_BYTES = 16 * 1024 * 1024
@@ -46,6 +47,14 @@ could otherwise have a hundred thousand of one line each."""
 _INDEXED_AT_ONCE = 20_000  # messages; SQLite keeps in memory what it needs to undo a statement
 
 
+class Aside(Protocol):
+    """Indexes the text of messages elsewhere, see `workers.index_aside`."""
+
+    def add(self, texts: list[Text]) -> None:
+        """Index the messages of a batch, which is committed."""
+        ...
+
+
 @dataclass
 class Batch:
     """One transaction: `open_file`, `add` for each stretch, then `prepare` and `finish`.
@@ -55,6 +64,8 @@ class Batch:
 
     connection: sqlite3.Connection
     now: str
+    aside: Aside | None = None
+    """Where messages are indexed, if not in the transaction that stores them."""
     input_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -63,7 +74,13 @@ class Batch:
         begin(self.connection)
         try:
             self._file_rows = FileRows(self.connection, self._touched, self.now)
-            self._buffer = RowBuffer(self.connection, self._touched, self._file_rows, self.now)
+            self._buffer = RowBuffer(
+                self.connection,
+                self._touched,
+                self._file_rows,
+                self.now,
+                keeps_texts=self.aside is not None,
+            )
         except BaseException:
             self.rollback()
             raise
@@ -240,9 +257,12 @@ class Batch:
 
     def finish(self) -> Written:
         """Index the new messages and commit: a few long statements, outside the interpreter."""
-        for table in ("messages_fts", "messages_cjk_fts"):
-            self._index(table)
+        if self.aside is None:
+            self._index("messages_fts")
+        self._index("messages_cjk_fts")
         commit(self.connection)
+        if self.aside is not None:
+            self.aside.add(self._buffer.texts)
         return self.written
 
     def rollback(self) -> None:

@@ -7,8 +7,12 @@ listed, and names are quoted.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 from ..failures import is_damage
+from .transaction import transaction
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
 """The indexed columns of messages: what was said, tool input and output, and both again without
@@ -44,6 +48,93 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
     """Rebuild an index from its table. Raises sqlite3.Error."""
     name = _quoted(index)
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+
+
+# -- an index that is made in a database of its own ----------------------------------------------
+
+_FILLED = ("data", "idx", "docsize")  # tables of an index; its settings are in a fourth
+_UNSAFE_AND_FAST = ("page_size = 16384", "journal_mode = off", "synchronous = off",
+                    "locking_mode = exclusive", "temp_store = memory")  # fmt: skip
+
+
+class Definition(NamedTuple):
+    """What makes an index: its statement, and its settings."""
+
+    statement: str
+    settings: tuple[tuple[str, object], ...]
+
+
+def definition(connection: sqlite3.Connection, index: str) -> Definition:
+    """Return what makes an index of this database."""
+    (statement,) = connection.execute(
+        "select sql from sqlite_master where name = ?", (index,)
+    ).fetchone()
+    settings = connection.execute(f"select k, v from {_quoted(index + '_config')}").fetchall()
+    return Definition(statement, tuple((k, v) for k, v in settings if k != "version"))
+
+
+def open_aside(path: str, index: str, made: Definition) -> sqlite3.Connection:
+    """Make a database that has nothing but an empty index, without its table."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for setting in _UNSAFE_AND_FAST:
+        connection.execute(f"pragma {setting}").fetchall()
+    connection.execute(made.statement)
+    name = _quoted(index)
+    connection.executemany(f"insert into {name} ({name}, rank) values (?, ?)", made.settings)
+    return connection
+
+
+def add_texts(
+    connection: sqlite3.Connection, index: str, rows: Iterable[tuple[object, ...]]
+) -> None:
+    """Index messages: (id, text, tool_text), without invisible letters."""
+    connection.executemany(
+        f"insert into {_quoted(index)} (rowid, text, tool_text) values (?, ?, ?)", rows
+    )
+
+
+def add_rows(connection: sqlite3.Connection, index: str, ids: Iterable[int]) -> None:
+    """Index messages that are in their table."""
+    with transaction(connection):
+        connection.executemany(
+            f"insert into {_quoted(index)} (rowid, {MESSAGE_COLUMNS})"
+            f" select id, {MESSAGE_COLUMNS} from messages where id = ?",
+            ((id_,) for id_ in ids),
+        )
+
+
+def can_be_filled(connection: sqlite3.Connection, index: str) -> bool:
+    """May the tables of an index be written directly? Some systems forbid it to all programs."""
+    try:
+        connection.execute(f"delete from {_quoted(index + '_docsize')} where id is null")
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+def fill(connection: sqlite3.Connection, index: str, path: Path) -> None:
+    """Replace an index by the one in another database. Raises sqlite3.Error."""
+    connection.execute("attach ? as aside", (str(path),))
+    try:
+        with transaction(connection):
+            for part in _FILLED:
+                name = _quoted(f"{index}_{part}")
+                connection.execute(f"delete from main.{name}")
+                connection.execute(f"insert into main.{name} select * from aside.{name}")
+    finally:
+        connection.execute("detach aside")
+    # SQLite keeps in memory how the index was laid out before.
+    connection.execute("pragma writable_schema = reset").fetchall()
+
+
+def complete(connection: sqlite3.Connection, index: str) -> None:
+    """Make an index from its table if it does not have a row for each message."""
+    name = _quoted(f"{index}_docsize")
+    (is_whole,) = connection.execute(
+        f"select (select count(*) from {name}) = (select count(*) from messages)"
+    ).fetchone()
+    if not is_whole:
+        rebuild_index(connection, index)
 
 
 def _quoted(name: str) -> str:

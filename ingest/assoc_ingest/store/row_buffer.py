@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..derive import agents, unnamed_results
 from ..derive.changeset import Touched
@@ -47,17 +47,39 @@ class Written:
     quarantined: int = 0
 
 
+class Text(NamedTuple):
+    """What is indexed of a message."""
+
+    id: int
+    text: str | None
+    tool_text: str | None
+    has_invisible: int
+
+
+_TEXT = len(CONTEXT[Message]) + 2 + Message._fields.index("text")  # in a row: id and file_id first
+_HAS_INVISIBLE = _TEXT + Message._fields.index("has_invisible") - Message._fields.index("text")
+
+
 class RowBuffer:
     """Turns the records of a batch into rows, and inserts them when there are enough."""
 
     def __init__(
-        self, connection: sqlite3.Connection, touched: Touched, file_rows: FileRows, now: str
+        self,
+        connection: sqlite3.Connection,
+        touched: Touched,
+        file_rows: FileRows,
+        now: str,
+        *,
+        keeps_texts: bool = False,
     ) -> None:
+        """With `keeps_texts`, what is inserted into messages is kept in `texts`."""
         self._connection = connection
         self._touched = touched
         self._file_rows = file_rows
         self._now = now
         self.written = Written()
+        self.texts: list[Text] = []
+        self._keeps_texts = keeps_texts
         self._pending: dict[type, list[Any]] = {}
         self._bytes = 0
         self._calling: set[int] = set()  # files with pending tool calls
@@ -262,6 +284,11 @@ class RowBuffer:
         self._calling.clear()
         for kind in INSERTS:
             if rows := pending.get(kind):
+                if kind is Message and self._keeps_texts:
+                    self.texts.extend(
+                        Text(row[0], row[_TEXT], row[_TEXT + 1], row[_HAS_INVISIBLE])
+                        for row in rows
+                    )
                 if kind is ToolCall:
                     write_tool_calls(self._connection, rows)
                 else:

@@ -20,6 +20,7 @@ from pathlib import Path
 from ..errors import BusyError
 from ..stopping import kept_at_the_end
 from .database import kept_private, open_writer
+from .fts import complete
 from .location import temporary_directory
 from .transaction import roll_back
 
@@ -58,6 +59,7 @@ def _is_usable(connection: sqlite3.Connection) -> bool:
         connection.set_progress_handler(_check_signals, _STEPS)
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         (files,) = connection.execute("select count(*) from files").fetchone()
+        complete(connection, "messages_fts")
     except sqlite3.Error:
         return False
     return bool(verdict == "ok" and files > 0)

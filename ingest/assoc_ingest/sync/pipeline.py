@@ -6,6 +6,8 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from ..store.batch import FILE_BYTES, Batch
@@ -13,6 +15,9 @@ from ..store.clock import Clock
 from ..store.file_rows import OpenFile
 from ..store.report import Report
 from ..store.row_buffer import Written
+
+if TYPE_CHECKING:
+    from ..workers.index_aside import IndexAside
 
 _BYTES_AHEAD = 32 * 1024 * 1024  # input that may be read while a batch is committed
 
@@ -34,14 +39,23 @@ class Batches:
         *,
         begin: Callable[[], None],
         progress: Callable[[int], None],
+        aside: IndexAside | None = None,
+        waits: bool = False,
     ) -> None:
-        """`begin` is called outside a batch, before anything is stored."""
+        """`begin` is called outside a batch, before anything is stored.
+
+        If it `waits`, no steps are taken during a commit: workers read ahead by themselves.
+
+        If messages are indexed aside, their index is put in place at the end, after an error, too.
+        """
         self._connection = connection
         self._report = report
         self._clock = clock
         self._begin = begin
         self._is_begun = False
         self._progress = progress
+        self._aside = aside
+        self._bytes_ahead = 0 if waits else _BYTES_AHEAD
         self._batch: Batch | None = None
         self._file: OpenFile
         self._waiting: deque[Step] = deque()
@@ -67,12 +81,16 @@ class Batches:
                 self._committer.shutdown()
             if self._batch is not None:
                 self._batch.rollback()
+            if self._aside is not None:
+                # After an error, the index is made from its table if this fails, too.
+                with nullcontext() if kind is None else suppress(sqlite3.Error):
+                    self._aside.put_in_place()
 
     def take(self, step: Step) -> None:
         """Apply a step now, or let it wait for a running commit unless too much is waiting."""
         self._waiting.append(step)
         self._waiting_bytes += _size(step)
-        if self._waiting_bytes >= _BYTES_AHEAD:
+        if self._waiting_bytes >= self._bytes_ahead:
             self._settle()
         while self._waiting and not self._is_committing():
             self._apply_next()
@@ -171,7 +189,7 @@ class Batches:
 
     def _open_batch(self) -> Batch:
         if self._batch is None:
-            self._batch = Batch(self._connection, self._clock.now())
+            self._batch = Batch(self._connection, self._clock.now(), self._aside)
         return self._batch
 
 

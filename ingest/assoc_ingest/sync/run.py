@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from pathlib import Path
 from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
-from ..files.changes import read
 from ..files.steps import Opened, Part, Step
 from ..files.walk import Root
 from ..source import facts_of
@@ -34,11 +33,12 @@ from ..store.sync_runs import record_end, record_start
 from ..store.transaction import transaction
 from ..upkeep.moved_copies import note
 from ..when import now
-from ..workers import reading
+from ..workers.amount import worker_count
 from . import project_dirs
 from .lost_paths import find_lost_files, find_lost_roots
 from .pipeline import Batches
 from .plan import Places, Plan, make_plan, match_moved
+from .processes import index_aside, steps
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -169,10 +169,12 @@ def sync_into(
             if is_rebuild_due(connection):
                 from ..upkeep.rebuild import rebuild_into
 
-                report.files_rebuilt = rebuild_into(connection).files
+                report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
-                _carry_out(connection, plan, options, report, clock, progress, is_stopped)
+                _carry_out(
+                    connection, plan, options, report, clock, progress, is_stopped, is_new=goes_on
+                )
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
@@ -208,6 +210,8 @@ def _carry_out(
     clock: Clock,
     progress: Progress | None,
     is_stopped: Callable[[], bool] | None,
+    *,
+    is_new: bool,
 ) -> None:
     progress = progress or (lambda done, total: None)
     note(connection, plan.returned)
@@ -215,27 +219,25 @@ def _carry_out(
     gone = [file.id for _, file in plan.gone if file.id not in moved]
     report.files_gone = len(gone)
     total = report.bytes_read + plan.bytes
-    with Batches(
-        connection,
-        report,
-        clock,
-        begin=lambda: record_start(connection, report),
-        progress=lambda done: progress(done, total),
-    ) as batches:
-        with closing(_steps(plan, options)) as steps:
-            for step in _until(is_stopped, steps):
+    count = worker_count(options.jobs, plan.bytes)
+    with (
+        index_aside(connection, is_wanted=is_new and count > 1) as aside,
+        Batches(
+            connection,
+            report,
+            clock,
+            begin=lambda: record_start(connection, report),
+            progress=lambda done: progress(done, total),
+            aside=aside,
+            waits=count > 1,
+        ) as batches,
+    ):
+        with closing(steps(plan.work, thorough=options.full, count=count)) as found:
+            for step in _until(is_stopped, found):
                 batches.take(step)
         batches.mark_gone(gone)
     read_repetitions_again(connection)
     _refresh_surroundings(connection, plan, options, report)
-
-
-def _steps(plan: Plan, options: SyncOptions) -> Generator[Step, None, None]:
-    """Read the files of a plan: in worker processes if there is enough to read for them to pay."""
-    count = reading.usual_jobs() if options.jobs is None else options.jobs
-    if count > 1 and plan.bytes >= reading.PAYS_FROM:
-        return reading.read(plan.work, thorough=options.full, count=count)
-    return read(plan.work, thorough=options.full)
 
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:

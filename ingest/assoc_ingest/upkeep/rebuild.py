@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -27,24 +28,24 @@ from pathlib import Path
 from ..derive.changeset import Touched
 from ..derive.refresh import refresh
 from ..derive.statements import all_groups
-from ..errors import ArchiveError, DamagedError, DatabaseError
+from ..errors import DamagedError, DatabaseError
 from ..failures import is_damage
-from ..files import archive, lost
+from ..files import lost
 from ..files.agent_files import AgentFiles
-from ..files.classify import lines_of
 from ..files.exclusions import issues_outside_archive
-from ..files.replay import replay
 from ..files.tail import Prefix
-from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
-from ..sources import SOURCES
+from ..source import LOG
 from ..sql import id_list
 from ..store import database, fts, location
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch
 from ..store.clock import Clock
 from ..store.report import Progress
 from ..store.transaction import transaction
+from ..workers import replaying
+from ..workers.amount import worker_count
 from . import recover
 from .archive_gaps import LostBytes, examined, note_gaps, read_again_later
+from .archived_files import File, claim_of, files_of, is_archived, parsed, stretches_of
 from .fill_gaps import fill_in
 from .lost_tables import only_here
 
@@ -82,8 +83,8 @@ class Rebuilt:
         return not self.lost and not self.only_here
 
 
-def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
-    """Derive all tables of the database again.
+def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = None) -> Rebuilt:
+    """Derive all tables of the database again, in up to `jobs` processes; None: one for each core.
 
     Raises DatabaseError if there is none or it cannot be opened, BusyError if another process
     writes, sqlite3.Error if the disk fails; what was committed before stays.
@@ -92,7 +93,7 @@ def rebuild(path: Path, progress: Progress | None = None) -> Rebuilt:
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
     salvaged = _repair(path)
     with database.writing(path) as connection:
-        rebuilt = rebuild_into(connection, progress)
+        rebuilt = rebuild_into(connection, progress, jobs)
         if salvaged is not None:
             rebuilt.kept_aside = str(salvaged.kept)
             rebuilt.rows_lost = salvaged.holes
@@ -115,7 +116,9 @@ def _repair(path: Path) -> recover.Salvaged | None:
         return recover.replace_by_sound_copy(path)
 
 
-def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = None) -> Rebuilt:
+def rebuild_into(
+    connection: sqlite3.Connection, progress: Progress | None = None, jobs: int | None = None
+) -> Rebuilt:
     """Rebuild on the writer's connection. Raises sqlite3.Error."""
     started = time.monotonic()
     rebuilt = Rebuilt()
@@ -124,18 +127,19 @@ def rebuild_into(connection: sqlite3.Connection, progress: Progress | None = Non
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
     done = 0
-    files = _files(connection)
-    for first in files:
-        with Batch(connection, clock.now()) as batch:
-            for source, source_id, known in chain([first], files):
-                _derive(batch, source, source_id, known, rebuilt, agents)
-                done += known.checkpoint.offset
-                if progress is not None:
-                    progress(done, total)
-                if batch.is_full:
-                    break
-        rebuilt.rows += batch.written.rows
-        rebuilt.issues += batch.written.issues
+    count = worker_count(jobs, total)
+    with closing(parsed(connection, files_of(connection), agents, count)) as files:
+        for first in files:
+            with Batch(connection, clock.now()) as batch:
+                for file, pieces in chain([first], files):
+                    _derive(batch, file, rebuilt, agents, pieces)
+                    done += file.known.checkpoint.offset
+                    if progress is not None:
+                        progress(done, total)
+                    if batch.is_full:
+                        break
+            rebuilt.rows += batch.written.rows
+            rebuilt.issues += batch.written.issues
     _refresh_everything(connection)
     connection.execute(f"pragma user_version = {database.DERIVATION}")
     rebuilt.seconds = time.monotonic() - started
@@ -157,8 +161,8 @@ def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> Non
 def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
     """Derive some files again as part of a larger batch."""
     agents, rebuilt = AgentFiles(batch.connection), Rebuilt()
-    for source, source_id, known in _files(batch.connection, f"f.id in ({id_list(file_ids)})"):
-        _derive(batch, source, source_id, known, rebuilt, agents)
+    for file in files_of(batch.connection, f"f.id in ({id_list(file_ids)})"):
+        _derive(batch, file, rebuilt, agents)
 
 
 def _repair_indexes(connection: sqlite3.Connection) -> None:
@@ -167,36 +171,25 @@ def _repair_indexes(connection: sqlite3.Connection) -> None:
             fts.rebuild_index(connection, name)
 
 
-def _files(
-    connection: sqlite3.Connection, which: str = "true"
-) -> Iterator[tuple[Source, int, KnownFile]]:
-    """Yield the files of the sources that this version knows, in the order of their ids."""
-    rows = connection.execute(
-        "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
-        f" where {which} order by f.id"
-    ).fetchall()
-    for file_id, source_id, kind in rows:
-        known = known_file(connection, file_id)
-        if known is not None and kind in SOURCES:
-            yield SOURCES[kind], source_id, known
-
-
 # -- one file ------------------------------------------------------------------------------------
 
 
 def _derive(
     batch: Batch,
-    source: Source,
-    source_id: int,
-    known: KnownFile,
+    file: File,
     rebuilt: Rebuilt,
     agents: AgentFiles,
+    pieces: list[bytes] | None = None,
 ) -> None:
-    """Replace the rows of a file by those of its archived bytes, if these are complete."""
+    """Replace the rows of a file by those of its archived bytes, if these are complete.
+
+    `pieces` are what a worker made of them, if one has.
+    """
     connection = batch.connection
+    source, source_id, known = file
     if lost.is_unnamed(known.path):
         rebuilt.files_unnamed.append(known.path)
-    claim = _claim(connection, source, known)
+    claim = claim_of(connection, source, known)
     gaps, is_as_read = examined(connection, known)
     if gaps or not is_as_read:
         rebuilt.files_damaged.append(known.path)
@@ -207,7 +200,7 @@ def _derive(
         if claim is not None and gaps:
             fill_in(batch, source, source_id, claim, known, gaps)
         return
-    if claim is None or not _is_archived(source, claim, known) or lost.is_unnamed(known.path):
+    if claim is None or not is_archived(source, claim, known) or lost.is_unnamed(known.path):
         rebuilt.files_kept += 1
         if claim is not None:
             fill_in(batch, source, source_id, claim, known, [])
@@ -218,39 +211,17 @@ def _derive(
         return
     claim = agents.with_files(source, source_id, claim)
     kept = issues_outside_archive(connection, known.id, is_log=source.shape(claim) == LOG)
-    file = batch.open_archived(source_id, claim, known)
-    pieces = archive.read_whole(connection, known.id, known.checkpoint.offset)
-    file.context = None
-    for stretch in replay(source, claim, pieces):
-        batch.add(file, stretch.records, (), Prefix(), stretch.end - stretch.start)
-        file.context = stretch.context
-    batch.add(file, kept, (), Prefix(), 0)
+    if pieces == replaying.GIVEN_UP:
+        rebuilt.files_kept += 1
+        return
+    opened = batch.open_archived(source_id, claim, known)
+    opened.context = None
+    for stretch in stretches_of(connection, source, claim, known, pieces):
+        batch.add(opened, stretch.records, (), Prefix(), stretch.end - stretch.start)
+        opened.context = stretch.context
+    batch.add(opened, kept, (), Prefix(), 0)
     rebuilt.files += 1
     rebuilt.bytes_read += known.checkpoint.offset
-
-
-def _claim(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
-    """Return the claim of a file, from its path and, if that is not enough, its first lines."""
-    if lost.is_unnamed(known.path):
-        claim = lost.claim_of_unnamed(source.name, known)
-        return claim and lost.with_places(connection, claim, known.id)
-    claim = claim_at(source, known.path)
-    if claim is None or source.shape(claim) != LOG:
-        return claim
-    if known.kind == FOREIGN_DOCUMENT:  # it is not archived
-        return source.as_kind(claim, known.kind)
-    try:
-        return source.classify(claim, lines_of(archive.read(connection, known.id)))
-    except ArchiveError:
-        return source.as_kind(claim, known.kind)
-
-
-def _is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
-    """Can the rows of the file be derived from the archive alone?"""
-    shape = source.shape(claim)
-    if shape == LOG:
-        return True
-    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0
 
 
 # -- what follows --------------------------------------------------------------------------------

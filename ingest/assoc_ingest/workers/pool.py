@@ -34,10 +34,7 @@ from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 from . import process
 
-MOST = 8
-"""Workers that are used unless the user says otherwise: more would wait for the writer."""
-
-_AHEAD = 12 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
+_AHEAD = 8 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
 _LIVES = 8  # workers that may die before no more are started
 
 
@@ -47,6 +44,11 @@ class PoolJob(process.Job, Protocol):
     @property
     def size(self) -> int:
         """Bytes of input."""
+        ...
+
+    @property
+    def is_for_writer(self) -> bool:
+        """Must no worker do it? Then its result is None."""
         ...
 
     def around(self, number: int) -> tuple[Self, Self]:
@@ -120,6 +122,8 @@ class Workers(Generic[J]):
     def _result(self, job: J) -> Result:
         if not job.size:
             return []
+        if job.is_for_writer:
+            return None
         worker = self._take()
         if worker is None:
             return None
@@ -160,6 +164,32 @@ class Workers(Generic[J]):
             self._all.discard(worker)
 
 
+class SingleWorker:
+    """A worker that keeps something from one job to the next, so that no other can replace it."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+        self._is_alive = True
+
+    def has_done(self, job: process.Job) -> bool:
+        """Do a job, if all before it were done."""
+        try:
+            if self._is_alive and self._worker is None:
+                self._worker = _Worker()
+            self._is_alive = (
+                self._is_alive and self._worker is not None and self._worker.do(job) is not None
+            )
+        except (OSError, _WorkerDiedError, _RanAwayError):
+            self._is_alive = False
+        return self._is_alive
+
+    def kill(self) -> None:
+        """End the process."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.wait()
+
+
 class _Worker:
     """A process, and the pipes to and from it."""
 
@@ -181,10 +211,14 @@ class _Worker:
     def do(self, job: process.Job) -> Result:
         """Return the result of a job, None if it failed."""
         try:
+            data = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError):  # what a source needs stays here
+            return None
+        try:
             if not self._is_ready:
                 self._next()
                 self._is_ready = True
-            pickle.dump(job, self._jobs, pickle.HIGHEST_PROTOCOL)
+            self._jobs.write(data)
             self._jobs.flush()
         except (OSError, ValueError) as error:  # a closed pipe is a ValueError
             raise _WorkerDiedError from error

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..files import changes
+from ..files.packed import content_size, is_packed, opened
 from ..files.parsing import RAN_AWAY
 from ..files.steps import Closed, Opened, Part, Step, Unreadable, Work
-from ..files.tail import CHUNK, opened, pieces
+from ..files.tail import CHUNK, pieces
 from ..records import Issue
 from . import parcels, pool
-
-PAYS_FROM = 32 * 1024 * 1024
-"""From this many bytes on, workers take less time than they take to start."""
 
 JOB_BYTES = 4 * 1024 * 1024
 """Input of a job, unless it is one file that is larger."""
@@ -24,19 +20,12 @@ SECONDS = 600.0
 """What a worker may take for one stretch of a file: 4 MB, which are parsed within a second."""
 
 _FILE_BYTES = 4 * 1024  # added to the size of each file, as for a batch
-_LARGEST = 32 * 1024 * 1024  # a worker holds in memory what it makes of a file; the writer does not
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a file that a worker reads: the writer holds what it makes of the file in memory."""
+
 _LONG_LINE = CHUNK  # what becomes of a longer line would take too much memory in each worker
 _LARGE = 1024 * 1024  # a part of which nothing is kept while the next one is read
 _BLOCK = 256 * 1024
-
-
-def usual_jobs() -> int:
-    """Return how many workers are used if the user does not say: one for each core, at most 8."""
-    if getattr(sys, "frozen", False) or not sys.executable:
-        return 1  # there is no interpreter to run workers with
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return min(cores, pool.MOST)
 
 
 def read(
@@ -59,13 +48,19 @@ def _jobs(work: Iterable[Work], thorough: bool, seconds: float) -> Iterator[Read
     files: list[Work] = []
     size = 0
     for item in work:
-        if files and size + _size(item) > JOB_BYTES:
+        is_other = bool(files) and _is_of_store(item) is not _is_of_store(files[0])
+        if is_other or (files and size + _size(item) > JOB_BYTES and not _is_of_store(item)):
             yield ReadJob(tuple(files), thorough, seconds)
             files, size = [], 0
         files.append(item)
         size += _size(item)
     if files:
         yield ReadJob(tuple(files), thorough, seconds)
+
+
+def _is_of_store(item: Work) -> bool:
+    """Is it an entry of a store? The writer reads them: what fails decides about the others."""
+    return item.entry is not None or item.listed is not None
 
 
 def _size(item: Work) -> int:
@@ -88,6 +83,11 @@ class ReadJob:
         """Bytes of input."""
         return sum(map(_size, self.work))
 
+    @property
+    def is_for_writer(self) -> bool:
+        """Must no worker do it?"""
+        return any(map(_is_of_store, self.work))
+
     def items(self) -> Iterator[Iterator[bytes]]:
         """Yield for each file its steps, packed."""
         return (_read(item, self.thorough) for item in self.work)
@@ -103,7 +103,8 @@ class ReadJob:
 
 
 def _read(item: Work, thorough: bool) -> Iterator[bytes]:
-    if item.found.size > _LONG_LINE and _is_too_much(item.found.location, item.found.size):
+    path, size = item.found.location, item.found.size
+    if (size > _LONG_LINE or is_packed(path)) and _is_too_much(path, size):
         return
     steps: list[Step] = []
     for step in changes.read([item], thorough=thorough):
@@ -116,19 +117,33 @@ def _read(item: Work, thorough: bool) -> Iterator[bytes]:
 
 def _is_too_much(path: str, size: int) -> bool:
     """Is a file very large, or does it have a very long line?"""
-    if size > _LARGEST:
+    if size > LARGEST:
         return True
-    length = 0
+    lengths = LineLengths()
     try:
         with opened(path) as descriptor:
-            for block in pieces(descriptor, first=_BLOCK):
-                first = block.find(b"\n")
-                if length + (first if first >= 0 else len(block)) > _LONG_LINE:
-                    return True
-                length = len(block) - 1 - block.rfind(b"\n") if first >= 0 else length + len(block)
+            if content_size(descriptor, path, size) > LARGEST:
+                return True
+            return any(map(lengths.is_too_much, pieces(descriptor, first=_BLOCK)))
     except OSError:
-        pass  # reading it will fail, too, and tell why
-    return False
+        return False  # reading it will fail, too, and tell why
+
+
+class LineLengths:
+    """Tells whether a line that comes in blocks is too long for a worker."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def is_too_much(self, block: bytes) -> bool:
+        """Is the line that continues in this block too long?"""
+        first = block.find(b"\n")
+        self._length += first if first >= 0 else len(block)
+        if self._length > _LONG_LINE:
+            return True
+        if first >= 0:
+            self._length = len(block) - 1 - block.rfind(b"\n")
+        return False
 
 
 def _given_up(item: Work) -> list[Step]:
