@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..entry import entry_names
-from ..paths import is_there
+from ..paths import is_directory, is_there
 from ..source import DATABASE, Claim, KnownFile, claim_at
 from .database_files import list_entries
 from .entries import Entry, Store
@@ -72,7 +72,7 @@ class Stores:
             if (names := entry_names(path)) is not None and claim_at(self.root.source, path):
                 entries.setdefault(names[0], {})[path] = file
         for name, own in sorted(entries.items()):
-            if name in self._stores or is_there(self.root.path / name):
+            if name in self._stores or self._is_unseen(name):
                 for path in own:
                     del known[path]
             if name in self._stores:
@@ -90,6 +90,14 @@ class Stores:
             listing.entries, listing.database, listing.listed = entries, (found, file), listed
         return listing
 
+    def _is_unseen(self, name: str) -> bool:
+        """Is a store there of which the walk has seen nothing? An empty directory has nothing."""
+        place = self.root.path / name
+        return is_there(place) and (not is_directory(place) or self._has_hidden(str(place)))
+
     def _is_hidden(self, store: Store) -> bool:
         """Is there a directory in the store that cannot be read?"""
-        return any(place.startswith(store.location) for place, _ in self.seen.unreadable)
+        return self._has_hidden(store.location)
+
+    def _has_hidden(self, location: str) -> bool:
+        return any(place.startswith(location) for place, _ in self.seen.unreadable)
