@@ -91,9 +91,10 @@ class Stores:
         return listing
 
     def _is_unseen(self, name: str) -> bool:
-        """Is a store there of which the walk has seen nothing? An empty directory has nothing."""
+        """Is a store there of which the walk did not see all? It saw that a directory is empty."""
         place = self.root.path / name
-        return is_there(place) and (not is_directory(place) or self._has_hidden(str(place)))
+        is_seen = is_directory(place) and not self.is_limited and not self._has_hidden(str(place))
+        return is_there(place) and not is_seen
 
     def _is_hidden(self, store: Store) -> bool:
         """Is there a directory in the store that cannot be read?"""
