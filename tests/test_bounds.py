@@ -72,6 +72,7 @@ OURS = {
     "upkeep.lost_rows._PART", "upkeep.lost_rows._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "entry._is_key": ("digits", "letters", "dashes"),
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.pictures._placeholder": ("digits", "opened objects"),
     "web.marks._tag": ("less-than signs", "quotes", "odd escapes"),

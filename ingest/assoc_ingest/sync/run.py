@@ -22,7 +22,7 @@ from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
 from ..files.changes import read
-from ..files.steps import Opened, Part, Step
+from ..files.steps import Opened, Part, Step, without_unsettled
 from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
@@ -234,8 +234,11 @@ def _steps(plan: Plan, options: SyncOptions) -> Generator[Step, None, None]:
     """Read the files of a plan: in worker processes if there is enough to read for them to pay."""
     count = reading.usual_jobs() if options.jobs is None else options.jobs
     if count > 1 and plan.bytes >= reading.PAYS_FROM:
-        return reading.read(plan.work, thorough=options.full, count=count)
-    return read(plan.work, thorough=options.full)
+        steps = reading.read(plan.work, thorough=options.full, count=count)
+    else:
+        steps = read(plan.work, thorough=options.full)
+    with closing(steps):
+        yield from without_unsettled(steps)
 
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:

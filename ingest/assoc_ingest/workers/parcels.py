@@ -66,7 +66,7 @@ class _Unpacker(pickle.Unpickler):
 
 def _parts(work: Work) -> tuple[object, ...]:
     """Return what does not travel back."""
-    return work, work.claim, work.known, work.found
+    return work, work.claim, work.known, work.found, work.root, work.entry
 
 
 def _packed_records(records: Iterable[Record]) -> bytes:

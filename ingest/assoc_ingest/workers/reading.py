@@ -103,7 +103,10 @@ class ReadJob:
 
 
 def _read(item: Work, thorough: bool) -> Iterator[bytes]:
-    if item.found.size > _LONG_LINE and _is_too_much(item.found.location, item.found.size):
+    size = item.found.size
+    if item.entry is not None and size > _LARGEST:
+        return
+    if item.entry is None and size > _LONG_LINE and _is_too_much(item.found.location, size):
         return
     steps: list[Step] = []
     for step in changes.read([item], thorough=thorough):
