@@ -72,9 +72,9 @@ OURS = {
     "upkeep.lost_rows._PART", "upkeep.lost_rows._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "entry._is_key": ("digits", "letters", "dashes"),
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.pictures._placeholder": ("digits", "opened objects"),
-    "entry._is_key": ("letters", "dots", "digits"),
     "web.marks._tag": ("less-than signs", "quotes", "odd escapes"),
     "ask.blocks._json_break": ("backslashes", "line starts"),
     "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),

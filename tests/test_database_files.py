@@ -15,10 +15,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.cases import SOURCES, home_of, make_database
 from tests.support.dump import assert_same, check, connect, dump
+from tests.support.pieces import everything_through_workers
 
 from assoc_ingest.files import archive, database_files
 from assoc_ingest.files.database_files import BUSY, NOT_SQLITE, ODD_KEYS, UNKNOWN_TABLES
@@ -277,6 +279,28 @@ def test_what_could_not_be_listed_is_listed_by_the_next_sync(
     assert reasons(database) == []
 
 
+def test_what_could_not_be_read_is_read_by_the_next_sync(
+    home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database has not changed since, and all of its other conversations were read."""
+    lines = database_files._lines
+
+    def failing(connection: object, table: object, selects: object, key: str, *rest: object) -> Any:
+        if key == "ses_4f00ffee":
+            raise OSError(key)
+        return lines(connection, table, selects, key, *rest)  # type: ignore[arg-type]
+
+    database = fresh()
+    with monkeypatch.context() as patch:
+        patch.setattr(database_files, "_lines", failing)
+        assert len(sync(database, [home]).unreadable) == 1
+        assert "It is pruned." in texts(database)
+        assert "Now burn it." not in texts(database)
+    sync(database, [home])
+    assert "Now burn it." in texts(database)
+    assert sync(database, [home]).files_read == 0
+
+
 def test_an_unchanged_database_is_not_opened(
     home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,6 +503,16 @@ def test_a_lost_archive_comes_back_from_the_database(home: Path, fresh: Fresh) -
     sync(database, [home])
     assert_same(dump(database), before)
     assert verify(database).findings == []
+
+
+def test_workers_read_entries_as_one_process_does(home: Path, fresh: Fresh) -> None:
+    alone, database = fresh(), fresh()
+    sync(alone, [home])
+    with everything_through_workers():
+        sync(database, [home], SyncOptions(jobs=2))
+        assert sync(database, [home], SyncOptions(jobs=2)).files_read == 0
+    check(database, home)
+    assert_same(dump(database), dump(alone))
 
 
 def test_answers_look_only_at_what_changed(

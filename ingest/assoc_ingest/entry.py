@@ -48,7 +48,7 @@ class Database:
     """Selects of each entry its key, the key of the one above it if it is a subagent's, when it
     changed (in milliseconds), and whatever else shows that it has changed."""
     counts: tuple[str, ...]
-    """Select of each entry its key, and more that shows that it has changed."""
+    """Select of each entry its key, a number of rows, and more that shows that it has changed."""
     tables: tuple[Table, ...]
     unread: tuple[str, ...] = ()
     """Tables that this version cannot read: an issue says so if they have rows."""

@@ -54,16 +54,10 @@ LONG_LINE = "line is longer than 64 MiB"
 
 def read(work: Iterable[Work], *, thorough: bool) -> Generator[Step, None, None]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
-    failed: set[str] = set()
     with ThreadPoolExecutor(1, "compress") as thread:
         packer = _Packer(Compressor(), thread)
         for item in work:
-            if item.listed is not None and item.found.location in failed:
-                continue  # it is listed again by the next sync
-            for step in _read_file(item, thorough, packer):
-                if isinstance(step, Unreadable):
-                    failed.add(step.path)
-                yield step
+            yield from _read_file(item, thorough, packer)
 
 
 @dataclass(frozen=True, slots=True)

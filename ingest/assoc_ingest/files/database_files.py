@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -73,10 +73,13 @@ def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed
     except OSError:
         return None, Listed((Issue(BUSY, 1, None, 0, 0),), is_settled=False)
     above = {key: facts[0] for key, facts in rows.items()}
+    counts = {key: _row_count(facts) for key, facts in rows.items()}
+    row_size = found.size / max(1, sum(counts.values()))
     entries = [
         Entry(
             entry_path(store.name, key, above),
             store.location,
+            int(row_size * counts[key]),
             max(1, stored_number(_integer(facts[1]) * _MILLISECOND)),
             fingerprint_of([key, *facts]),
             partial(_open_entry, store.location, layout, key),
@@ -87,6 +90,10 @@ def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed
     if len(entries) < len(rows):
         issues = (*issues, Issue(ODD_KEYS, 0, None, 0, 0))
     return entries, Listed(issues)
+
+
+def _row_count(facts: Iterable[object]) -> int:
+    return sum(_integer(counted[0]) for counted in facts if isinstance(counted, list))
 
 
 def _integer(value: object) -> int:

@@ -31,6 +31,8 @@ class Entry:
 
     path: str
     location: str
+    size: int
+    """About how many bytes it will have."""
     changed_ns: int
     fingerprint: int
     open: Callable[[], AbstractContextManager[Lines]]
@@ -38,9 +40,9 @@ class Entry:
     def found(self, known: KnownFile | None) -> Found:
         """Return the entry as if it were a file that the walk has found.
 
-        Its fingerprint takes the place of the inode. Its size follows when it is read.
+        Its fingerprint takes the place of the inode. Its real size follows when it is read.
         """
-        size = known.size if known is not None else 0
+        size = known.size if known is not None else self.size
         time = self.changed_ns
         return Found((self.path,), self.location, size, time, time, self.fingerprint, 0)
 
@@ -85,6 +87,7 @@ class Store:
             yield Entry(
                 entry_path(self.name, entry.key, above),
                 self.location,
+                sum(found.size for _, found in members),
                 max((max(found.mtime_ns, found.ctime_ns) for _, found in members), default=1),
                 fingerprint_of((found.path, *_stat(found)) for _, found in members),
                 partial(_open_files, members),

@@ -7,7 +7,7 @@ a `Border`. A file of which nothing is to be stored is one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..records import Issue, Record
@@ -114,3 +114,21 @@ class Unreadable:
 
 
 Step = Border | Opened | Part | Closed | Unchanged | Unreadable
+
+
+def without_unsettled(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield all steps but those of databases of which an entry could not be read.
+
+    So the next sync lists such a database again, even if it has not changed.
+    """
+    failed: set[str] = set()
+    is_left_out = False
+    for step in steps:
+        if isinstance(step, Unreadable):
+            failed.add(step.path)
+        if isinstance(step, Opened):
+            is_left_out = step.work.listed is not None and step.work.found.location in failed
+        elif not isinstance(step, Part | Closed):
+            is_left_out = False
+        if not is_left_out:
+            yield step

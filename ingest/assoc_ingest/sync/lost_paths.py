@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -67,8 +68,9 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     """Return the lost files that a new one can be, judging by its path and size."""
     claim = work.claim
-    size = sys.maxsize if is_packed(work.found.path) else work.found.size
-    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
+    is_known = work.entry is None and not is_packed(work.found.path)
+    size = work.found.size if is_known else sys.maxsize
+    is_log = not is_known or (bool(unnamed) and work.root.source.shape(claim) == LOG)
     return [
         file
         for file in unnamed
@@ -84,11 +86,24 @@ def _first_that_matches(
     if not candidates:
         return None
     try:
-        with opened(work.found.location) as descriptor:
+        with _content(work) as descriptor:
             fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
             return next(fits, None)
     except OSError:
         return None  # reading it will fail, too
+
+
+@contextmanager
+def _content(work: Work) -> Iterator[int]:
+    """Open what is read of a file, or of an entry of a store. Raises OSError."""
+    if work.entry is None:
+        with opened(work.found.location) as descriptor:
+            yield descriptor
+        return
+    with work.entry.open() as lines, tempfile.TemporaryFile(buffering=0) as file:
+        for data in lines():
+            file.write(data)
+        yield file.fileno()
 
 
 def find_lost_roots(

@@ -21,7 +21,7 @@ from pathlib import Path
 from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
-from ..files.steps import Opened, Part, Step
+from ..files.steps import Opened, Part, Step, without_unsettled
 from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
@@ -233,7 +233,7 @@ def _carry_out(
         ) as batches,
     ):
         with closing(steps(plan.work, thorough=options.full, count=count)) as found:
-            for step in _until(is_stopped, found):
+            for step in _until(is_stopped, without_unsettled(found)):
                 batches.take(step)
         batches.mark_gone(gone)
     read_repetitions_again(connection)

@@ -73,7 +73,7 @@ def _parts(work: Work | None) -> tuple[object, ...]:
     """Return what does not travel back."""
     if work is None:
         return ()
-    return work, work.claim, work.known, work.found
+    return work, work.claim, work.known, work.found, work.root, work.entry
 
 
 def _packed_records(records: Iterable[Record]) -> bytes:

@@ -104,7 +104,10 @@ class ReadJob:
 
 def _read(item: Work, thorough: bool) -> Iterator[bytes]:
     path, size = item.found.location, item.found.size
-    if (size > _LONG_LINE or is_packed(path)) and _is_too_much(path, size):
+    if item.entry is not None and size > LARGEST:
+        return
+    is_large = size > _LONG_LINE or is_packed(path)
+    if item.entry is None and is_large and _is_too_much(path, size):
         return
     steps: list[Step] = []
     for step in changes.read([item], thorough=thorough):
