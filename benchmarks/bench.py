@@ -2,6 +2,7 @@
 
     python -m benchmarks.bench                          homes of 20 MB and 200 MB
     python -m benchmarks.bench --sizes 1GB --repeat 1
+    python -m benchmarks.bench --sizes 200MB --profile real
     python -m benchmarks.bench --sizes '' --small-files 10000 --one-file 800MB --write
 
 Prints Markdown: for each home, what a whole run costs (see `syncs`). `--write` keeps it in
@@ -21,6 +22,7 @@ from benchmarks.cost import Answer, Line, Program, scratch
 from benchmarks.generate import parse_size
 from benchmarks.homes import Homes
 from benchmarks.syncs import Scale, amount, folded, run
+from benchmarks.synthetic import shapes
 
 
 def measured(title: str, homes: Homes, home: Path, given: argparse.Namespace) -> str:
@@ -69,7 +71,8 @@ def sections(given: argparse.Namespace) -> Iterator[str]:
     """Yield the parts of the report, each as soon as it is known."""
     homes = Homes(given.build)
     for name in filter(None, given.sizes.split(",")):
-        yield measured(f"A home of {name}", homes, homes.of_size(parse_size(name)), given)
+        title = f"A home of {name}" + f", profile {given.profile}" * (given.profile != "usual")
+        yield measured(title, homes, homes.of_size(parse_size(name), given.profile), given)
     if given.small_files:
         title = f"{given.small_files:,} files of ten lines"
         yield measured(title, homes, homes.small_files(given.small_files), given)
@@ -97,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and keep if asked to."""
     parser = argparse.ArgumentParser(description="Measure what everything costs.")
     parser.add_argument("--sizes", default="20MB,200MB", help="homes, a comma list")
+    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the homes")
     parser.add_argument("--small-files", type=int, metavar="N", help="N files of ten lines")
     parser.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge file")
     scale_options(parser)

@@ -5,6 +5,7 @@
     python benchmarks/generate.py OUT --files 10000 --lines-per-file 10
     python benchmarks/generate.py OUT --one-file 1GB
     python benchmarks/generate.py OUT --chat 100000      one session of so many short messages
+    python benchmarks/generate.py OUT --profile real     as homes that were published as a whole
 
 The home has everything a real one has: transcripts of all versions from 1.0.x to 2.1.2xx with
 their subagents in the layout of the version, forks that repeat other transcripts, queued prompts,
@@ -37,7 +38,7 @@ from pathlib import Path
 if not __package__:  # run as a script: the checkout is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.synthetic import chat
+from benchmarks.synthetic import chat, shapes
 from benchmarks.synthetic.home import SECRET, Summary
 from benchmarks.synthetic.plan import generate
 from benchmarks.synthetic.words import PHRASE
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, metavar="N", help="N small transcripts instead")
     parser.add_argument("--lines-per-file", type=int, default=10, metavar="N")
     parser.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge transcript")
+    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual")
     parser.add_argument("--chat", type=int, metavar="N", help="one session of N short messages")
     given = parser.parse_args(arguments)
     if given.chat is not None:
@@ -79,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             files=given.files,
             lines_per_file=given.lines_per_file,
             one_file=given.one_file,
+            profile=given.profile,
         )
     except FileExistsError as error:
         parser.error(str(error))

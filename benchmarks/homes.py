@@ -23,9 +23,9 @@ class Homes:
 
     build: Path = BUILD
 
-    def of_size(self, size: int) -> Path:
+    def of_size(self, size: int, profile: str = "usual") -> Path:
         """Return a home of about `size` bytes that has everything a real one has."""
-        return self._made("bytes", size)
+        return self._made("bytes", size, profile)
 
     def one_file(self, size: int) -> Path:
         """Return a home with nothing but one transcript of about `size` bytes."""
@@ -39,14 +39,17 @@ class Homes:
         """Return a home with one session of so many short messages."""
         return self._made("chat", messages)
 
-    def _made(self, option: str, amount: int) -> Path:
-        place = self.build / "homes" / f"{option}-{amount}-{_digest()}"
+    def _made(self, option: str, amount: int, profile: str = "usual") -> Path:
+        place = self.build / "homes" / f"{option}-{amount}-{profile}-{_digest()}"
         if not place.exists():
             new = place.with_name(f"{place.name}.new")
             shutil.rmtree(new, ignore_errors=True)
             # In a process of its own: the one that measures has to stay small, see `cost.measure`.
             subprocess.run(
-                [sys.executable, "-m", "benchmarks.generate", new, f"--{option}", str(amount)],
+                [
+                    *(sys.executable, "-m", "benchmarks.generate", new),
+                    *(f"--{option}", str(amount), "--profile", profile),
+                ],
                 cwd=ROOT,
                 check=True,
                 stdout=subprocess.DEVNULL,

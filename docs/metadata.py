@@ -58,6 +58,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "usage": _HIDDEN,
     "unmatched_results": _HIDDEN,
     "superseded": _HIDDEN,
+    "unpriced": _HIDDEN,
     "transcripts": _HIDDEN,
     "summaries": _HIDDEN,
     "agent_metas": _HIDDEN,

@@ -26,6 +26,7 @@ from tests.support.shell import Shell
 from tests.support.writing import in_memory
 
 from assoc_ingest import sql
+from assoc_ingest.files.walk import variables_of_roots
 from assoc_ingest.store import database
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
@@ -101,8 +102,9 @@ def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     home = tmp_path_factory.mktemp("user")
     for name in ("HOME", "USERPROFILE", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(home))
-    for name in ("CLAUDE_CONFIG_DIR", "ASSOC_INGEST_DB"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("ASSOC_INGEST_DB", *variables_of_roots(os.environ)):
+        if not name.startswith("XDG_"):
+            monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "UTC0")  # some programs write local times without saying so
     if hasattr(time, "tzset"):
         time.tzset()

@@ -74,6 +74,7 @@ OURS = {
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.pictures._placeholder": ("digits", "opened objects"),
+    "entry._is_key": ("letters", "dots", "digits"),
     "web.marks._tag": ("less-than signs", "quotes", "odd escapes"),
     "ask.blocks._json_break": ("backslashes", "line starts"),
     "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),
@@ -212,6 +213,8 @@ MADE = {
     "sources.claude.stores.list_name": "of fixed length",
     "sources.claude.tools._output_file": "one separator after the other",
     "upkeep.check_environment.file_system": "mount points, no stored text",
+    "fields._cjk": "among the expressions above",
+    "terminal._runs": "among the expressions above",
     "ask.matches._pattern": "among the functions below",
     "ask.matches.substrings_in": "among the functions below",
 }
@@ -224,12 +227,19 @@ def expressions() -> Iterator[tuple[str, Callable[[str], object]]]:
     """
     for found in pkgutil.walk_packages(assoc_ingest.__path__, "assoc_ingest."):
         module = importlib.import_module(found.name)
-        for name, value in vars(module).items():
+        for name, held in vars(module).items():
+            value = held() if _makes_an_expression(held) else held
             method = None if isinstance(value, re.Pattern) else value
             pattern = value if method is None else getattr(value, "__self__", None)
             if isinstance(pattern, re.Pattern):
                 look = partial(_look_with, pattern, method)
                 yield f"{found.name.removeprefix('assoc_ingest.')}.{name}", look
+
+
+def _makes_an_expression(value: object) -> bool:
+    """Is it a function that compiles an expression when it is needed first?"""
+    result = getattr(value, "__annotations__", {}).get("return", "")
+    return hasattr(value, "cache_info") and str(result).startswith("re.Pattern")
 
 
 def _look_with(pattern: re.Pattern[Any], method: Callable[[Any], object] | None, text: str) -> None:

@@ -348,6 +348,9 @@ def test_only_the_first_meta_is_that_of_the_thread() -> None:
     assert (thread.id, thread.is_inherited) == (THREAD, True)
 
 
+OLD = [f"019e5615-00{n}-7270-b988-4f52f86449a4" for n in ("06", "07", "0a")]
+"""A thread whose turns have no ids, its fork, and the fork of that."""
+
 FORK = "codex/a-fork-repeats-its-parent"
 
 
@@ -356,6 +359,7 @@ def forks(place: Path) -> Path:
     return home_of(FORK, place)
 
 
+@pytest.mark.slow
 def test_a_fork_is_never_the_original_whoever_goes_on_first(fresh: Fresh, forks: Path) -> None:
     """Its parent goes on later here, so its first own line is the younger one."""
     logs = sorted(forks.rglob("*.jsonl"))
@@ -373,12 +377,12 @@ def test_a_fork_is_never_the_original_whoever_goes_on_first(fresh: Fresh, forks:
             database,
             "select distinct f.session_key, o.session_key from messages m"
             " join files f on f.id = m.file_id join messages c on c.id = m.copy_of"
-            " join files o on o.id = c.file_id order by 1",
+            " join files o on o.id = c.file_id order by 1, 2",
         )
         assert originals == [
-            ("019e5615-0007-7270-b988-4f52f86449a4", "019e5615-0006-7270-b988-4f52f86449a4"),
+            (OLD[1], OLD[0]), (OLD[2], OLD[0]), (OLD[2], OLD[1]),
             ("019e5617-9632-7740-b2cf-3061e4ff06e2", PARENT),
-        ]
+        ]  # fmt: skip
     assert_same(*dumps)
 
 
@@ -497,6 +501,20 @@ def test_a_rollout_that_is_packed_and_unpacked_again_keeps_its_rows(
     check(shell.database, tmp_path / "home")
 
 
+def test_where_a_rollout_is_there_twice_the_one_that_is_not_packed_counts(
+    shell: Shell, tmp_path: Path
+) -> None:
+    content = jsonl(META, TURN, prompt("sow"), counts([5, 0, 1, 0], None))
+    for path, data in ((PLACE, content), (f"{PLACE}.zst", packed(content))):
+        write_bytes(tmp_path / "home", path, data)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    copied = "select f.path from messages m join files f on f.id = m.file_id where m.copy_of is"
+    assert rows(shell.database, f"{copied} null") == [(PLACE,)]
+    assert rows(shell.database, f"{copied} not null") == [(f"{PLACE}.zst",)]
+    assert rows(shell.database, "select message_count, output_tokens from sessions") == [(1, 1)]
+
+
+@pytest.mark.slow
 def test_a_packed_rollout_may_lack_its_end(fresh: Fresh, tmp_path: Path) -> None:
     content = jsonl(META, TURN, *(prompt(f"bed {place}") for place in range(9000)))
     whole, database = packed(content), fresh()
@@ -530,6 +548,7 @@ def test_a_packed_rollout_is_restored_as_what_is_in_it(shell: Shell, tmp_path: P
     assert not (tmp_path / "rescued" / f"{PLACE}.zst").exists()
 
 
+@pytest.mark.slow
 def test_a_subagent_that_is_packed_after_it_was_forgotten_stays_forgotten(
     shell: Shell, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.output import Format
 from assoc_ingest.ask.queries import Listed, write_list
 from assoc_ingest.store.database import open_reader, writing
+from assoc_ingest.sync import prices
 from assoc_ingest.sync.prices import library_prices, refresh_prices
 from assoc_ingest.sync.run import sync
 
@@ -136,6 +137,30 @@ def test_a_newer_library_replaces_what_an_older_one_said(database: Path, transcr
     assert origin != "genai-prices 0.0"
 
 
+def test_a_model_without_a_price_is_looked_up_once_for_each_version_of_the_library(
+    database: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(prices, "library_prices", lambda model: asked.append(model) or [])
+    costs(database, transcript, line(1, "house-model", DAY, {"output_tokens": 10}))
+    with writing(database) as connection:
+        refresh_prices(connection)
+        assert asked == ["house-model"]
+        monkeypatch.setattr(prices, "origin", lambda: "genai-prices 99.0")
+        refresh_prices(connection)
+        assert asked == ["house-model", "house-model"]
+        monkeypatch.setattr(prices, "library_prices", one_price)
+        monkeypatch.setattr(prices, "origin", lambda: "genai-prices 99.1")
+        refresh_prices(connection)
+        assert connection.execute("select cost_microusd from response_costs").fetchone() == (30,)
+        assert connection.execute("select count(*) from unpriced").fetchone() == (0,)
+
+
+def one_price(model: str) -> list[prices.Price]:
+    """Return the price of a model as a newer library might know it."""
+    return [prices.Price("", 0, 0, 3_000_000, None, None, None, None)]
+
+
 def test_the_library_knows_what_it_does_not_know() -> None:
     assert list(library_prices("no-such-model-at-all")) == []
 
@@ -148,11 +173,13 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
     copy.write_text(lines)
     costs(database, transcript, lines.rstrip())
     with sqlite3.connect(database) as connection:
-        rows = connection.execute(sql.query("reports/usage_reconciliation").sql).fetchall()
+        rows = connection.execute(
+            sql.query("reports/usage_reconciliation").sql, {"source": "claude"}
+        ).fetchall()
         duplicates = connection.execute(
             sql.query("reports/usage_duplicates").sql, {"limit": None}
         ).fetchall()
-    assert [row[:4] for row in rows] == [
+    assert [row[1:5] for row in rows] == [
         ("every line", 4, 40, 12),
         ("once in each file", 2, 20, 10),
         ("once, without subagents", 1, 10, 5),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -26,10 +27,12 @@ from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.store.report import Report
 from assoc_ingest.sync.changed_places import places_of
+from assoc_ingest.sync.news import News
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
+from assoc_ingest.upkeep.findings import SYNC
 from assoc_ingest.upkeep.forget import forget
 from assoc_ingest.upkeep.forget_target import Target
-from assoc_ingest.upkeep.rebuild import rebuild_into
+from assoc_ingest.upkeep.rebuild import rebuild, rebuild_into
 from assoc_ingest.upkeep.restore import restore
 from assoc_ingest.upkeep.restore_selection import select_all
 from assoc_ingest.upkeep.verify import verify
@@ -462,6 +465,38 @@ def test_a_rebuild_gives_the_same_rows(home: Path, fresh: Fresh) -> None:
         rebuild_into(connection)
     sync(database, [home])
     assert_same(dump(database), before)
+
+
+def test_a_lost_archive_comes_back_from_the_database(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    sync(database, [home])
+    before = dump(database)
+    with writing(database) as connection:
+        connection.execute("delete from archive where start = 0")
+        connection.commit()
+    rebuild(database)
+    assert {finding.remedy for finding in verify(database).findings} == {SYNC}
+    sync(database, [home])
+    assert_same(dump(database), before)
+    assert verify(database).findings == []
+
+
+def test_answers_look_only_at_what_changed(
+    home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, plans = fresh(), []
+    sync(database, [home])
+    news = News(database)
+    with program(home) as execute:
+        execute("select * from session")
+        os.utime(home, (1769508000, 1769508000))  # a directory that changes just now is listed
+        news.read()
+        monkeypatch.setattr(news, "_pass", lambda places, _: plans.append(places) or True)
+        assert (news.read(), plans) == ([], []), "nothing has changed"
+        for statement in say("x1", "in the log"):
+            execute(statement)
+        news.read()
+        assert [list(places.values()) for places in plans] == [[{Place((), is_deep=False)}]]
 
 
 def test_what_is_forgotten_stays_forgotten(home: Path, fresh: Fresh) -> None:

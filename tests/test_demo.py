@@ -1,4 +1,4 @@
-"""The demonstration home tells one story in the words of five programs, and all of it is read.
+"""The demonstration home tells one story in the words of ten programs, and all of it is read.
 
 README begins with it: `assoc-ingest sync tests/demo/*`.
 """
@@ -14,6 +14,7 @@ import pytest
 from tests.support.cases import DEMO
 from tests.support.dump import check, connect
 
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
 
 HOMES = sorted(DEMO.iterdir())
@@ -35,9 +36,9 @@ def column(story: sqlite3.Connection, statement: str) -> list[object]:
     return [row[0] for row in story.execute(statement)]
 
 
-def test_all_five_systems_take_part(story: sqlite3.Connection) -> None:
+def test_all_systems_take_part(story: sqlite3.Connection) -> None:
     kinds = column(story, "select kind from sources order by kind")
-    assert kinds == ["associate", "ccinsights", "chorus", "claude", "cortex"]
+    assert kinds == sorted(SOURCES)
 
 
 def test_every_piece_of_it_can_be_read(story: sqlite3.Connection) -> None:
@@ -82,14 +83,14 @@ def test_whatever_it_names_is_in_it(
     assert None not in named
 
 
-def test_all_systems_speak_of_the_frost(story: sqlite3.Connection) -> None:
+def test_most_systems_speak_of_the_frost(story: sqlite3.Connection) -> None:
     found = column(
         story,
         "select distinct x.kind from messages m join files f on f.id = m.file_id"
         " join sources x on x.id = f.source_id where m.text like '%frost%'"
         " union select 'associate' from documents where text like '%frost%' order by 1",
     )
-    assert found == ["associate", "chorus", "claude", "cortex"]
+    assert found == ["associate", "chorus", "claude", "cortex", "gemini"]
 
 
 def test_nothing_in_it_comes_from_a_real_machine() -> None:

@@ -203,6 +203,17 @@ def test_many_small_files_have_the_lines_asked_for(tmp_path: Path) -> None:
     assert set(counts) <= {6, 7}  # some have no final line feed
 
 
+def test_a_home_of_the_profile_real_has_shorter_files_than_the_usual_one(
+    sound: tuple[Path, Summary], tmp_path: Path
+) -> None:
+    usual, _ = sound
+    summary = generate(tmp_path, SIZE, profile="real")
+    assert len(transcripts(tmp_path)) > len(transcripts(usual))
+    largest = max(path.read_bytes().count(b"\n") for path in transcripts(tmp_path))
+    assert largest < max(path.read_bytes().count(b"\n") for path in transcripts(usual))
+    assert summary.sessions > summary.agents
+
+
 def test_one_file_is_as_long_as_asked_for(tmp_path: Path) -> None:
     generate(tmp_path, one_file=9_000_000)
     (path,) = transcripts(tmp_path)

@@ -160,6 +160,12 @@ def test_an_agent_of_launchd_says_the_same() -> None:
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
 
 
+def test_the_unit_repeats_where_agents_keep_their_files_and_nothing_else() -> None:
+    given = {"CODEX_HOME": "/c", "XDG_DATA_HOME": "/x", "SECRET_TOKEN": "t", "COPILOT_HOME": ""}
+    agent = plistlib.loads(unit(LAUNCHD, ODD, given).encode())
+    assert agent["EnvironmentVariables"] == {"CODEX_HOME": "/c", "XDG_DATA_HOME": "/x"}
+
+
 def test_odd_names_are_quoted_as_systemd_reads_them() -> None:
     text = unit(SYSTEMD, ODD, {"CLAUDE_CONFIG_DIR": "/a b/%c"})
     quoted = "/home/ada/my data/50%% \\\"off\\\" {}HOME 'x'"

@@ -99,6 +99,12 @@ def test_the_header_says_how_to_go_on_with_the_session_where_it_was_held(stage: 
     assert f"Resume: cd /srv/shop && claude --resume {KEY}" in stage.shown()
 
 
+def test_a_session_that_states_no_directory_was_held_in_that_of_its_project(stage: Stage) -> None:
+    stage.rows.connection.execute("update sessions set cwd = null")
+    stage.rows.connection.execute("update projects set path = '/srv/all shops'")
+    assert f"Resume: cd '/srv/all shops' && claude --resume {KEY}" in stage.shown()
+
+
 @pytest.mark.parametrize(
     ("table", "column", "value"),
     [

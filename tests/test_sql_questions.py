@@ -87,6 +87,7 @@ def test_the_page_begins_with_fifteen_questions() -> None:
 
 PYTEST = "python -m pytest -q"
 FROST_TITLE = "Frost warning in the planting calendar"
+SEEDLINGS_TITLE = "How long do tomato seedlings need indoors?"
 NEWS_TITLE = "Write two sentences on the frost warning for the newsletter."
 WARN = (
     "The planting calendar should warn us when a night below zero is forecast. "
@@ -133,6 +134,8 @@ DEMO: Answers = {
         ("2026-03-02T08:16:20.330Z", "text"),
     ],
     "Where was something said?": [
+        ("2026-02-23T09:00:01.000Z", SEEDLINGS_TITLE),
+        ("2026-02-23T09:00:04.000Z", SEEDLINGS_TITLE),
         ("2026-03-02T08:14:03.118Z", FROST_TITLE),
         ("2026-03-04T17:30:16.000Z", NEWS_TITLE),
     ],
@@ -150,9 +153,9 @@ DEMO: Answers = {
     "Which tool calls were slow?": [
         (3.91, "Bash", PYTEST, None, FROST),
         (3.58, "Bash", PYTEST, None, FROST),
-        (0.8, "Grep", "crops", "Explore", FROST),
-        (0.7, "TeamCreate", "Plan the four beds for spring", None, BEDS),
-        (0.42, "Edit", "/srv/fernhill/calendar.py", None, FROST),
+        (3.0, "bash", "make gate-test", None, "c0b11070-52e9-4a3f-8c61-0e94f7b2a8f2"),
+        (1.0, "grep", "morning: no", None, "019c7f37-0000-7000-8000-0000000000f1"),
+        (1.0, "bash", "grep -c dry herbs/june.log", None, "ses_3f02fe4e5ffeFernhill00001"),
     ],
     "What did the agent delete?": [],
     # 16 responses of claude-sonnet-5 and 3 of the subagent; Chorus repeats two of them.
@@ -171,9 +174,12 @@ DEMO: Answers = {
         ("todo", "in_progress", "Warn below zero degrees", FROST_TITLE),
     ],
     "What will the agent delete soon?": [
-        ("2026-04-04T08:40:00.000Z", "fernhill", title, f"projects/-srv-fernhill/{key}.jsonl")
-        for key, title in (
-            (FROST, FROST_TITLE), (BEDS, "Spring plan for the four beds"), (NEWS, NEWS_TITLE)
+        ("2026-04-04T08:40:00.000Z", "fernhill", title, path)
+        for title, path in (
+            (FROST_TITLE, f"projects/-srv-fernhill/{FROST}.jsonl"),
+            ("Spring plan for the four beds", f"projects/-srv-fernhill/{BEDS}.jsonl"),
+            (NEWS_TITLE, f"projects/-srv-fernhill/{NEWS}.jsonl"),
+            (SEEDLINGS_TITLE, "tmp/fernhill/chats/session-2026-02-23T09-00-9e312140.jsonl"),
         )
     ],
 }  # fmt: skip
@@ -204,7 +210,7 @@ def test_it_says_what_the_demonstration_homes_hold(demo: sqlite3.Connection, que
 def test_costs_are_those_of_the_queries_of_the_program(demo: sqlite3.Connection) -> None:
     demo.row_factory = sqlite3.Row
     try:
-        projects = sql.ask(demo, "reports/usage_by_project").fetchall()
+        projects = sql.ask(demo, "reports/usage_by_project", since="2026-03-01").fetchall()
         types = sql.ask(demo, "reports/usage_by_subagent_type").fetchall()
     finally:
         demo.row_factory = None

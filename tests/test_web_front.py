@@ -253,10 +253,8 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
     page = site.get("/")
     assert listed(page) == ["k4", "k3", "k2", "k1"]
     assert "autofocus" in page.text
-    assert "Sow 2026-02-03 11:00 garden · spring · 2 messages · $2.00" in page.words
-    assert (
-        "Water 2026-02-05 11:00 garden · 9 messages · cost unknown ended with an er" in page.words
-    )
+    assert "Sow 2026-02-03 11:00 garden · spring · claude · 2 messages · $2.00" in page.words
+    assert "Water 2026-02-05 11:00 garden · bot · 9 messages · cost unknown ended" in page.words
     assert "garden 2 conversations , 2026-02-05" in page.words
     assert "2026-01-05 to 2026-02-06" in page.words, "up to the newest, not up to today"
     assert [link.rsplit("=", 1)[1] for link in page.links("day=")] == [

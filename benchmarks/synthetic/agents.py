@@ -85,7 +85,7 @@ class Agents:
             reference: Json = {"type": "fork-context-ref", "agentId": agent, "contextLength": 90}
             reference |= {"parentSessionId": session.id, "parentLastUuid": parent.parent}
             chain.state("fork-context-ref", reference)
-        lines = max(2, shapes.AGENT_LINES.draw(home.rng, home.scale))
+        lines = max(2, home.profile.agent_lines.draw(home.rng, home.scale))
         nested = None
         if session.version >= (2, 1, 82) and self._depth == 1 and lines > 12:
             nested = Agents(home, session, int(home.chance(0.2)), depth=2)
@@ -130,7 +130,7 @@ class Agents:
         """A subagent of 1.0.x: a second thread in the main file."""
         chain = Chain(main.file, self.session, side=True)
         chain.clock = main.clock
-        lines = min(40, shapes.AGENT_LINES.draw(self.home.rng, self.home.scale))
+        lines = min(40, self.home.profile.agent_lines.draw(self.home.rng, self.home.scale))
         final = Conversation(chain, lines, 10**12).play_agent(prompt)
         main.clock = chain.clock
         return final

@@ -108,12 +108,15 @@ def stamp(seconds: float) -> str:
 class Home:
     """The Claude home being written below *out*."""
 
-    def __init__(self, out: Path, size: int, seed: int) -> None:
+    def __init__(
+        self, out: Path, size: int, seed: int, profile: shapes.Profile = shapes.PROFILES["usual"]
+    ) -> None:
         self.out = out
         self.size = size
         self.rng = random.Random(seed)
         self.words = Words(self.rng)
-        self.ledger = Ledger()
+        self.profile = profile
+        self.ledger = Ledger(profile.eras)
         self.summary = Summary()
         self.counts: Counter[str] = Counter()
         self.sessions: list[Session] = []
@@ -133,7 +136,8 @@ class Home:
 
     def length(self, curve: shapes.Curve) -> int:
         """A length drawn from *curve*, held down in small homes."""
-        return min(curve.draw(self.rng), self.longest)
+        scale = self.profile.given if curve in shapes.GIVEN else 1.0
+        return min(curve.draw(self.rng, scale), self.longest)
 
     def uuid(self) -> str:
         """A random uuid, version 4."""

@@ -17,7 +17,8 @@ from . import shapes
 class Ledger:
     """Counts lines and events, and says what is missing."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: dict[str, float]) -> None:
+        self._weights = weights
         self.lines: dict[str, Counter[str]] = {era.name: Counter() for era in shapes.ERAS}
         self.bytes: Counter[str] = Counter()
         self.copies: Counter[str] = Counter()
@@ -55,4 +56,6 @@ class Ledger:
 
     def next_era(self) -> shapes.Era:
         """The era whose bytes are furthest behind their share."""
-        return min(shapes.ERAS, key=lambda era: (self.bytes[era.name] + 1) / era.weight)
+        return min(
+            shapes.ERAS, key=lambda era: (self.bytes[era.name] + 1) / self._weights[era.name]
+        )

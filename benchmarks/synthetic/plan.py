@@ -26,18 +26,19 @@ def generate(
     files: int | None = None,
     lines_per_file: int = 10,
     one_file: int | None = None,
+    profile: str = "usual",
 ) -> Summary:
     """Write a home of about *size* bytes into *out*, a directory that is empty or not there.
 
     With *files*, that many transcripts of *lines_per_file* lines instead; with *one_file*, one
-    transcript of about that many bytes.
+    transcript of about that many bytes. The *profile* is one of ``shapes.PROFILES``.
     """
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} is not empty")
     out.mkdir(parents=True, exist_ok=True)
     if files is not None:
         size = files * lines_per_file * 2_000
-    home = Home(out, one_file or size, seed)
+    home = Home(out, one_file or size, seed, shapes.PROFILES[profile])
     home.damage = Damage(home) if faults else None
     maker = _Maker(home)
     if files is not None:
@@ -113,8 +114,9 @@ class _Maker:
         spawner = Groups(home, session, 0)
         spawner.warm_up()
         compact = False
-        if home.ledger.due(f"agents {_layout(session)}", shapes.SESSIONS_WITH_AGENTS, spread=1):
-            agents = shapes.SESSION_AGENTS.draw(home.rng, home.scale)
+        share = home.profile.sessions_with_agents
+        if home.ledger.due(f"agents {_layout(session)}", share, spread=1):
+            agents = home.profile.session_agents.draw(home.rng, home.scale)
             spawner.left = min(max(1, agents), home.most_agents)
         if session.version >= (2, 0, 76):
             compact = home.ledger.due("several roots", shapes.SEVERAL_ROOTS, spread=1)
@@ -149,12 +151,12 @@ class _Maker:
         home = self.home
         low, high = shapes.HUGE_BYTES
         if home.size > 60_000_000 and home.counts["huge bytes"] < (
-            shapes.HUGE_SHARE * home.summary.bytes - low / 2
+            home.profile.huge_share * home.summary.bytes - low / 2
         ):
             size = int(min(low * (high / low) ** home.rng.random(), home.size / 8))
             home.counts["huge bytes"] += size
             return 10**9, size
-        return max(4, shapes.MAIN_LINES.draw(home.rng, home.scale)), home.largest_file
+        return max(4, home.profile.main_lines.draw(home.rng, home.scale)), home.largest_file
 
     def _open(self, session: Session) -> Transcript:
         return Transcript(self.home, f"{session.folder}/{session.id}.jsonl", session.era.name)

@@ -61,6 +61,7 @@ select
     s.message_count,
     s.models,
     r.kind as source,
+    coalesce(r.label, r.kind) as agent,
     x.total,
     s.session_key,
     s.project_id,

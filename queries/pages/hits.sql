@@ -17,6 +17,7 @@ select
         order by c.byte_offset desc limit 1
     ), s.git_branch) as branch,
     s.cwd,
+    (select p.path from projects p where p.id = s.project_id) as project_path,
     s.kind as session_kind,
     exists (
         select 1

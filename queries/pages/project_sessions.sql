@@ -10,7 +10,7 @@ select
     s.output_tokens,
     s.kind,
     s.git_branch,
-    r.label as agent,
+    coalesce(r.label, r.kind) as agent,
     s.session_key,
     s.id
 from sessions s

@@ -26,6 +26,7 @@ select
     o.session_key as forked_from,
     l.session_key as linked_session,
     r.kind as source,
+    coalesce(r.label, r.kind) as label,
     r.root,
     s.session_key,
     s.id

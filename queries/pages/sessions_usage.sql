@@ -8,6 +8,7 @@ select
         from files f
         where f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null
     ) as is_there,
+    (select p.path from projects p where p.id = s.project_id) as project_path,
     u.cost_usd,
     u.unpriced
 from sessions s

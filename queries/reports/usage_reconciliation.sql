@@ -1,9 +1,10 @@
 -- Why tools disagree on token counts
--- The same transcripts counted in five ways: every line; each response once per file; each response
--- once, without subagents; once, without subagents that have no file; and once, as in all other
--- reports. usage_duplicates lists the differences.
+-- The same transcripts of each agent counted in five ways: every line; each response once per file;
+-- each response once, without subagents; once, without subagents that have no file; and once, as in
+-- all other reports. usage_duplicates lists the differences.
 -- Group: cost
 select
+    source,
     counting,
     counted,
     input_tokens,
@@ -12,3 +13,13 @@ select
     cache_write_tokens,
     explanation
 from usage_reconciliation
+where coalesce(:source, '') = '' or source = :source
+order by
+    source,
+    case counting
+        when 'every line' then 1
+        when 'once in each file' then 2
+        when 'once, without subagents' then 3
+        when 'once, without agents that have no file' then 4
+        else 5
+    end

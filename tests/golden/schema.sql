@@ -931,6 +931,11 @@ CREATE TABLE unmatched_results (
     block integer not null,
     unique (file_id, byte_offset, block)
 ) strict;
+CREATE TABLE unpriced (
+    id integer primary key,
+    model text not null unique,
+    origin text not null
+) strict;
 CREATE TABLE usage (
     id integer primary key,
     response_key text not null,
@@ -1583,11 +1588,13 @@ select
     coalesce(sum(u.all_input_tokens), 0) as input_tokens,
     coalesce(sum(u.all_output_tokens), 0) as output_tokens,
     coalesce(sum(u.all_cache_read_tokens), 0) as cache_read_tokens,
-    coalesce(sum(u.all_cache_write_tokens), 0) as cache_write_tokens
+    coalesce(sum(u.all_cache_write_tokens), 0) as cache_write_tokens,
+    s.kind as source
 from usage u
 join files f on f.id = u.file_id
 join sources s on s.id = f.source_id
 where s.is_agent = 1
+group by s.kind
 union all
 select
     'once in each file',
@@ -1596,11 +1603,13 @@ select
     coalesce(sum(u.input_tokens), 0),
     coalesce(sum(u.output_tokens), 0),
     coalesce(sum(u.cache_read_tokens), 0),
-    coalesce(sum(u.cache_write_5m_tokens + u.cache_write_1h_tokens), 0)
+    coalesce(sum(u.cache_write_5m_tokens + u.cache_write_1h_tokens), 0),
+    s.kind
 from usage u
 join files f on f.id = u.file_id
 join sources s on s.id = f.source_id
 where s.is_agent = 1
+group by s.kind
 union all
 select
     'once, without subagents',
@@ -1609,11 +1618,13 @@ select
     coalesce(sum(r.input_tokens), 0),
     coalesce(sum(r.output_tokens), 0),
     coalesce(sum(r.cache_read_tokens), 0),
-    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    s.kind
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
 where s.is_agent = 1 and r.subagent_id is null
+group by s.kind
 union all
 select
     'once, without agents that have no file',
@@ -1622,13 +1633,15 @@ select
     coalesce(sum(r.input_tokens), 0),
     coalesce(sum(r.output_tokens), 0),
     coalesce(sum(r.cache_read_tokens), 0),
-    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    s.kind
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
 where s.is_agent = 1 and not exists (
     select 1 from agent_lines l where l.file_id = r.file_id and l.byte_offset = r.byte_offset
 )
+group by s.kind
 union all
 select
     'once',
@@ -1637,8 +1650,10 @@ select
     coalesce(sum(r.input_tokens), 0),
     coalesce(sum(r.output_tokens), 0),
     coalesce(sum(r.cache_read_tokens), 0),
-    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    s.kind
 from responses r
 join files f on f.id = r.file_id
 join sources s on s.id = f.source_id
-where s.is_agent = 1;
+where s.is_agent = 1
+group by s.kind;

@@ -58,7 +58,15 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 # Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.
 _OF_SYNCS = {
-    *("sync_runs", "task_changes", "archive", "prices", "forgotten", "forgotten_secrets"),
+    *(
+        "sync_runs",
+        "task_changes",
+        "archive",
+        "prices",
+        "unpriced",
+        "forgotten",
+        "forgotten_secrets",
+    ),
     *("git_changes", "git_branches"),
 }
 # Columns that a sync's clock or this machine's disk decides.

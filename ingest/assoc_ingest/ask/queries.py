@@ -130,7 +130,8 @@ def _with_cost(connection: sqlite3.Connection, sessions: list[dict[str, object]]
                 item["cost_usd"] = known["cost_usd"]
         item["models"] = json.loads(str(session["models"] or "[]"))
         item["unpriced"] = known["unpriced"]
-        item["resume"] = resume_line(session, is_there=bool(known["is_there"]))
+        place = {**session, "project_path": known["project_path"]}
+        item["resume"] = resume_line(place, is_there=bool(known["is_there"]))
         added.append(item)
     return added
 

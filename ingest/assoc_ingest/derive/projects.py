@@ -100,7 +100,6 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
     )
     stated = _path_from_lines(connection, project_id)
     path = stated or listed[1] if listed[5] else listed[1] or stated
-    path = path or _path_from_sessions(connection, project_id)
     path = path or _path_from_prompts(connection, project_id)
     path = path or _path_from_entries(connection, project_id)
     path = slashed(path) if path else None
@@ -151,21 +150,6 @@ def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | N
         # Where case does not matter, one directory has several spellings.
         " lower(p.key) <> lower(d.encoded),"
         " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
-        (project_id,),
-    ).fetchone()
-    path: str | None = row[0] if row else None
-    return path
-
-
-def _path_from_sessions(connection: sqlite3.Connection, project_id: int) -> str | None:
-    """Return the working directory that the project is named after, where no file's path names it:
-    only the lines of its sessions do.
-    """
-    row = connection.execute(
-        "select d.path from projects p cross join sessions s on s.project_id = p.id"
-        " cross join files f on f.session_id = s.id and f.project_id is null"
-        " cross join working_directories d on d.file_id = f.id and d.encoded = p.key"
-        " where p.id = ? order by s.started_at, f.path, d.byte_offset limit 1",
         (project_id,),
     ).fetchone()
     path: str | None = row[0] if row else None

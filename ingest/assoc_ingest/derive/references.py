@@ -18,7 +18,6 @@ from .task_edges import refresh_edges
 # (table, key column, id column) of all references to sessions.
 _SESSION_REFERENCES = (
     ("todos", "session_key", "session_id"),
-    ("prompts", "session_key", "session_id"),
     ("documents", "session_key", "session_id"),
     ("links", "session_key", "session_id"),
     ("tool_result_files", "session_key", "session_id"),
@@ -32,6 +31,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
     fresh = _fresh_prompts(connection)
     for table, key, column in _SESSION_REFERENCES:
         _refer(connection, table, key, column, _session(table, key))
+    _refer_prompts(connection, touched)
     _refer(
         connection,
         "session_entries",
@@ -57,7 +57,7 @@ def refresh_references(connection: sqlite3.Connection, touched: Touched) -> None
     _refresh_teams(connection)
     refresh_mail(connection)
     refresh_edges(connection, touched)
-    _refresh_prompts(connection, touched)
+    _fill_in_pastes(connection)
     _refresh_results(connection)
 
 
@@ -152,27 +152,36 @@ def _touch_prompted(connection: sqlite3.Connection, fresh: list[tuple[int]]) -> 
     )
 
 
-def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
-    """Link prompts to projects, and fill in pasted texts that the prompt names by hash.
+def _refer_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
+    """Link prompts to sessions and projects, both at once: a prompt can be long.
 
     The directory of a project is named after the path that a prompt names.
     """
-    target = (
+    project = (
         "select p.id from projects p join files f on f.source_id = p.source_id"
-        " where f.id = prompts.file_id and p.key = prompts.project_key"
+        " where f.id = o.file_id and p.key = o.project_key"
     )
     of_projects = (
         "select p.key from projects p where p.id in (select f.project_id from touched_files t"
         f" cross join files f on f.id = t.id) or p.id in ({id_list(touched.projects)})"
     )
-    for condition in (
-        "file_id in (select id from touched_files)",
-        f"project_key in ({of_projects})",
-    ):
-        connection.execute(
-            f"update prompts set project_id = ({target}) where project_key is not null"
-            f" and project_id is null and {condition} and ({target}) is not null"
-        )
+    connection.execute(
+        "update prompts set session_id = x.session_id, project_id = x.project_id from ("
+        f" select o.id, ({_session('o', 'session_key')}) as session_id,"
+        f"  coalesce(o.project_id, ({project})) as project_id from prompts o where o.id in ("
+        "   select id from prompts where file_id in (select id from touched_files)"
+        "    and (session_id is null or project_id is null)"
+        "   union select id from prompts where session_key in ("
+        "    select s.session_key from touched_sessions t cross join sessions s on s.id = t.id)"
+        "   union select id from prompts where project_id is null"
+        f"    and project_key in ({of_projects}))"
+        ") x where x.id = prompts.id"
+        " and (prompts.session_id is not x.session_id or prompts.project_id is not x.project_id)"
+    )
+
+
+def _fill_in_pastes(connection: sqlite3.Connection) -> None:
+    """Fill in pasted texts that prompts name by hash."""
     is_touched = (
         "select 1 from touched_files t join files f on f.id = t.id"
         " where f.kind in ('history', 'paste') limit 1"
@@ -183,11 +192,12 @@ def _refresh_prompts(connection: sqlite3.Connection, touched: Touched) -> None:
         "select group_concat(text, char(10)) from (select iif(h.type = 'object',"
         "  json_extract(h.value, '$.text'), (select p.text from pastes p where p.hash = h.value"
         "   order by p.text limit 1)) as text"
-        " from json_each(prompts.paste_hashes) h order by h.key)"
+        " from json_each(o.paste_hashes) h order by h.key)"
     )
     connection.execute(
-        f"update prompts set pasted = ({text}) where paste_hashes is not null"
-        f" and pasted is not ({text})"
+        "update prompts set pasted = x.text from ("
+        f" select o.id, ({text}) as text from prompts o where o.paste_hashes is not null"
+        ") x where x.id = prompts.id and prompts.pasted is not x.text"
     )
 
 

@@ -28,12 +28,12 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
         " where s.project_id is not null"
     )
     touched.projects.update(project for (project,) in rows)
+    _touch_forks(connection)
     connection.execute(
         "delete from sessions where id in (select id from touched_sessions)"
         " and not exists (select 1 from files f where f.session_id = sessions.id)"
         " and not exists (select 1 from session_entries e where e.session_id = sessions.id)"
     )
-    _touch_forks(connection)
     _gather_entries(connection)
     _gather_transcripts(connection)
     _describe(connection)
@@ -42,7 +42,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
 
 
 def _touch_forks(connection: sqlite3.Connection) -> None:
-    """Mark sessions as changed that state to be forks of a session that may be new."""
+    """Mark sessions as changed that state to be forks of a session that is new or goes."""
     connection.execute(
         "insert or ignore into touched_sessions select f.session_id from touched_sessions t"
         " cross join sessions s on s.id = t.id"

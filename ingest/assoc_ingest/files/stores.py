@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..paths import is_there
+from ..entry import entry_names
+from ..paths import is_directory, is_there
 from ..source import DATABASE, Claim, KnownFile, claim_at
 from .database_files import list_entries
 from .entries import Entry, Store
@@ -68,11 +69,10 @@ class Stores:
         """
         entries: dict[str, dict[str, KnownFile]] = {name: {} for name in self._stores}
         for path, file in known.items():
-            claim = claim_at(self.root.source, path)
-            if claim is not None and claim.within is not None:
-                entries.setdefault(claim.within, {})[path] = file
+            if (names := entry_names(path)) is not None and claim_at(self.root.source, path):
+                entries.setdefault(names[0], {})[path] = file
         for name, own in sorted(entries.items()):
-            if name in self._stores or is_there(self.root.path / name):
+            if name in self._stores or self._is_unseen(name):
                 for path in own:
                     del known[path]
             if name in self._stores:
@@ -90,6 +90,15 @@ class Stores:
             listing.entries, listing.database, listing.listed = entries, (found, file), listed
         return listing
 
+    def _is_unseen(self, name: str) -> bool:
+        """Is a store there of which the walk did not see all? It saw that a directory is empty."""
+        place = self.root.path / name
+        is_seen = is_directory(place) and not self.is_limited and not self._has_hidden(str(place))
+        return is_there(place) and not is_seen
+
     def _is_hidden(self, store: Store) -> bool:
         """Is there a directory in the store that cannot be read?"""
-        return any(place.startswith(store.location) for place, _ in self.seen.unreadable)
+        return self._has_hidden(store.location)
+
+    def _has_hidden(self, location: str) -> bool:
+        return any(place.startswith(location) for place, _ in self.seen.unreadable)

@@ -193,6 +193,32 @@ def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> li
     return list(dict.fromkeys([*own, *(place / name for place in places for name in names)]))
 
 
+def variables_of_roots(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the environment that say where the default homes are."""
+    asked = _Asked(environment)
+    for source in SOURCES.values():
+        source.default_roots(asked, "~")
+    return {name: value for name in sorted(asked.names) if (value := environment.get(name))}
+
+
+class _Asked(Mapping[str, str]):
+    """An environment that notes the names that it is asked for."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        return self._environment[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environment)
+
+    def __len__(self) -> int:
+        return len(self._environment)
+
+
 def directories_in_homes(sources: Mapping[str, Source]) -> dict[str, Source]:
     """Return the names of directories in homes that are homes of another source."""
     return {name: source for source in sources.values() if (name := source.directory_in_home)}

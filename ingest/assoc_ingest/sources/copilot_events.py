@@ -233,9 +233,8 @@ class Events(ChatReader):
             if not self.context.get("is_placed"):  # a session belongs to where it began
                 self.context["is_placed"] = True
                 key, project = self.claim.session_key or "", comparable(cwd)
-                self.records.append(
-                    SessionEntry(key, "meta", project_key=project, byte_offset=self.start)
-                )
+                entry = SessionEntry(key, "meta", project_key=project, cwd=cwd)
+                self.records.append(entry._replace(byte_offset=self.start))
         for name, text in (
             ("git_branch", self.text(context, "branch")),
             ("agent_version", self.text(data, "copilotVersion")),

@@ -34,7 +34,19 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from ..fields import json_text, mapping, number, obvious_text, string
-from ..records import ASK, EDIT, OTHER, PLAN, READ, RUN, SEARCH, SPAWN, WorkingDirectory
+from ..project_paths import comparable
+from ..records import (
+    ASK,
+    EDIT,
+    OTHER,
+    PLAN,
+    READ,
+    RUN,
+    SEARCH,
+    SPAWN,
+    SessionEntry,
+    WorkingDirectory,
+)
 from ..source import Claim, Context
 from .chat_reader import ChatReader
 from .jsonl import JSONObject
@@ -105,7 +117,7 @@ class Entries(ChatReader):
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim)
         self.context = dict(context)
-        """What later lines need: the model."""
+        """What later lines need: the model, and whether a line said where the session is."""
         self._key = ""
 
     def take(self, value: JSONObject) -> None:
@@ -145,6 +157,11 @@ class Entries(ChatReader):
         if cwd is not None:
             self.fact("first_cwd", cwd)
             self.records.append(WorkingDirectory(cwd, encoded(cwd), self.start))
+            if self.claim.project_key is None and not self.context.get("is_placed"):
+                self.context["is_placed"] = True
+                key, project = self.claim.session_key or "", comparable(cwd)
+                entry = SessionEntry(key, "meta", project_key=project, cwd=cwd)
+                self.records.append(entry._replace(byte_offset=self.start))
         parent = self.text(value, "parentSession") or self.text(value, "branchedFrom")
         if parent is not None:
             name = parent.replace("\\", "/").rpartition("/")[2]

@@ -141,12 +141,13 @@ def drop_empty_sessions(connection: sqlite3.Connection, touched: Touched) -> Non
     """Remove changed sessions that are no longer referenced.
 
     This runs before anything is derived: a reference by key then means the session with that key in
-    another root, if there is one, and those sessions are derived again.
+    another root, if there is one, and those sessions are derived again, and so are their forks.
     """
     is_touched = f"id in ({id_list(touched.sessions)})"
     rows = connection.execute(
         "select o.id from sessions s join sessions o on o.session_key = s.session_key"
         f" where s.{is_touched}"
+        f" union select id from sessions where forked_from in ({id_list(touched.sessions)})"
     ).fetchall()
     touched.sessions.update(session for (session,) in rows)
     is_empty = (

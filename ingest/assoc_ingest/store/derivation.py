@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from .database import DERIVATION
+from . import database
 
 
 def is_rebuild_due(connection: sqlite3.Connection) -> bool:
     """Were the rows derived by an older version of the parsers?"""
     (derived_by,) = connection.execute("pragma user_version").fetchone()
-    return bool(derived_by < DERIVATION)
+    return bool(derived_by < database.DERIVATION)

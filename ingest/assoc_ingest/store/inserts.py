@@ -201,6 +201,7 @@ CONTEXT: dict[type, tuple[str, ...]] = {
     Document: ("project_id",),
     SessionEntry: ("session_id", "project_id"),
     ProjectEntry: ("project_id",),
+    ToolResultFile: ("session_id",),  # set later, the whole text would be written a second time
 }
 """References of a row that are those of its file, or that the store looks up."""
 

@@ -269,10 +269,14 @@ class RowBuffer:
                 f"update {table} set session_id = ?, subagent_id = ? where file_id = ?",
                 (file.session_id, file.subagent_id, file.id),
             )
-        for table in ("links", "file_snapshots", "inbox_items"):
+        for table in ("links", "file_snapshots", "inbox_items", "line_extras"):
             self._connection.execute(
                 f"update {table} set session_id = ? where file_id = ?", (file.session_id, file.id)
             )
+        rows = self._connection.execute(
+            "select response_key from usage where file_id = ?", (file.id,)
+        )
+        self._touched.responses.update(key for (key,) in rows)
 
     def flush(self) -> None:
         """Insert the gathered rows."""

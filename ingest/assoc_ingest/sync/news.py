@@ -20,11 +20,12 @@ import time
 from pathlib import Path
 
 from .. import humanize
+from ..entry import entry_names
 from ..errors import BusyError, NotFoundError
 from ..files.stored_names import stored_time
 from ..files.walk import Root
 from ..paths import identity
-from ..source import parts_of
+from ..source import DATABASE, parts_of
 from ..store.database import open_reader, writing
 from ..store.derivation import is_rebuild_due
 from ..store.report import Report
@@ -51,6 +52,7 @@ class News:
         self._roots: list[Root] = []
         self._directories: dict[str, int] = {}
         self._files: dict[str, _Stamp] = {}
+        self._databases: set[str] = set()
         self._rescan_at = 0.0
         self._missing: list[str] = []
 
@@ -122,14 +124,17 @@ class News:
             stamp = _stamp_of_directory(path)
             self._directories[path] = -1 if stamp is None or stamp >= started - 10**9 else stamp
         roots = {(root.source.name, root.name): root for root in plan.roots}
-        self._files = {
-            roots[kind, name].location(parts_of(path)): (size, *times)
-            for kind, name, path, size, *times in connection.execute(
-                "select s.kind, s.root, f.path, f.size, f.mtime_ns, f.ctime_ns"
-                " from files f join sources s on s.id = f.source_id where f.gone_at is null"
-            )
-            if (kind, name) in roots
-        }
+        self._files, self._databases = {}, set()
+        for kind, name, path, is_database, size, *times in connection.execute(
+            "select s.kind, s.root, f.path, f.kind = ?, f.size, f.mtime_ns, f.ctime_ns"
+            " from files f join sources s on s.id = f.source_id where f.gone_at is null",
+            (DATABASE,),
+        ):
+            if (kind, name) in roots and entry_names(path) is None:
+                location = roots[kind, name].location(parts_of(path))
+                self._files[location] = (size, *times)
+                if is_database:
+                    self._databases.add(location)
 
     def _changed(self) -> list[str] | None:
         """Return the files that changed or are new, None if everything has to be walked."""
@@ -146,7 +151,7 @@ class News:
                 # A file that is made in the same tick of the clock would not change it again.
                 self._directories[path] = stamp if stamp < time.time_ns() - 10**9 else -1
         for path, known in self._files.items():
-            status = _status(path)
+            status = _with_log(path) if path in self._databases else _status(path)
             if status is None:
                 return None
             if status != known:
@@ -182,6 +187,14 @@ def _status(path: str) -> _Stamp | None:
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _with_log(path: str) -> _Stamp | None:
+    """Return the size and the times of a database together with its log, as they are stored."""
+    status, log = _status(path), _status(f"{path}-wal")
+    if status is None or log is None:
+        return status
+    return status[0] + log[0], max(status[1], log[1]), max(status[2], log[2])
 
 
 def _not_read(report: Report) -> list[str]:

@@ -219,6 +219,8 @@ def _is_empty(root: Root) -> bool:
 def _unread(work: Work) -> int:
     known = work.known
     shape = work.root.source.shape(work.claim)
+    if work.listed is not None and known is None:
+        return work.found.size
     if shape == UNREAD:
         return 0
     if known is None or shape != LOG:

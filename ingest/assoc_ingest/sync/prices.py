@@ -2,7 +2,8 @@
 
 The library contains its data: nothing is fetched. A model is looked up when it first appears, and
 again after an update of the library. A model whose prices the user has changed or added is left
-alone. One that the library does not know has no price: its cost is unknown, not guessed.
+alone. One that the library does not know has no price: its cost is unknown, not guessed. That is
+remembered, too, since importing the library takes half a second.
 """
 
 from __future__ import annotations
@@ -53,17 +54,22 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
             " union all select (select min(r.model) from responses r where r.model > used.model)"
             " from used where used.model is not null)"
             " select model from used where model is not null"
-            " except select model from prices where origin in (?, 'user')",
+            " except select model from prices where origin in (?1, 'user')"
+            " except select model from unpriced where origin = ?1",
             (origin(),),
         )
     ]
-    known = {model: list(library_prices(model)) for model in models}
-    if not any(known.values()):
+    if not models:
         return
+    known = {model: list(library_prices(model)) for model in models}
     columns = ("model", *Price._fields, "origin")
     with transaction(connection):
         for model, prices in known.items():
+            connection.execute("delete from unpriced where model = ?", (model,))
             if not prices:
+                connection.execute(
+                    "insert into unpriced (model, origin) values (?, ?)", (model, origin())
+                )
                 continue
             connection.execute("delete from prices where model = ?", (model,))
             connection.executemany(

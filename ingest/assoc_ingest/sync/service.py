@@ -1,8 +1,8 @@
 """A user service that runs `watch`: a systemd unit or a launchd agent.
 
-The unit names the database, and repeats `CLAUDE_CONFIG_DIR` if it is set, because a service does
-not see the environment of the user's shell. It runs with low priority, creates files with mode
-0600, and under systemd can write only to the directory of the database.
+The unit names the database, and repeats the variables that say where agents keep their files,
+because a service does not see the environment of the user's shell. It runs with low priority,
+creates files with mode 0600, and under systemd can write only to the directory of the database.
 
 A unit that the user has changed is not overwritten. If the service manager cannot be reached (over
 ssh without a session, in a container), the commands to run by hand are printed.
@@ -20,13 +20,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import NotFoundError, UsageError
+from ..files.walk import variables_of_roots
 from ..paths import home
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"
 
 _UNIT = "assoc-ingest.service"
 _LABEL = "assoc-ingest.watch"
-_REPEATED = "CLAUDE_CONFIG_DIR"
 _TIMEOUT = 60  # seconds that a service manager may take
 
 _SYSTEMD_UNIT = """\
@@ -66,7 +66,7 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
     """Return the text of the service that keeps `database`, an absolute path, up to date."""
     # Without -P, modules in the directory in which the service is started could be imported.
     command = [sys.executable, "-P", "-m", "assoc_ingest", "watch", "--db", str(database)]
-    repeated = {_REPEATED: environment[_REPEATED]} if environment.get(_REPEATED) else {}
+    repeated = variables_of_roots(environment)
     if kind == SYSTEMD:
         variables = (_quoted(f"{name}={value}") for name, value in repeated.items())
         return _SYSTEMD_UNIT.format(

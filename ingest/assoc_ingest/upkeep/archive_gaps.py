@@ -6,11 +6,13 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..entry import entry_names
 from ..files import archive, lost
 from ..files.exclusions import is_left_out
 from ..files.packed import opened
 from ..files.stored_names import original_parts, original_root
 from ..files.tail import CHUNK, Prefix, read_at
+from ..paths import is_there
 from ..records import Issue
 from ..source import KnownFile
 from ..store.inserts import COUNTS
@@ -62,8 +64,11 @@ def examined(
 def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
     """Is a file on disk, so that a sync can read it again?
 
-    If it was gone, the file at its path may be another one, which does not count.
+    If it was gone, the file at its path may be another one, which does not count. An entry is as
+    long there as its store.
     """
+    if (names := entry_names(known.path)) is not None:
+        return known.gone_at is None and is_there(original_root(root) / names[0])
     try:
         with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
             return known.gone_at is None or has_its_bytes(connection, known, descriptor)

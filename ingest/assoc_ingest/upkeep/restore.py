@@ -24,7 +24,7 @@ from secrets import token_hex
 
 from ..errors import ArchiveError, UsageError
 from ..files import archive
-from ..files.packed import unpacked_name
+from ..files.packed import is_packed, unpacked_name
 from ..files.replay import claim_of
 from ..files.stored_names import original_parts, original_time
 from ..files.tail import CHUNK, open_regular
@@ -197,6 +197,8 @@ def _incomplete(file: Selected, shape: str | None, gaps: Sequence[tuple[int, int
         return "with spaces in place of forgotten parts"
     if shape != LOG:
         return "the last readable version" if file.has_unread else None
+    if is_packed(file.known.path):  # its size does not tell whether there is more
+        return "unpacked, up to its last complete line"
     behind = file.known.size - file.known.checkpoint.offset
     return f"without the {behind} bytes after its last complete line" if behind > 0 else None
 

@@ -88,6 +88,7 @@ def _read(connection: sqlite3.Connection) -> dict[str, object]:
     return {
         "rows": found,
         "total": total,
+        "several": len({row["agent"] for row in found}) > 1,
         "projects": shown_projects[:PROJECTS],
         "has_more_projects": len(shown_projects) > PROJECTS,
         "weeks": _weeks(connection, newest) if newest else [],

@@ -92,7 +92,7 @@ class Codex(Source):
 
     def shape(self, claim: Claim) -> str:
         """Rollouts and the history grow. In the list of sessions, the last entry counts."""
-        is_document = claim.kind == "thread_names" or claim.parts[-1].endswith(".json")
+        is_document = claim.kind == "thread_names" or "".join(claim.parts[-1:]).endswith(".json")
         return DOCUMENT if is_document else LOG
 
     def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:

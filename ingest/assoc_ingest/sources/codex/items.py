@@ -13,7 +13,8 @@
 
 Items have no id that stays the same in copies. So the id of a line is made from its turn and what
 it says, with the number of equal ones before it in the turn: a fork that copies only some lines of
-its parent copies these ids.
+its parent copies these ids. In versions where turns have no ids, it is made from what it says and
+from the id of the line before: there, forks copy all lines.
 """
 
 from __future__ import annotations
@@ -132,23 +133,28 @@ class Items(ChatReader):
         if is_first:
             self.fact("first_cwd", cwd)
             if self.claim.session_key is not None:
-                key = comparable(cwd)
                 self.records.append(
-                    SessionEntry(self.claim.session_key, "meta", project_key=key,
-                                 byte_offset=self.start)
-                )  # fmt: skip
+                    SessionEntry(
+                        self.claim.session_key,
+                        "meta",
+                        project_key=comparable(cwd),
+                        cwd=cwd,
+                        byte_offset=self.start,
+                    )
+                )
 
     def _identity(self, kind: str, item: JSONObject) -> str | None:
-        """Return the id of the line, None if nothing tells it from equal ones."""
-        if "turn" not in self.thread.state:
-            return None  # before the first turn, and in the first versions
-        call = string(item.get("call_id"))
+        """Return the id of the line, None if its turn has too many to tell equal ones apart."""
+        state, call = self.thread.state, string(item.get("call_id"))
         told = {key: value for key, value in item.items() if key in tools.TELLING}
-        parts = [self.thread.of_turn, kind, call if call is not None else told]
+        parts = [self.thread.turn or state.get("chain"), kind, told if call is None else call]
         identity = blake2b(json_text(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+        if self.thread.turn is None:
+            state["chain"] = identity
+            return identity
         if call is not None:
             return identity
-        seen = self.thread.state.setdefault("items", {})
+        seen = state.setdefault("items", {})
         if identity[:12] not in seen and len(seen) >= _MOST_ITEMS:
             return None
         count = seen[identity[:12]] = seen.get(identity[:12], -1) + 1

@@ -23,6 +23,7 @@ from ...when import utc
 from ..claude.paths import folded
 from ..jsonl import JSONObject
 
+_UNIQUE = 32  # letters of an id; a shorter one counts the turns of its thread
 _uuid7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 
 OWN, COPIED, UNKNOWN = "own", "copied", "unknown"
@@ -64,7 +65,7 @@ class Thread:
     - `id`, `began`: the thread and when it began; `parent`: the thread that it continues;
     - `of`: the thread of the copied lines that are being read;
     - `part`: own, copied, or unknown; `from`: the ordinal where the own part begins;
-    - `turn`: the current turn.
+    - `turn`: the current turn; `chain`: what the lines so far say, where turns have no ids.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
@@ -91,10 +92,10 @@ class Thread:
         return self.id if self.is_sure else self.state.get("of") or self.id
 
     @property
-    def of_turn(self) -> str:
-        """What tells the current turn from those of other threads."""
-        turn = self.state.get("turn") or ""
-        return turn if len(turn) >= 32 else f"{self.state.get('of') or self.id}/{turn}"
+    def turn(self) -> str | None:
+        """The id of the current turn, if no other thread can have a turn with this id."""
+        turn: str = self.state.get("turn") or ""
+        return turn if len(turn) >= _UNIQUE else None
 
     def meta(self, payload: JSONObject) -> bool:
         """Take a `session_meta` in. Returns whether it is that of the thread itself."""
@@ -106,13 +107,13 @@ class Thread:
             self._begin(key, payload)
             return True
         if key != self.id:
-            self.state["of"] = key
+            self.state["of"] = self.state["chain"] = key
             if "from" not in self.state:
                 self.state["part"] = COPIED
         return False
 
     def _begin(self, key: str, payload: JSONObject) -> None:
-        self.state["id"] = key
+        self.state["id"] = self.state["chain"] = key
         self.state["began"] = utc(payload.get("timestamp"))
         start = integer(payload.get("subagent_history_start_ordinal"))
         if start is not None:
