@@ -129,7 +129,7 @@ JOBS, RESULT = reading._jobs, Workers._result
 def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
     jobs: int, place: Path, fresh: Fresh, started: list[_Worker]
 ) -> None:
-    homes = [Home(place / "home", 22).root, DEMO / "claude", DEMO / "chorus"]
+    homes = [Home(place / "home", 22).root, *sorted(DEMO.iterdir())]
     alone, together = fresh(), fresh()
     sync(alone, homes, SyncOptions(jobs=1))
     assert not started
@@ -265,7 +265,7 @@ def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fres
 def test_a_rebuild_gives_the_same_database_too(
     place: Path, fresh: Fresh, started: list[_Worker]
 ) -> None:
-    homes = [Home(place / "home", 25).root, DEMO / "claude", DEMO / "ccinsights"]
+    homes = [Home(place / "home", 25).root, *sorted(DEMO.iterdir())]
     alone, together = fresh(), place / "together.db"
     sync(alone, homes, SyncOptions(jobs=1))
     together.write_bytes(alone.read_bytes())

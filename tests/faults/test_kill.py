@@ -11,8 +11,8 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from unittest.mock import patch
@@ -28,7 +28,11 @@ from tests.faults.changing import (
 )
 from tests.support.child import Child
 from tests.support.dump import check, connect
-from tests.support.pieces import every_new_database_is_built, read_in_pieces
+from tests.support.pieces import (
+    every_new_database_is_built,
+    everything_through_workers,
+    read_in_pieces,
+)
 
 from assoc_ingest.store.batch import Batch, Written
 from assoc_ingest.store.database import open_reader
@@ -75,7 +79,14 @@ def test_a_sync_may_be_killed_at_any_moment(seed: int, fresh: Fresh, place: Path
     assert_ends_as_from_scratch(database, home.root, fresh)
 
 
-@pytest.mark.parametrize("how", [nullcontext, every_new_database_is_built])
+@contextmanager
+def built_by_workers() -> Iterator[None]:
+    """The process that is killed has others that work for it."""
+    with every_new_database_is_built(), everything_through_workers(job_bytes=5000):
+        yield
+
+
+@pytest.mark.parametrize("how", [nullcontext, every_new_database_is_built, built_by_workers])
 def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(
     how: Callable[[], AbstractContextManager[None]], place: Path
 ) -> None:
@@ -92,7 +103,7 @@ def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(
                 usual = time.monotonic() - started
             else:
                 kills += child.kill()
-            if database.exists() and how is every_new_database_is_built:
+            if database.exists() and how is not nullcontext:
                 check(database, home.root)  # whole, or not there
             sync(database, [home.root])
         check(database, home.root)
