@@ -122,7 +122,8 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
                 values["is_gone"] = row["gone_at"] is not None
             if table == "files":
                 values["generation"] = row["generation"]
-                values["size"] = None if values["is_gone"] else row["size"]
+                is_known = not values["is_gone"] and row["kind"] != DATABASE  # SQLite's choice
+                values["size"] = row["size"] if is_known else None
                 values["archived"] = _digest(archive.read(connection, row["id"]))
             rows.append(values)
         shown[table] = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
