@@ -231,7 +231,7 @@ class ChatReader(Reader):
         """Return everything that was gathered: first messages, in the order of the file."""
         if self.is_local:
             self._facts["time_zone"] = "local"
-        for identity in self._calls.keys() | self._results.keys():
+        for identity in dict.fromkeys((*self._calls, *self._results)):
             call, answer = self._calls.get(identity), self._results.get(identity)
             self.records.append(tools.joined(identity, call, answer))
         self.records.extend(self._usage.values())
