@@ -80,13 +80,13 @@ def place(tmp_path: Path, fresh: Callable[[], Path], template: Path) -> Place:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of all files that a sync opens."""
     paths = []
-    open_regular = changes.open_regular
+    open_regular = changes.open_content
 
     def remembering(path: str) -> int:
         paths.append(path)
         return open_regular(path)
 
-    monkeypatch.setattr(changes, "open_regular", remembering)
+    monkeypatch.setattr(changes, "open_content", remembering)
     return paths
 
 
@@ -465,7 +465,7 @@ def test_a_document_that_is_replaced_while_it_is_read_is_read_again(
     place.put(INBOX, [message("before")])
     place.sync()
     place.put(INBOX, [message("meanwhile")])
-    open_regular, replaced = changes.open_regular, []
+    open_regular, replaced = changes.open_content, []
 
     def replacing(path: str) -> int:
         descriptor = open_regular(path)
@@ -475,7 +475,7 @@ def test_a_document_that_is_replaced_while_it_is_read_is_read_again(
             replaced.append(path)
         return descriptor
 
-    monkeypatch.setattr(changes, "open_regular", replacing)
+    monkeypatch.setattr(changes, "open_content", replacing)
     sync(place.database, [place.home])
     present = "select text from inbox_items where gone_at is null"
     assert replaced

@@ -416,7 +416,7 @@ def forbidden(file: Path) -> Iterator[None]:
         return open_regular(path)
 
     with (
-        patch("assoc_ingest.files.changes.open_regular", open_unless_forbidden),
+        patch("assoc_ingest.files.packed.open_regular", open_unless_forbidden),
         patch("assoc_ingest.files.tail.open_regular", open_unless_forbidden),
     ):
         yield

@@ -32,7 +32,8 @@ else:
     from backports import zstd
 
 HERE = Path(__file__).parent
-HOMES = sorted(DEMO.iterdir())
+HOMES = [DEMO / name for name in ("ccinsights", "chorus", "claude", "cortex")]
+"""What the oldest version read."""
 NOT_ARCHIVED = ("chorus:config.json",)
 RELEASED = sorted((HERE / "golden" / "databases").glob("*.db.zst"))
 

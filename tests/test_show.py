@@ -129,7 +129,7 @@ def test_what_nobody_can_resume_has_no_command(
     [
         ("/srv/a b; rm -r ~", f"cd '/srv/a b; rm -r ~' && claude --resume {KEY}"),
         ("/srv/\x1b]0;x\x07", f"claude --resume {KEY}"),
-        (None, f"claude --resume {KEY}"),
+        (None, f"cd /srv/shop && claude --resume {KEY}"),
     ],
 )
 def test_a_directory_that_a_line_states_never_becomes_a_command(

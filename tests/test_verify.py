@@ -801,7 +801,7 @@ def test_the_json_of_the_command(demo: Path, capsys: pytest.CaptureFixture[str])
     assert set(shown) == {"ok", "findings", "warnings", "counts"}
     assert shown["ok"] is False
     assert set(shown["findings"][0]) == set(Finding.__dataclass_fields__)
-    assert shown["counts"]["files"] == 34
+    assert shown["counts"]["files"] == 42
 
 
 @pytest.mark.slow

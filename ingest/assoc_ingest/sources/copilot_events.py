@@ -142,7 +142,7 @@ class Events(ChatReader):
     def _agent_of(self, value: JSONObject, data: JSONObject) -> str | None:
         stated = self.name(value, "agentId") or self.name(data, "parentToolCallId")
         source = string(data.get("source")) or ""
-        if stated is None and source.startswith("agent-") and value["type"] == "user.message":
+        if stated is None and source.startswith("agent-") and value.get("type") == "user.message":
             return source.removeprefix("agent-") or None
         return stated
 

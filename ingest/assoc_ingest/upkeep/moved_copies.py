@@ -99,16 +99,20 @@ class Originals:
         shape = work.root.source.shape(work.claim)
         if shape == UNREAD:
             return None
+        is_known = work.entry is None and not is_packed(work.found.path)
         originals = self.fitting(
             work.claim,
             work.found.path,
-            sys.maxsize if is_packed(work.found.path) else work.found.size,
+            work.found.size if is_known else sys.maxsize,
             is_log=shape == LOG,
             read=work.known.checkpoint.offset if work.known is not None else 0,
         )
         if not originals:
             return None
         try:
+            if work.entry is not None:
+                with work.entry.open() as lines:
+                    return first_of(originals, lines())
             with opened(work.found.location) as descriptor:
                 return first_of(originals, pieces(descriptor))
         except OSError:

@@ -53,7 +53,10 @@ def markdown(text: str, budget: Budget | None = None) -> Markup:
         attribute_filter=_kept,
         link_rel="noopener noreferrer nofollow",
     )
-    return Markup(clean)  # noqa: S704 - sanitised in the line above
+    for level in (5, 4, 3, 2, 1):  # a page has headings of its own above those of a text
+        below = min(level + 2, 6)
+        clean = clean.replace(f"<h{level}>", f"<h{below}>").replace(f"</h{level}>", f"</h{below}>")
+    return Markup(clean)  # noqa: S704 - sanitised above
 
 
 def plain(text: str, budget: Budget | None = None) -> Markup:

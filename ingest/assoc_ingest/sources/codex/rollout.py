@@ -40,7 +40,8 @@ _MAX_NAME = 200  # letters of a name that the context keeps
 
 def is_known(value: JSONObject) -> bool:
     """Does the object have the shape of a line of a rollout?"""
-    return isinstance(value.get("payload"), dict) or "type" in value or "record_type" in value
+    is_typed = isinstance(value.get("type"), str) or "record_type" in value
+    return is_typed or isinstance(value.get("payload"), dict)
 
 
 class Rollout(Operations):
