@@ -86,6 +86,11 @@ def _fixtures(name: str) -> Iterator[Fixture]:
                     )
 
 
+FUZZED = [name for name in SOURCES if fixtures(name)]
+"""The sources with files of their own. The conversations of the others are in stores, of which
+`tests/test_opencode.py` and `tests/test_database_files.py` damage some."""
+
+
 @st.composite
 def damaged(draw: st.DrawFn, lines: tuple[bytes, ...]) -> bytes:
     """One of these lines, with up to three parts exchanged, and its bytes perhaps damaged."""

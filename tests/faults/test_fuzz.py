@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.faults.amounts import FUZZ_SECONDS
-from tests.faults.damage import Fixture, assert_storable, damaged, fixtures
+from tests.faults.damage import FUZZED, Fixture, assert_storable, damaged, fixtures
 from tests.support.dump import assert_same, check, dump, pieces_of
 from tests.support.pieces import read_in_pieces
 from tests.support.strategies import lines as transcript_lines
@@ -31,7 +31,6 @@ from assoc_ingest.errors import UsageError
 from assoc_ingest.files import tail
 from assoc_ingest.records import Issue, LineType
 from assoc_ingest.source import Line
-from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.jsonl import complete_prefix, pieces
 from assoc_ingest.sync.run import sync
 
@@ -121,9 +120,6 @@ def read_from(
 def pieces_in(lines: list[Line]) -> list[object]:
     return [piece for line in lines for piece in pieces(line, lambda value: True)]
 
-
-FUZZED = [name for name in SOURCES if fixtures(name)]
-"""The conversations of the others are in stores: `tests/test_opencode.py` damages those."""
 
 # -- parsers -------------------------------------------------------------------------------------
 

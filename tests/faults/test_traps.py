@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
-from tests.faults.damage import assert_storable, fixtures, ways_into, with_part
+from tests.faults.damage import FUZZED, assert_storable, fixtures, ways_into, with_part
 from tests.support.child import Child, as_nobody
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.source import Line
-from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
 
 
@@ -43,7 +42,7 @@ def test_no_depth_of_nesting_ends_a_sync(depth: int, fresh: Fresh, place: Path) 
     assert "behind it" in [row["text"] for row in dump(database)["messages"]]
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", FUZZED)
 def test_no_depth_of_nesting_in_any_field_makes_a_parser_fail(name: str) -> None:
     deep = b"[" * 900 + b'"x"' + b"]" * 900
     looked_at = set()
