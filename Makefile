@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick test-source thorough soak storm faults fuzz golden lint format types docs docs-check check wheel bench bench-pages bench-peers \
+.PHONY: help setup test quick test-source thorough soak storm faults fleet-faults fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
 	bench-compare bench-search home ci
 
 help: ## list these commands
@@ -27,7 +27,10 @@ thorough: ## run the property tests with many more examples
 
 faults: ## run the fault tests with ten times as many kills, failing writes and torn logs
 	ASSOC_FAULTS=10 $(BIN)/pytest -n auto tests/faults tests/test_incremental_equals_full.py \
-		tests/test_watch.py -k "not fuzz"
+		tests/test_conformance.py tests/test_migrations.py tests/test_watch.py -k "not fuzz"
+
+fleet-faults: ## kill a thousand pushes, crash the server and cut connections hundreds of times
+	ASSOC_NEEDS_PG=1 ASSOC_FAULTS=85 $(BIN)/pytest -n auto tests/fleet/test_fleet_faults.py
 
 soak: ## for an hour, kill a watch every few seconds while files change
 	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}
@@ -41,6 +44,9 @@ fuzz: ## feed damaged lines to each parser for five minutes, with a new seed eac
 
 golden: ## rewrite the expected files of the tests; review the diff
 	$(BIN)/pytest --golden
+
+schema: ## write what all migrations add up to into schema/new/schema.sql
+	$(BIN)/python -m docs.new_schema
 
 lint: ## run ruff
 	$(BIN)/ruff check
@@ -69,6 +75,9 @@ bench: ## measure everything on homes of 20 MB and 200 MB; ARGS=--write keeps th
 
 bench-pages: ## measure the pages of a server while an agent writes
 	$(BIN)/python -m benchmarks.pages $(ARGS)
+
+bench-fleet: ## measure pushes of a home of SIZE (200MB) to a PostgreSQL server made for it
+	$(BIN)/python -m benchmarks.fleet --size $(SIZE) $(ARGS)
 
 bench-peers: ## compare with other programs, each on a private copy of a home
 	$(BIN)/python -m benchmarks.peers --size $(SIZE) $(ARGS)

@@ -38,7 +38,7 @@ from pathlib import Path
 if not __package__:  # run as a script: the checkout is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.synthetic import chat, shapes
+from benchmarks.synthetic import chat, codex, shapes
 from benchmarks.synthetic.home import SECRET, Summary
 from benchmarks.synthetic.plan import generate
 from benchmarks.synthetic.words import PHRASE
@@ -68,7 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge transcript")
     parser.add_argument("--profile", choices=shapes.PROFILES, default="usual")
     parser.add_argument("--chat", type=int, metavar="N", help="one session of N short messages")
+    parser.add_argument(
+        "--codex", type=parse_size, metavar="SIZE", help="rollouts of Codex instead"
+    )
     given = parser.parse_args(arguments)
+    if given.codex is not None:
+        codex.write(given.out, given.codex, given.seed)
+        return 0
     if given.chat is not None:
         chat.write(given.out, given.chat)
         return 0

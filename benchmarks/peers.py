@@ -30,6 +30,7 @@ from benchmarks.generate import parse_size
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import Homes, size_of
 from benchmarks.syncs import amount
+from benchmarks.synthetic import shapes
 
 STEPS = ("first sync", "no-op sync", f"{LINES} lines appended")
 _GROWING = 7_000_000  # bytes of the transcript that is appended to
@@ -192,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Install, measure, print, and keep if asked to."""
     parser = argparse.ArgumentParser(description="Measure other programs beside ours.")
     parser.add_argument("--size", type=parse_size, default="200MB", help="of the home")
+    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the home")
     parser.add_argument("--growing", type=parse_size, default=_GROWING, metavar="SIZE")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="the best of N counts")
     report.add_options(parser)
@@ -202,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _section(given: argparse.Namespace) -> str:
     homes = Homes(given.build)
-    home = homes.of_size(given.size)
+    home = homes.of_size(given.size, given.profile)
     programs = {peer: installed(peer, given.build) for peer in PEERS}
     runs: dict[str, list[Measured]] = {}
     for _ in range(given.repeat):
@@ -221,7 +223,8 @@ def _section(given: argparse.Namespace) -> str:
                 runs.setdefault(peer.package, []).append(theirs)
     ours, *others = map(folded, runs.values())
     source = size_of(home) + given.growing
-    section = reported(f"Peers on a home of {amount(given.size)}", ours, others, source)
+    like = "" if given.profile == "usual" else f", {given.profile}"
+    section = reported(f"Peers on a home of {amount(given.size)}{like}", ours, others, source)
     missing = [peer.package for peer, place in programs.items() if place is None]
     if missing:
         section += f"\nCould not be installed here, and is left out: {', '.join(missing)}.\n"

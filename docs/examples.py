@@ -38,6 +38,7 @@ _PURPOSES = {
     "Ask": ("search", "show", "blame", "fix", "list", "query", "stats", "serve"),
     "For agents and programs": ("mcp", "skill", "schema"),
     "Hand on": ("export", "secrets"),
+    "Several machines": ("remote", "push", "pull"),
     "Keep and check": ("status", "verify", "rebuild", "restore", "compact"),
     "Remove": ("prune", "forget"),
 }

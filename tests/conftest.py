@@ -27,7 +27,7 @@ from tests.support.writing import in_memory
 
 from assoc_ingest import sql
 from assoc_ingest.files.walk import variables_of_roots
-from assoc_ingest.store import database
+from assoc_ingest.store import changes, database
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
 
@@ -48,7 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _SLOW = {
-    "test_bench", "test_bounds", "test_docs", "test_generator", "test_incremental_equals_full",
+    "test_bench", "test_bounds", "test_docs", "test_fleet_faults", "test_generator",
+    "test_incremental_equals_full",
     "test_migrations", "test_real_corpus", "test_serve", "test_watch", "test_web_bounds",
     "test_web_browser", "test_wheel",
 }  # fmt: skip
@@ -59,6 +60,12 @@ _COSTLY = {"tmp_path", "place", "shell", "situation"}
 
 _MIGRATING = {"test_building", "test_migrations", "test_schema", "test_store"}
 """Files that ask how a database is made; with them tests/faults."""
+
+_GUARDED = {
+    "test_changes", "test_compact", "test_damaged_pages", "test_forget", "test_forget_secrets",
+    "test_git", "test_moves_and_generations", "test_prune", "test_pull", "test_rebuild",
+}  # fmt: skip
+"""Files in which every write outside of a transaction is an error; elsewhere it would take time."""
 
 _WHOLE = {"test_golden"}
 """Files that `make quick` runs with all parameters nevertheless."""
@@ -147,6 +154,34 @@ def _migrated_once(
     if request.path.stem not in _MIGRATING and request.path.parent.name != "faults":
         for module, name in ((database, "_migrate"), (sql, "migrate")):
             monkeypatch.setattr(module, name, partial(fill_with, getattr(module, name)))
+
+
+@pytest.fixture(autouse=True)
+def _all_writes_are_noted(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Refuse writes outside of transactions: nobody would note what they change."""
+    writes = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+    watched = {*changes.PLACED, *changes.KEYED, "files"}
+    open_writer = database.open_writer
+    refused: list[str | None] = []
+
+    def open_and_guard(*given: Any) -> sqlite3.Connection:
+        connection = open_writer(*given)
+
+        def judge(action: int, table: str | None, *_: str | None) -> int:
+            if action in writes and table in watched and not connection.in_transaction:
+                refused.append(table)
+                return sqlite3.SQLITE_DENY
+            return sqlite3.SQLITE_OK
+
+        connection.set_authorizer(judge)
+        return connection
+
+    if request.path.stem in _GUARDED:
+        monkeypatch.setattr(database, "open_writer", open_and_guard)
+    yield
+    assert refused == [], "written outside of a transaction"
 
 
 @pytest.fixture

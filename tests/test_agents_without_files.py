@@ -23,6 +23,9 @@ from tests.support.writing import (
     write,
 )
 
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.plan import make_plan
+from assoc_ingest.sync.roots import find_roots, given_roots
 from assoc_ingest.sync.run import sync
 
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"
@@ -180,6 +183,21 @@ def test_when_the_file_appears_it_is_as_if_it_had_always_been_there(
     sync(scratch, [home])
     assert_same(dump(database), dump(scratch))
     check(database, home)
+
+
+def test_all_transcripts_of_a_plan_share_one_set_of_agents(home: Path) -> None:
+    """With a set for each, memory would grow with the square of the files of a home."""
+    for number in range(5):
+        write(home, TRANSCRIPT.replace(".jsonl", f"{number}.jsonl"), *transcript(answer()))
+    write(home, AGENT_FILE, *(agent("a1", line) for line in said()))
+    report = Report("")
+    plan = make_plan(
+        None, find_roots(None, given_roots([home], None), None, report), report, full=False
+    )
+    claims = [work.claim for work in plan.work if work.claim.agent_key is None]
+    assert len(claims) == 5
+    assert len({id(claim.elsewhere) for claim in claims}) == 1
+    assert claims[0].elsewhere
 
 
 def test_a_kill_between_the_two_is_made_good_by_the_next_sync(

@@ -21,7 +21,7 @@ from benchmarks.cost import Answer, Cost, Line
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import ROOT, Homes
 from benchmarks.syncs import Run
-from benchmarks.synthetic import chat
+from benchmarks.synthetic import chat, codex
 
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
@@ -288,3 +288,15 @@ def test_a_peer_is_shown_a_private_copy_that_grows(
     sizes = [int(size) for _, size in seen]
     assert sizes[0] == sizes[1] == sizes[-2] < sizes[-1]
     shutil.rmtree(programs.parent)
+
+
+def test_rollouts_of_codex_are_read_without_an_issue(tmp_path: Path) -> None:
+    home, database = tmp_path / "codex", tmp_path / "codex.db"
+    assert codex.write(home, 300_000) > 0
+    sync(database, [home])
+    lines = b"".join(path.read_bytes() for path in home.rglob("*.jsonl")).splitlines()
+    with open_reader(database) as connection:
+        (issues,) = connection.execute("select count(*) from issues").fetchone()
+        (responses,) = connection.execute("select count(*) from responses").fetchone()
+    assert issues == 0
+    assert responses == sum(b'"token_count"' in line for line in lines) > 0

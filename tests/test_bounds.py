@@ -65,7 +65,7 @@ def lacking(names: object) -> str:
 OURS = {
     # Never see stored text: our own query files, addresses of our own pages, mount points.
     "sql._quoted_or_parameter", "web.queries._optional", "web.reports._parameter",
-    "web.reports._default", "upkeep.check_environment._SYNCED",
+    "fleet.dialect._token", "web.reports._default", "upkeep.check_environment._SYNCED",
     # Only the views of our own schema.
     "mcp.limited._create_view",
     # Only the columns of our own schema, and names of files, which systems bound.

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.faults.amounts import times
 from tests.support.cases import CASES, home_of
 from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.pieces import read_in_pieces
@@ -140,7 +141,7 @@ def test_a_log_may_be_cut_at_any_line(case: str, fresh: Fresh, place: Path) -> N
         whole = path.read_bytes()
         sizes = sorted({size for size in cuts(whole) if size <= len(whole)})
         database = fresh()
-        grow(path, database, home, sizes[:: max(1, len(sizes) // 60)])
+        grow(path, database, home, sizes[:: max(1, len(sizes) // times(24))])
         check(database, home)
         assert_same(dump(database), expected)
 

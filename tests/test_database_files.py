@@ -22,7 +22,8 @@ from tests.support.cases import SOURCES, home_of, make_database
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import everything_through_workers
 
-from assoc_ingest.files import archive, database_files
+from assoc_ingest.entry import Table
+from assoc_ingest.files import archive, changes, database_files
 from assoc_ingest.files.database_files import BUSY, NOT_SQLITE, ODD_KEYS, UNKNOWN_TABLES
 from assoc_ingest.files.walk import Place, recognised
 from assoc_ingest.sources import SOURCES as KINDS
@@ -240,6 +241,8 @@ def test_what_was_read_while_it_changed_is_discarded(
 def test_an_entry_that_changes_while_it_is_read_is_not_stored(
     read: int, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only an entry that is too large to be held in memory is read a second time."""
+    monkeypatch.setattr(changes, "_HELD", 0)
     database = fresh()
     sync(database, [home])
     kept = dump(database, tables=["messages", "tool_calls", "sessions"])
@@ -261,6 +264,25 @@ def test_an_entry_that_changes_while_it_is_read_is_not_stored(
     sync(database, [home])
     assert {"first", "second"} <= texts(database)
     check(database, home)
+
+
+def test_an_entry_is_read_once(home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared and parsed from the same bytes, unless it is large."""
+    select, seen = database_files._lines, []
+
+    def noted(connection: object, table: Table, *rest: object) -> Iterator[bytes]:
+        if table.name == "project":
+            seen.append(rest)
+        return select(connection, table, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(database_files, "_lines", noted)
+    report = sync(fresh(), [home])
+    entries = report.files_read - 1
+    assert len(seen) == entries > 0
+    seen.clear()
+    monkeypatch.setattr(changes, "_HELD", 0)
+    sync(fresh(), [home])
+    assert len(seen) == 2 * entries
 
 
 def test_what_could_not_be_listed_is_listed_by_the_next_sync(
@@ -399,6 +421,75 @@ def test_a_damaged_database_is_one_issue_and_keeps_its_rows(
     assert texts(database) == before
     assert column(database, "select count(*) from files where gone_at is not null") == [0]
     check(database)
+
+
+def torn(data: bytes) -> bytes:
+    return data[: len(data) * 2 // 3 // 4096 * 4096]
+
+
+def with_zeros(data: bytes) -> bytes:
+    """Return a database of which every page but the first two is empty."""
+    return data[: 2 * 4096] + bytes(len(data) - 2 * 4096)
+
+
+@pytest.mark.parametrize("damaged", [torn, with_zeros])
+def test_what_can_be_read_of_a_damaged_database_is_kept(
+    damaged: Callable[[bytes], bytes], home: Path, fresh: Fresh
+) -> None:
+    """What was read stays, one issue or a message says that there is more, and it comes back."""
+    file, database = home / "opencode.db", fresh()
+    sync(database, [home])
+    kept, whole = dump(database), file.read_bytes()
+    assert len(whole) > 4 * 4096
+    file.write_bytes(damaged(whole))
+    for _ in range(2):
+        report = sync(database, [home])
+        assert len(reasons(database)) + len(report.unreadable) >= 1
+        assert len(reasons(database)) <= 1
+        assert column(database, "select count(*) from files where gone_at is not null") == [0]
+        check(database)
+    assert texts(database) == {row["text"] for row in kept["messages"] if row["text"]}
+    file.write_bytes(whole)
+    os.utime(file, ns=(1, 2 * 10**18))
+    sync(database, [home])
+    assert reasons(database) == []
+    assert_same(dump(database, tables=["messages"]), {"messages": kept["messages"]})
+
+
+def test_a_column_that_a_newer_version_renamed_is_left_out(home: Path, fresh: Fresh) -> None:
+    """Only those by which conversations are found are needed."""
+    change(home, "alter table session rename column version to program_version")
+    database = fresh()
+    sync(database, [home])
+    assert reasons(database) == []
+    assert "Now burn it." in texts(database)
+
+
+@pytest.mark.parametrize("left", [0.3, 0.6, 0.95])
+def test_what_is_committed_in_a_torn_log_is_read(left: float, home: Path, fresh: Fresh) -> None:
+    """A log may end anywhere: what is behind the last whole commit is none."""
+    database = fresh()
+    sync(database, [home])
+    kept = texts(database)
+    with program(home) as execute:
+        for number in range(20):
+            for statement in say(f"x{number}", f"said {number}", at=1769509000000 + number):
+                execute(statement)
+        log = home / "opencode.db-wal"
+        data = log.read_bytes()
+    (home / "opencode.db-shm").unlink(missing_ok=True)
+    log.write_bytes(data[: int(len(data) * left)] + b"\x00" * 100)
+    report = sync(database, [home])
+    assert kept <= texts(database)
+    assert len(reasons(database)) + len(report.unreadable) <= 1
+    check(database)
+    with closing(sqlite3.connect(home / "opencode.db")) as connection:  # its program recovers
+        connection.execute("pragma wal_checkpoint(truncate)")
+        told = connection.execute("select count(*) from part where id like 'prt_x%'").fetchone()[0]
+    assert 0 < told < 20
+    sync(database, [home])
+    assert reasons(database) == []
+    assert sum(text.startswith("said ") for text in texts(database)) == told
 
 
 def test_a_key_that_is_none_is_an_issue(home: Path, fresh: Fresh) -> None:
@@ -584,6 +675,6 @@ def test_a_database_beside_another_has_entries_of_its_own(home: Path, fresh: Fre
     (home / "opencode.db").rename(home / "opencode-nix.db")
     sync(database, [home])
     check(database, home)
-    gone = column(database, "select count(*) from files where gone_at is not null")
-    assert gone == [4]
+    gone = column(database, "select path from files where gone_at is not null")
+    assert gone == ["opencode.db"], "its entries have moved"
     assert column(database, "select count(*) from responses") == [4], "counted once"

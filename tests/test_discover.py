@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,9 @@ from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, us
 
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.files.scanning import Walk
-from assoc_ingest.files.walk import Root, default_roots, recognised, walk
+from assoc_ingest.files.walk import WHOLE, Root, Stat, default_roots, recognised, walk
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.store.known_files import KnownFiles
 from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]
@@ -50,6 +54,65 @@ def test_files_come_in_byte_order(home: Path) -> None:
     found, _ = walked(home)
     assert found == sorted(found, key=os.fsencode)
     assert len(found) == 6
+
+
+def stats(connection: sqlite3.Connection) -> set[Stat]:
+    (source_id,) = connection.execute("select id from sources").fetchone()
+    return KnownFiles(connection, source_id, WHOLE).stats()
+
+
+def test_only_what_is_not_as_it_was_is_listed(home: Path, fresh: Fresh) -> None:
+    database = fresh()
+    other = write(home, f"{PROJECT}/{OTHER}.jsonl", user("there", "u1"))
+    sync(database, [home])
+    with closing(connect(database)) as connection:
+        known = stats(connection)
+        assert list(walk(Root(SOURCES["claude"], home), Walk(), WHOLE, known)) == []
+        assert known == set()
+        os.utime(other, ns=(1, 1))
+        known = stats(connection)
+        (found,) = walk(Root(SOURCES["claude"], home), Walk(), WHOLE, known)
+    assert found.location == str(other)
+    assert [path for path, *_ in known] == [found.path]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "mtime_ns = 0",  # it was not read to its end
+        "kind = 'database'",  # its log may have changed
+        "gone_at = last_synced_at",
+        "generation = 1",
+    ],
+)
+def test_what_has_to_be_looked_at_is_listed_though_it_is_as_it_was(
+    change: str, home: Path, fresh: Fresh
+) -> None:
+    database = fresh()
+    sync(database, [home])
+    with closing(connect(database)) as connection:
+        if change == "generation = 1":  # there is a newer one, with another stat
+            columns = [name for _, name, *_ in connection.execute("pragma table_info(files)")]
+            copied = ", ".join(name for name in columns if name not in ("id", "file_key"))
+            values = copied.replace("generation", "1").replace("mtime_ns", "5")
+            connection.execute(f"insert into files ({copied}) select {values} from files")
+        else:
+            connection.execute(f"update files set {change}")
+        found = list(walk(Root(SOURCES["claude"], home), Walk(), WHOLE, stats(connection)))
+    assert [one.path for one in found] == [TRANSCRIPT]
+
+
+def test_a_root_that_is_empty_counts_as_missing_though_all_its_files_are_gone(
+    home: Path, fresh: Fresh
+) -> None:
+    database = fresh()
+    sync(database, [home])
+    write(home, "cache/other.jsonl", user("there", "u2"))
+    (home / TRANSCRIPT).unlink()
+    assert sync(database, [home]).files_gone == 1
+    shutil.rmtree(home)
+    home.mkdir()
+    assert sync(database, []).missing_roots == [str(home)]
 
 
 def test_directories_that_hold_nothing_of_ours_are_not_entered(home: Path) -> None:

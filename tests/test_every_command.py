@@ -41,6 +41,7 @@ EVIL = (
 QUERIES = [f"query {name}" for name in sql.named_queries()]
 LISTS = [f"list {what}" for what in sql.queries("lists")]
 COMMANDS = [
+    "remote --help", "push --help", "pull --help",
     "sync", "sync --full", "sync --dry-run", "sync --json", "search red", "search red --json",
     f"export {SESSION}", f"export {SESSION} --format md", f"export {SESSION} --format jsonl",
     "export --project demo -o OUT",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cases import DEMO
+from tests.support.cases import DEMO, home_of
 from tests.support.hostile import TEXTS
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -244,6 +244,23 @@ def test_a_text_that_the_index_cut_is_whole(home: Path, shell: Shell) -> None:
         shown = exported(shell, "--format", form)
         for what in ("prompt", "input", "output"):
             assert f"{what} {long}" in shown, (form, what)
+
+
+def test_what_was_taken_back_is_marked_in_every_format(shell: Shell, place: Path) -> None:
+    home = home_of("gemini/what-was-rewound", place)
+    sync(shell.database, [home])
+    for form, mark in (("md", "*Taken back from here*"), ("html", "taken back")):
+        assert shell("export", "2a000000", "--format", form) == 0
+        before, behind = shell.out.index("Six beds."), shell.out.rindex("And a fence?")
+        assert mark in shell.out[before : shell.out.index("Gravel.")], form
+        assert mark not in shell.out[behind:], form
+    assert shell("export", "2a000000", "--format", "md") == 0
+    assert shell.out.index("*The conversation continues*") < shell.out.rindex("And a fence?")
+    assert shell("export", "2a000000", "--format", "jsonl") == 0
+    texts = {
+        row["text"] for row in map(json.loads, shell.out.splitlines()) if row.get("is_superseded")
+    }
+    assert texts == {"And paths?", "Gravel."}
 
 
 def test_a_text_whose_line_is_lost_says_that_its_end_is_missing(home: Path, shell: Shell) -> None:

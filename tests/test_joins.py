@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.dump import assert_same, check, connect, dump
 
+from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
@@ -134,6 +135,38 @@ def test_a_chat_is_linked_to_its_session(
 ) -> None:
     linked = "select o.session_key from sessions s join sessions o on o.id = s.linked_session_id"
     assert one(read(*order), f"{linked} where s.session_key = 'chat-1'") == SESSION
+
+
+@pairs("chorus")
+def test_a_linked_pair_is_listed_once(
+    order: tuple[str, str], read: Callable[..., sqlite3.Connection]
+) -> None:
+    """As the transcript of the agent, which names both systems."""
+    connection = read(*order)
+
+    def listed(**wanted: str) -> list[tuple[str, str]]:
+        found = sql.ask(connection, "lists/sessions", **wanted)
+        return [(row["session_key"], row["source"]) for row in found]
+
+    (both,) = listed()
+    assert both == (SESSION, "claude,chorus")
+    assert len(listed(all="1")) == 2
+    assert [source for _, source in listed(source="chorus")] == ["chorus"]
+    (row,) = sql.ask(connection, "pages/conversations", sort="")
+    assert (row["session_key"], row["total"]) == (SESSION, 1)
+    assert row["agent"].startswith("Claude Code, ")
+    (row,) = sql.ask(connection, "pages/dashboard_projects")
+    assert row["sessions"] == 1
+    (row,) = sql.ask(connection, "pages/newest_session")
+    assert row["sessions"] == 1
+
+
+def test_a_conversation_whose_transcript_is_not_there_is_listed(
+    read: Callable[..., sqlite3.Connection],
+) -> None:
+    connection = read("chorus")
+    assert [row["source"] for row in sql.ask(connection, "lists/sessions")] == ["chorus"]
+    assert len(sql.ask(connection, "pages/conversations", sort="").fetchall()) == 1
 
 
 @pairs("chorus")

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.faults.amounts import spread, times
 from tests.support.cases import DEMO
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, dump
@@ -126,22 +127,20 @@ def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:
 
 
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
-    steps, survived = 0, False
-    before = applied(old)
-    while not survived:
-        steps += 1
+    """Killed at one of sixty statements, or at each of so many."""
+    before, whole = applied(old), Path(shutil.copy(old, place / "whole.db"))
+    with killed_at(sys.maxsize) as statements:
+        migrate(whole)
+    assert len(statements) > 5
+    for step in spread(len(statements), times(60)):
         database = Path(shutil.copy(old, place / "killed.db"))
-        try:
-            with killed_at(steps):
-                migrate(database)
-            survived = True
-        except Killed:
-            assert applied(database) in (before, sql.migration_names())
-            check(database)
+        with pytest.raises(Killed), killed_at(step - 1):
+            migrate(database)
+        assert applied(database) in (before, sql.migration_names())
+        check(database)
         migrate(database)
         assert applied(database) == sql.migration_names()
         database.unlink()
-    assert steps > 5
 
 
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) -> None:

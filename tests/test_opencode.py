@@ -163,6 +163,44 @@ def test_what_is_in_both_stores_counts_once(fresh: Fresh, place: Path) -> None:
         assert_same(dump(database), dump(expected))
 
 
+def test_what_differs_in_both_stores_is_shown_as_the_database_has_it(
+    fresh: Fresh, place: Path
+) -> None:
+    """The files are those of an earlier moment: an answer that was still being written."""
+    home = home_of(BOTH, place)
+    alone, both = fresh(), fresh()
+    shutil.move(home / "storage", place / "storage")
+    sync(alone, [home])
+    shutil.move(place / "storage", home / "storage")
+    shortened, unfinished = [], []
+    for path in sorted(home.glob("storage/*/*/*.json")):
+        data = json.loads(path.read_bytes())
+        if data.get("role") == "assistant" and data["tokens"]["output"]:
+            data["tokens"]["output"] -= 1
+            data["time"].pop("completed", None)
+            unfinished.append(path.stem)
+        elif data.get("type") == "text" and path.parent.name in unfinished:
+            data["text"] = data["text"][:5]
+            shortened.append(data["text"])
+        path.write_text(json.dumps(data))
+    assert shortened
+    sync(both, [home])
+    check(both, home)
+    assert rows(both, COUNTS) == rows(alone, COUNTS)
+    said = "select text from messages where copy_of is null and kind = 'text' order by 1"
+    assert rows(both, said) == rows(alone, said)
+    spent = "select count(*), sum(output_tokens) from responses"
+    assert rows(both, spent) == rows(alone, spent)
+    hidden = {text for (text,) in rows(both, "select text from messages where copy_of > 0")}
+    assert hidden.issuperset(shortened), "they are kept as copies"
+    shutil.move(home / "opencode.db", place / "hidden")
+    later = fresh()
+    sync(later, [home])
+    shutil.move(place / "hidden", home / "opencode.db")
+    sync(later, [home])
+    assert_same(dump(later), dump(both))
+
+
 def test_rows_alone_say_what_the_files_said(fresh: Fresh, place: Path) -> None:
     home = home_of(BOTH, place)
     both, alone = fresh(), fresh()

@@ -8,6 +8,8 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -18,9 +20,11 @@ from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
 from assoc_ingest.cli import cli
+from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.verify import verify
 
@@ -152,17 +156,69 @@ def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> Non
 @pytest.mark.slow
 def test_readers_see_old_rows_or_new_ones(demo: Path) -> None:
     """One that began before sees the database as it was; nobody waits for the other."""
+    execute(demo, "update messages set text = 'invented' where kind = 'prompt'")
     reader = databases.open_reader(demo)
     reader.execute("begin")
-    count = "select count(*), max(id) from messages"
+    count = "select count(*), sum(text = 'invented') from messages"
     before = tuple(reader.execute(count).fetchone())
     rebuild(demo)
     assert tuple(reader.execute(count).fetchone()) == before
     reader.execute("rollback")
     after = tuple(reader.execute(count).fetchone())
     assert after[0] == before[0]
-    assert after[1] > before[1]
+    assert before[1] > 0 == after[1]
     reader.close()
+
+
+@pytest.mark.slow
+def test_without_room_for_a_copy_rows_are_replaced_in_the_database(demo: Path) -> None:
+    before = dump(demo)
+    execute(demo, "update messages set text = 'invented' where id % 3 = 0")
+    with (
+        patch("assoc_ingest.store.replacing.shutil.disk_usage", lambda _: SimpleNamespace(free=0)),
+        patch.object(rebuilding, "replaced") as replaced,
+    ):
+        rebuild(demo)
+    replaced.assert_not_called()
+    sync(demo, HOMES)
+    check(demo, *HOMES)
+    assert_same(dump(demo), before)
+
+
+def test_what_another_program_wrote_meanwhile_is_not_lost(demo: Path) -> None:
+    """One that does not know the lock: the rebuild is given up."""
+    derive = rebuilding._refresh_everything
+
+    def meanwhile(copy: sqlite3.Connection) -> None:
+        execute(demo, "create table mine (x)")
+        derive(copy)
+
+    with (
+        patch.object(rebuilding, "_refresh_everything", meanwhile),
+        pytest.raises(BusyError, match="Another program is writing"),
+    ):
+        rebuild(demo)
+    assert _rows(demo, "select * from mine") == []
+    check(demo, *HOMES)
+    assert not Path(f"{demo}-unfinished").exists()
+
+
+def test_a_program_that_goes_on_writing_is_not_waited_for(demo: Path) -> None:
+    derive = rebuilding._refresh_everything
+    other = connect(demo)
+
+    def meanwhile(copy: sqlite3.Connection) -> None:
+        other.execute("begin immediate")
+        derive(copy)
+
+    with (
+        patch.object(rebuilding, "_refresh_everything", meanwhile),
+        patch.object(databases, "_SAFE", ("busy_timeout = 1", *databases._SAFE[1:])),
+        pytest.raises(BusyError, match="Another program is writing"),
+    ):
+        rebuild(demo)
+    other.close()
+    check(demo, *HOMES)
 
 
 @pytest.mark.slow
@@ -178,6 +234,7 @@ def test_a_rebuild_may_be_killed_at_any_step(demo: Path, place: Path) -> None:
             survived = True
         except Killed:
             check(database)
+            assert_same(dump(database), expected)
         rebuild(database)
         sync(database, HOMES)
         check(database, *HOMES)
@@ -201,6 +258,7 @@ def test_a_rebuild_may_be_killed_at_any_moment(demo: Path) -> None:
             child.kill()
             kills += 1
         check(demo)
+        assert_same(_but(dump(demo), "files"), _but(expected, "files"))
     assert kills > 5
     rebuild(demo)
     sync(demo, HOMES)

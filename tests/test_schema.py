@@ -1,6 +1,6 @@
 """The schema is what its snapshot says, explains itself, and keeps its indexes right.
 
-`pytest --golden` rewrites the snapshot tests/golden/schema.sql: read the difference.
+`make schema` writes schema/new/schema.sql, from which new databases are made: read the difference.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from docs.comments import shared_comments, tables
+from docs.new_schema import FILE, one_by_one, written_out
+from sqlite_utils import Database
 
 from assoc_ingest import sql
 from assoc_ingest.store.database import APPLICATION_ID, writing
-
-SNAPSHOT = Path(__file__).parent / "golden" / "schema.sql"
 
 
 @pytest.fixture
@@ -39,18 +40,57 @@ def full_text_indexes(connection: sqlite3.Connection) -> dict[str, str]:
     return {name: match[1] for name, match in found.items() if match}
 
 
-def test_the_migrations_add_up_to_the_snapshot(
-    empty: sqlite3.Connection, request: pytest.FixtureRequest
+def contents(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of all tables, those of full-text indexes and of SQLite included."""
+    tables = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+    found = {
+        name: connection.execute(f"select * from [{name}]").fetchall()
+        for (name,) in tables
+        if name != sql.RECORD_OF_MIGRATIONS
+    }
+    for name, rows in found.items():
+        if name.endswith("_fts_data"):  # totals of an index: that there are none can be left out
+            assert not any(rows[0][1]), name
+            del rows[0]
+    found["sqlite_master"] = connection.execute(
+        "select type, name, tbl_name, sql from sqlite_master order by rowid"
+    ).fetchall()
+    found[sql.RECORD_OF_MIGRATIONS] = connection.execute(
+        f"select id, migration_set, name from {sql.RECORD_OF_MIGRATIONS}"
+    ).fetchall()
+    return found
+
+
+def test_the_file_of_new_databases_is_what_the_migrations_add_up_to() -> None:
+    with closing(one_by_one()) as connection:
+        is_current = written_out(connection) == FILE.read_text("utf-8")
+    if not is_current:
+        pytest.fail(f"{'/'.join(sql.NEW_SCHEMA)} is out of date. Run: make schema", pytrace=False)
+
+
+def test_a_new_database_is_as_one_that_was_migrated_step_by_step() -> None:
+    with closing(one_by_one()) as old, closing(sqlite3.connect(":memory:")) as new:
+        sql.migrate(new)
+        assert contents(new) == contents(old)
+        assert not new.in_transaction  # a copy of it would wait for the end
+
+
+def test_a_migration_that_the_file_of_new_databases_lacks_is_applied(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = empty.execute(
-        "select sql from sqlite_master where sql is not null and tbl_name <> '_sqlite_migrations'"
-        " and (type = 'trigger' or name not like '%!_fts!_%' escape '!') order by type, name"
-    )
-    bare = [re.sub(r"\s*--.*", "", text) for (text,) in rows]  # comments may change
-    schema = "".join(f"{re.sub(r' {2,}', ' ' * 4, text)};\n" for text in bare)
-    if request.config.getoption("--golden"):
-        SNAPSHOT.write_text(schema, "utf-8")
-    assert schema == SNAPSHOT.read_text("utf-8")
+    """So a forgotten `make schema` makes new databases slow, but never wrong."""
+    known, shipped = sql.migrations(), sql.migration_names()
+
+    @known(name="9999_newest")
+    def apply(database: Database) -> None:
+        database.execute("create table newest (id integer primary key) strict")
+
+    monkeypatch.setattr(sql, "migrations", lambda: known)
+    monkeypatch.setattr(sql, "migration_names", lambda: [*shipped, "9999_newest"])
+    with closing(sqlite3.connect(":memory:")) as connection:
+        sql.migrate(connection)
+        assert names(connection, "name = 'newest'") == ["newest"]
+        assert sql.applied_migrations(connection) == {*shipped, "9999_newest"}
 
 
 def test_every_table_and_every_column_is_explained() -> None:

@@ -27,7 +27,8 @@ ENTRY = ("__main__", "cli", "commands")
 
 DIRECTIONS = {
     # What the modules of a package may import, beside each other and the words that all share.
-    "commands": {"ask", "mcp", "store", "sync", "upkeep", "web"},
+    "commands": {"ask", "fleet", "mcp", "store", "sync", "upkeep", "web"},
+    "fleet": {"ask", "files", "sources", "store", "upkeep"},
     "mcp": {"ask", "store"},
     "web": {"ask", "store"},
     "sync": {"derive", "files", "sources", "store", "upkeep", "workers"},
@@ -51,6 +52,7 @@ SHARED = {
     "humanize",
     "paths",
     "project_paths",
+    "pulled_roots",
     "records",
     "source",
     "sql",
@@ -71,7 +73,15 @@ WRITES = {
 PRINTS = {"ask.blocks", "ask.output", "ask.search", "ask.show", "terminal"}
 """What no way from a sync or a watch leads to: they return or tell a report."""
 
-HEAVY = {"datasette", "platformdirs", "sqlite_utils", "tabulate", "watchfiles", "genai_prices"}
+HEAVY = {
+    "datasette",
+    "platformdirs",
+    "psycopg",
+    "sqlite_utils",
+    "tabulate",
+    "watchfiles",
+    "genai_prices",
+}
 """Libraries that cost more to import than a command may take to start."""
 
 EMPTY_WORDS = {"utils", "util", "common", "helpers", "manager", "handler", "processor", "base"}

@@ -207,6 +207,21 @@ def test_a_plan_whose_file_is_gone_gives_way_to_one_that_was_proposed_since(plac
     ]
 
 
+def test_one_line_can_propose_a_plan_with_a_name_and_one_without(place: Place) -> None:
+    file = "/home/ada/.claude/plans/ferns.md"
+    calls = [
+        call("toolu_1", "ExitPlanMode", plan="# Ferns", planFilePath=file),
+        call("toolu_2", "ExitPlanMode", plan="# Moss"),
+    ]
+    write(place.home, TRANSCRIPT, assistant(calls, "a1"))
+    place.sync()
+    assert place.rows("select name, text from plans order by name") == [
+        ("", "# Moss"),
+        ("ferns", "# Ferns"),
+    ]
+    assert verify(place.database).findings == []
+
+
 @pytest.mark.slow
 def test_a_result_counts_whenever_it_comes(place: Place) -> None:
     for count in range(1, len(LINES) + 1):

@@ -40,10 +40,10 @@ from assoc_ingest.files.agent_files import AgentFiles
 from assoc_ingest.files.replay import claim_of, replay
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as database_module
-from assoc_ingest.store.batch import known_file
 from assoc_ingest.store.database import writing
 from assoc_ingest.store.file_rows import archived
 from assoc_ingest.store.inserts import COLUMNS, TABLES
+from assoc_ingest.store.known_files import known_file
 from assoc_ingest.store.transaction import snapshot
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import check_environment, check_rows

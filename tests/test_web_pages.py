@@ -543,6 +543,12 @@ def test_markdown_is_read_as_markdown() -> None:
         assert piece in found
 
 
+def test_headings_of_a_text_stand_below_those_of_its_page() -> None:
+    found = str(html.markdown("\n\n".join(f"{'#' * level} h{level}" for level in range(1, 7))))
+    headings = re.findall(r"<h(\d)>h(\d)</h(\d)>", found)
+    assert headings == [(str(min(n + 2, 6)), str(n), str(min(n + 2, 6))) for n in range(1, 7)]
+
+
 def test_a_very_long_text_is_not_parsed_and_a_very_long_difference_not_compared() -> None:
     assert "<strong>" not in html.markdown("**b** " * 20_000)
     shown = html.difference("a\n" * 5000, "b\n" * 5000)

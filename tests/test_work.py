@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -32,6 +33,8 @@ from tests.support.writing import (
     write_bytes,
 )
 
+from assoc_ingest.source import Line
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import batch
 from assoc_ingest.store.report import Report
 from assoc_ingest.sync import run as syncing
@@ -191,6 +194,55 @@ def test_an_append_costs_the_same_in_a_long_session(work: Sync, tmp_path: Path) 
         costs.append(work(home).instructions)
     # The totals of a session are added up again, from indexes; nothing else is looked at twice.
     assert costs[1] - costs[0] < 100 * (4000 - 200), costs
+
+
+def rollout(home: Path, responses: int) -> Path:
+    """Write a thread of Codex whose only turn has so many responses, each with a call."""
+    thread = f"019e5615-9632-7740-b2cf-{responses:012}"
+    payloads: list[tuple[str, Object]] = [
+        ("session_meta", {"id": thread, "cwd": "/srv/demo"}),
+        ("event_msg", {"type": "task_started", "turn_id": f"{thread[:-1]}9"}),
+    ]
+    for number in range(1, responses + 1):
+        total = {"input_tokens": number * 10, "output_tokens": number}
+        item: Object = {"name": "shell", "arguments": '{"command":["ls"]}', "call_id": f"c{number}"}
+        thought = {"type": "reasoning", "summary": [{"text": f"step {number % 7}"}]}
+        payloads += [
+            ("response_item", thought),
+            ("response_item", {"type": "function_call", **item}),
+            ("event_msg", {"type": "exec_command_end", "call_id": f"c{number}", "exit_code": 0}),
+            ("response_item", {**item, "type": "function_call_output", "output": "ok"}),
+            ("event_msg", {"type": "token_count", "info": {"total_token_usage": total}}),
+        ]
+    lines = [
+        {"timestamp": "2026-05-23T18:25:02.612Z", "type": kind, "payload": payload}
+        for kind, payload in payloads
+    ]
+    return write(home, f"sessions/2026/05/23/rollout-2026-05-23T18-25-02-{thread}.jsonl", *lines)
+
+
+def test_a_turn_of_many_responses_costs_what_it_has(work: Sync, tmp_path: Path) -> None:
+    """In instructions of SQLite, and in calls of functions while its lines are read."""
+    costs, calls = [], []
+    for count in (600, 6000):
+        home = tmp_path / str(count)
+        path = rollout(home, count)
+        claim = SOURCES["codex"].claim(path.relative_to(home).parts)
+        assert claim is not None
+        counted = [0]
+
+        def look(frame: object, event: str, argument: object, counted: list[int] = counted) -> None:
+            counted[0] += 1
+
+        lines = [Line(n * 500, data) for n, data in enumerate(path.read_bytes().splitlines())]
+        sys.setprofile(look)
+        SOURCES["codex"].read(claim, lines, {})
+        sys.setprofile(None)
+        calls.append(counted[0])
+        costs.append(work(home).instructions)
+        assert work(home).report.files_read == 0
+    assert costs[1] < 11 * costs[0], costs
+    assert calls[1] < 11 * calls[0], calls
 
 
 @pytest.mark.slow

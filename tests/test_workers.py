@@ -40,6 +40,7 @@ from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import fts
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import check_jobs
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 from assoc_ingest.workers import parcels, pool, reading, replaying
@@ -78,18 +79,25 @@ def started() -> Iterator[list[_Worker]]:
         yield workers
 
 
+_OF_THIS_DATABASE = {
+    *("sync_runs", "prices", "_sqlite_migrations", "sqlite_sequence"),
+    *("identity", "changes", "changed_rows", "forgotten_files"),
+}
+_NOT_COMPARED = ("_synced_at", "_seen_at", "file_key")
+
+
 def everything_in(database: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all rows with their ids, also those of the index, but not the times of syncs."""
+    """Return all rows with their ids, also those of the index, but not times of syncs and keys."""
     found = {}
     with closing(connect(database)) as connection:
         tables = connection.execute(
             "select name from sqlite_master where type = 'table' and rootpage > 0"
         ).fetchall()
         for (table,) in tables:
-            if table in ("sync_runs", "prices", "_sqlite_migrations", "sqlite_sequence"):
+            if table in _OF_THIS_DATABASE:
                 continue
             columns = [row["name"] for row in connection.execute(f"pragma table_info({table})")]
-            kept = [name for name in columns if not name.endswith(("_synced_at", "_seen_at"))]
+            kept = [name for name in columns if not name.endswith(_NOT_COMPARED)]
             rows = connection.execute(f"select {', '.join(kept)} from {table} order by 1, 2")
             found[table] = [tuple(row) for row in rows]
     return found
@@ -157,9 +165,10 @@ def test_a_new_database_has_the_same_index(place: Path, started: list[_Worker]) 
     with every_new_database_is_built(), read_in_pieces(chunk=CHUNK, batch=1500):
         sync(alone, [home], SyncOptions(jobs=1))
         assert not started
-        with everything_through_workers():
+        with everything_through_workers(), patch.object(fts, "rebuild_index") as made_again:
             sync(together, [home])
     assert len(started) == 3
+    made_again.assert_not_called()
     check(together, home)  # of what is indexed, too
     found, usual = everything_in(together), everything_in(alone)
     for part in ("data", "idx"):  # texts with such letters are added at the end
@@ -208,7 +217,7 @@ def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
     with (
         every_new_database_is_built(),
         everything_through_workers(),
-        patch("assoc_ingest.sync.processes.can_be_filled", return_value=False),
+        patch("assoc_ingest.workers.index_aside.fts.can_be_filled", return_value=False),
     ):
         sync(database, [home])
     assert len(started) == 2
@@ -274,7 +283,7 @@ def test_a_rebuild_gives_the_same_database_too(
     assert not started
     with everything_through_workers(job_bytes=20_000):
         rebuilt = rebuild(together)
-    assert len(started) == 2
+    assert len(started) == 3  # two parse, and one indexes
     assert (rebuilt.files, rebuilt.rows) == (usual.files, usual.rows)
     assert everything_in(together) == everything_in(alone)
     check(together, *homes)
@@ -300,6 +309,51 @@ def test_what_a_worker_fails_to_parse_again_is_not_lost(
     assert rebuilt.files_kept == (what == stuck.STUCK)
     check(database, home)
     assert_same(dump(database), before)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update messages set text = 'invented' where kind = 'prompt'",
+        "delete from tool_calls where id % 2 = 0",
+        "update files set line_count = 7 where id % 2 = 0",
+        "update files set context = 'other' where id % 3 = 0",
+        "update files set offset = 3 where id = 1",
+        "update archive set data = x'00' where file_id in (select id from files where id % 3 = 1)",
+        "delete from archive where file_id = 2",
+    ],
+)
+def test_verify_finds_the_same_in_workers(
+    damage: str, fresh: Fresh, started: list[_Worker]
+) -> None:
+    database = fresh()
+    sync(database, sorted(DEMO.iterdir()), SyncOptions(jobs=1))
+    with closing(connect(database)) as connection:
+        connection.execute(damage)
+    usual = verify(database)
+    assert usual.findings
+    assert not started
+    with everything_through_workers(job_bytes=20_000):
+        found = verify(database)
+    assert len(started) == 2
+    assert found == usual
+
+
+@posix
+@pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
+def test_what_a_worker_fails_to_check_is_checked_or_told(
+    what: str, home: Path, fresh: Fresh
+) -> None:
+    name = f"{PROJECT}/{what}-1111-4222-8333-444455556666.jsonl"
+    write(home, name, user("all there", "u9"))
+    database = fresh()
+    sync(database, [home])
+    usual = verify(database)
+    assert usual.ok
+    with everything_through_workers(), patch.object(check_jobs, "CheckJob", stuck.odd_check):
+        found = verify(database)
+    told = [(finding.path, RAN_AWAY in finding.problem) for finding in found.findings]
+    assert told == ([(name, True)] if what == stuck.STUCK else [])
 
 
 def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> None:

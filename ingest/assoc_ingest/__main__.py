@@ -1,8 +1,8 @@
 """The entry point: runs a command and turns whatever happens into an exit code.
 
 0 success · 1 nothing found, or a problem was found · 2 usage · 3 busy · 4 not a usable database ·
-5 the database or the output could not be written · 70 internal error · 130 interrupted ·
-143 terminated
+5 the database or the output could not be written · 6 the server of the fleet ·
+70 internal error · 130 interrupted · 143 terminated
 
 Output never affects the work (`streams`): nothing changes if a reader closes the pipe (`... |
 head`) or text cannot be encoded. If output could not be written, that is reported at the end.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 _MARK = "#"
@@ -22,8 +21,7 @@ _DEEPEST = 100  # subagents below each other; a circle of parents would have no 
 _is_key = re.compile(r"[A-Za-z0-9_.:@+-]{1,200}").fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """The rows of a table that belong to an entry, or to a row of another table."""
 
     name: str
@@ -40,8 +38,7 @@ class Table:
     """Tables whose rows follow each row of this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
+class Database(NamedTuple):
     """How the entries of a database are found and read. Only these statements run on it."""
 
     listing: str

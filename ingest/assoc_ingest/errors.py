@@ -4,7 +4,7 @@ An exception is raised with the sentence that the user reads; it says what is wr
 to do next. `exit_code` is the status of the process:
 
 1 nothing found, or a problem was found · 2 usage · 3 busy · 4 not a usable database ·
-5 database I/O failed
+5 database I/O failed · 6 the server of the fleet
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ERROR_CODES = {
     "busy": "another process is writing to the database (3)",
     "database": "the database is missing, of another program, newer, or damaged (4)",
     "io": "the database could not be read or written (5)",
+    "server": "the server of the fleet cannot be reached, or refuses (6)",
     "error": "anything else that the user can act on (1)",
     "internal": "an error of the program itself (70)",
 }
@@ -90,6 +91,13 @@ class DatabaseIOError(AssocIngestError):
 
     exit_code = 5
     code = "io"
+
+
+class FleetError(AssocIngestError):
+    """The server of the fleet cannot be reached, or refuses; what is local is not affected."""
+
+    exit_code = 6
+    code = "server"
 
 
 def with_hint(text: str) -> tuple[str, str | None]:

@@ -27,7 +27,7 @@ TOOL_KINDS = frozenset(
 
 _MAX_SAMPLE = 4096
 _LONG_VALUE = 4096  # characters that are kept of a value, in an extra or in JSON that is too large
-_EMPTY: tuple[object, ...] = (None, "", [], {})
+_NUMBERS = frozenset([bool, int, float])  # these say something, even if they are zero
 _SECRET_LINE = b"bridge-session"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**63 - 1
@@ -114,6 +114,11 @@ def mapping(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def without(value: object, keys: Collection[str]) -> dict[str, object]:
+    """Return a JSON object without these keys, an empty one in place of any other value."""
+    return {key: item for key, item in mapping(value).items() if key not in keys}
+
+
 def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
     """Return compact JSON, with integers beyond 64 bits as text and at most 64 levels.
 
@@ -164,7 +169,7 @@ def _left(value: dict[str, object], taken: Collection[str]) -> dict[str, object]
     return {
         key: _trimmed(item, 0)
         for key, item in value.items()
-        if key not in taken and item not in _EMPTY
+        if key not in taken and (item or item.__class__ in _NUMBERS)
     }
 
 

@@ -101,8 +101,7 @@ class Claim:
         return replace(self, kind=kind, session_key=None, agent_key=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """How far a file was read, and the marker of the bytes that were read."""
 
     offset: int
@@ -151,8 +150,7 @@ class Listing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
+class Whereabouts(NamedTuple):
     """What the lines of a conversation say about the path of its file."""
 
     session: str | None = None

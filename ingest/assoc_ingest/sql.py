@@ -11,19 +11,22 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from operator import attrgetter
 from pathlib import Path
 from sqlite3 import complete_statement
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from sqlite_utils import Database, Migrations
 
 MIGRATION_SET = "assoc-ingest"
+RECORD_OF_MIGRATIONS = "_sqlite_migrations"
+
+NEW_SCHEMA = ("schema", "new", "schema.sql")
+"""What all migrations add up to, and the record that they were applied: see `make schema`."""
 
 FOLDERS = ("reports", "lists", "search", "pages")
 """The folders of `queries/`: reports, which are run by name; queries of `list`; queries of
@@ -42,8 +45,7 @@ _GROUP = "Group:"
 _quoted_or_parameter = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A query: the path of its file, its description, and its SQL."""
 
     folder: str
@@ -68,9 +70,13 @@ class Query:
 
 def data(*parts: str) -> Traversable:
     """Return the shipped file or directory `parts`, in a wheel or in a checkout."""
-    shipped = files("assoc_ingest") / "_data"
-    root: Traversable = shipped if shipped.is_dir() else Path(__file__).parents[2]
-    return root.joinpath(*parts)
+    package = Path(__file__).parent
+    for root in (package / "_data", package.parents[1]):
+        if (root / "schema").is_dir():
+            return root.joinpath(*parts)
+    from importlib.resources import files  # takes long to import
+
+    return files("assoc_ingest").joinpath("_data", *parts)  # the package is in an archive
 
 
 @cache
@@ -130,11 +136,29 @@ def migration_names() -> list[str]:
     return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
 
 
+def applied_migrations(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of the migrations that a database has."""
+    rows = connection.execute(
+        f"select name from {RECORD_OF_MIGRATIONS} where migration_set = ?", (MIGRATION_SET,)
+    )
+    return {name for (name,) in rows}
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply the missing migrations of `schema/`, within the open transaction if there is one.
 
-    Plugins of sqlite-utils that were installed for other programs are not loaded.
+    An empty database gets what they add up to, which is a tenth of the work, and then those that
+    are newer than that, if there are any. Plugins of sqlite-utils that were installed for other
+    programs are not loaded.
     """
+    if connection.execute("select 1 from sqlite_master").fetchone() is None:
+        is_within = connection.in_transaction
+        for statement in statements(data(*NEW_SCHEMA).read_text("utf-8")):
+            connection.execute(statement)
+        if not is_within and connection.in_transaction:  # Python has begun one for an insert
+            connection.commit()
+        if applied_migrations(connection).issuperset(migration_names()):
+            return
     from sqlite_utils import Database
 
     migrations().apply(Database(connection, execute_plugins=False))

@@ -32,6 +32,7 @@ MACHINE: Zone = _MachineZone()
 """The time zone of this machine."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_START = _EPOCH.replace(tzinfo=None)
 _FIRST = 946_684_800_000  # 2000-01-01, in milliseconds
 _LAST = 4_102_444_800_000  # 2100-01-01
 _MILLISECONDS_FROM = 10**11  # a larger integer counts milliseconds, a smaller one seconds
@@ -74,8 +75,8 @@ def from_milliseconds(milliseconds: int) -> str | None:
     """Return the UTC text of `milliseconds` since 1970, or None outside 2000 to 2100."""
     if not _FIRST <= milliseconds < _LAST:
         return None
-    moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    moment = _START + timedelta(milliseconds=milliseconds)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
 def now() -> str:

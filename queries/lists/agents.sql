@@ -23,6 +23,7 @@ where (coalesce(:all, '') <> '' or a.gone_at is null)
     or p.id in (select value from json_each(:project))
   )
   and (coalesce(:source, '') = '' or r.kind = :source)
-group by a.id
+group by
+    a.id, a.name, p.name, a.is_general, a.type, a.description, a.path, r.kind, a.gone_at, a.agent_key
 order by last_activity desc, p.name, a.name, a.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -21,4 +21,4 @@ where true
   )
   and (coalesce(:source, '') = '' or r.kind = :source)
 order by f.last_synced_at desc, r.root, f.path
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

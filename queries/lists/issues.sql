@@ -19,4 +19,4 @@ where true
   )
   and (coalesce(:source, '') = '' or r.kind = :source)
 order by i.quarantined desc, r.root, f.path, i.byte_offset
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

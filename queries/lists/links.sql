@@ -25,4 +25,4 @@ where (
   and (coalesce(:since, '') = '' or i.timestamp >= :since)
   and (coalesce(:until, '') = '' or i.timestamp < :until)
 order by i.timestamp desc, i.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -110,4 +110,4 @@ order by
     o.since desc,
     o.what,
     o.text
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -24,4 +24,4 @@ where true
   and (coalesce(:until, '') = '' or i.modified_at < :until)
   and (coalesce(:source, '') = '' or r.kind = :source)
 order by i.modified_at desc, i.name, i.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

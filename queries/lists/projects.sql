@@ -62,4 +62,4 @@ where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or x.gone_at is nul
     )
   )
 order by x.last_activity_at desc, p.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

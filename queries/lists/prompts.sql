@@ -3,8 +3,8 @@
 select
     i.timestamp,
     i.text,
-    coalesce(p.name, i.project_path) as project,
-    s.title as session,
+    max(coalesce(p.name, i.project_path)) as project,
+    max(s.title) as session,
     i.session_key
 from prompts i
 left join sessions s on s.id = i.session_id
@@ -17,5 +17,5 @@ where true
   and (coalesce(:since, '') = '' or i.timestamp >= :since)
   and (coalesce(:until, '') = '' or i.timestamp < :until)
 group by i.timestamp, i.text, i.session_key
-order by i.timestamp desc, i.id desc
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+order by i.timestamp desc, max(i.id) desc
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

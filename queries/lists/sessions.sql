@@ -1,7 +1,8 @@
 -- Sessions
 -- Conversations, newest first. Sessions that have no messages, only sidechains, or only side files
 -- are shown only with :all, and sessions that only a list named, and no longer names, only with
--- :gone.
+-- :gone. A conversation of a program whose agent wrote it down, too, is one row, that of the agent,
+-- and source names both; alone it is shown with :all, or if :source asks for it.
 select
     s.session_key,
     s.title,
@@ -12,7 +13,16 @@ select
     s.copied_message_count,
     s.tool_call_count,
     s.output_tokens,
-    r.kind as source,
+    r.kind || coalesce(
+        ','
+        || (
+            select group_concat(distinct x.kind)
+            from sessions l
+            join sources x on x.id = l.source_id
+            where l.linked_session_id = s.id
+        ),
+        ''
+    ) as source,
     a.name as agent,
     s.started_at,
     s.git_branch,
@@ -32,6 +42,15 @@ where (
     or (coalesce(:gone, '') <> '' and s.gone_at is not null)
   )
   and (
+    coalesce(:all, '') <> ''
+    or coalesce(:source, '') <> ''
+    or not exists (
+      select 1
+      from sessions l
+      where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+    )
+  )
+  and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
@@ -40,4 +59,4 @@ where (
   and (coalesce(:source, '') = '' or r.kind = :source)
   and (coalesce(:branch, '') = '' or s.git_branch = :branch)
 order by s.ended_at desc, s.id desc
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

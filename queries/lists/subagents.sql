@@ -23,4 +23,4 @@ where (coalesce(:all, '') <> '' or a.kind <> 'warmup')
   and (coalesce(:since, '') = '' or a.started_at >= :since)
   and (coalesce(:until, '') = '' or a.started_at < :until)
 order by a.started_at desc, a.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -12,7 +12,7 @@ select
             select blocker_key
             from task_dependencies
             where task_id = t.id
-            order by blocker_key glob '*[^0-9]*', cast(blocker_key as integer), blocker_key
+            order by trim(blocker_key, '0123456789') <> '', length(ltrim(blocker_key, '0')), blocker_key
         ) d
     ) as waits_for,
     s.title as session,
@@ -41,4 +41,4 @@ order by
     t.task_number,
     t.task_key,
     t.channel
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

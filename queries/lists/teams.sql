@@ -53,4 +53,4 @@ where (
     )
   )
 order by t.created_at desc, t.name
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

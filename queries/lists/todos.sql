@@ -26,4 +26,4 @@ where (
     or p.id in (select value from json_each(:project))
   )
 order by s.ended_at desc, f.path, i.agent_key, i.gone_at is not null, i.position, i.id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

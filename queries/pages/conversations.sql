@@ -2,12 +2,21 @@
 -- Those of the project, branch, model, source and times asked for, :limit of them after the first
 -- :offset; total counts them all. :errors leaves those in which something failed, and :min_cost (in
 -- dollars) those that cost as much. They are in the order of :sort: cost, messages, else the newest
--- first. Only the order and the filter by cost add up responses, and only those of what was found.
+-- first. A conversation that another program wrote down, too, is there once: see lists/sessions. Only
+-- the order and the filter by cost add up responses, and only those of what was found.
 with found as materialized (
     select s.id, s.ended_at, s.message_count
     from sessions s
     where s.kind in ('main', 'background')
       and s.message_count + s.copied_message_count > 0
+      and (
+        coalesce(:source, '') <> ''
+        or not exists (
+          select 1
+          from sessions l
+          where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+        )
+      )
       and (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))
@@ -61,7 +70,16 @@ select
     s.message_count,
     s.models,
     r.kind as source,
-    coalesce(r.label, r.kind) as agent,
+    coalesce(r.label, r.kind) || coalesce(
+        ', '
+        || (
+            select group_concat(distinct coalesce(y.label, y.kind))
+            from sessions l
+            join sources y on y.id = l.source_id
+            where l.linked_session_id = s.id
+        ),
+        ''
+    ) as agent,
     x.total,
     s.session_key,
     s.project_id,

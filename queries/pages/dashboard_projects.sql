@@ -11,6 +11,11 @@ with own as materialized (
     from sessions s
     join projects p on p.id = s.project_id
     where s.kind in ('main', 'background')
+      and not exists (
+        select 1
+        from sessions l
+        where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+      )
       and (coalesce(:since, '') = '' or s.ended_at >= :since)
     group by coalesce(p.same_as, p.id)
 ),

@@ -12,6 +12,11 @@ recent as materialized (
     select s.started_at, s.ended_at
     from sessions s
     where s.kind in ('main', 'background')
+      and not exists (
+        select 1
+        from sessions l
+        where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+      )
       and s.message_count + s.copied_message_count > 0
       and s.ended_at >= (select min(since) from days)
 )

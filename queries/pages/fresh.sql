@@ -3,13 +3,14 @@
 -- parsed.
 select
     (select max(coalesce(finished_at, started_at)) from sync_runs) as synced_at,
-    coalesce(
-        (
-            select finished_at is not null and error is null
+    exists (
+        select 1
+        from (
+            select finished_at, error
             from sync_runs
             order by id desc
             limit 1
-        ),
-        0
+        ) last
+        where last.finished_at is not null and last.error is null
     ) as is_complete,
     (select count(*) from issues) as issues

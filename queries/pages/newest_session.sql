@@ -8,3 +8,8 @@ select
     ) as sessions
 from sessions s
 where s.kind in ('main', 'background')
+  and not exists (
+    select 1
+    from sessions l
+    where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+  )

@@ -13,4 +13,4 @@ select
 from active_sessions a
 left join sessions s on s.id = a.session_id
 order by a.is_active desc, a.status, a.session_key
-limit cast(coalesce(nullif(:limit, ''), -1) as integer)
+limit cast(coalesce(nullif(:limit, ''), '9223372036854775807') as integer)

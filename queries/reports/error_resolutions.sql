@@ -30,4 +30,4 @@ left join tool_calls n on n.id = (
 where e.status = 'error'
   and (coalesce(:tool, '') = '' or e.name = :tool)
 order by e.started_at desc, e.id desc
-limit cast(coalesce(nullif(:limit, ''), 50) as integer)
+limit cast(coalesce(nullif(:limit, ''), '50') as integer)

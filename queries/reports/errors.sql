@@ -24,4 +24,4 @@ where t.status = 'error'
     or p.id in (select value from json_each(:project))
   )
 order by t.started_at desc, t.id desc
-limit cast(coalesce(nullif(:limit, ''), 50) as integer)
+limit cast(coalesce(nullif(:limit, ''), '50') as integer)

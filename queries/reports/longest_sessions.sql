@@ -14,5 +14,10 @@ select
 from sessions s
 left join projects p on p.id = s.project_id
 where s.kind in ('main', 'background')
-order by s.prompt_count desc, s.message_count desc
-limit cast(coalesce(nullif(:limit, ''), 20) as integer)
+  and not exists (
+    select 1
+    from sessions l
+    where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+  )
+order by s.prompt_count desc, s.message_count desc, s.ended_at desc, s.session_key
+limit cast(coalesce(nullif(:limit, ''), '20') as integer)

@@ -10,7 +10,7 @@ select
     p.name as project
 from tool_calls t
 cross join messages m on m.id = t.call_id
-left join json_each(t.paths) e
+left join json_each(t.paths) e on true
 left join sessions s on s.id = t.session_id
 left join projects p on p.id = s.project_id
 where t.action = 'edit'
@@ -21,6 +21,6 @@ where t.action = 'edit'
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-group by file, s.project_id
+group by coalesce(e.value, t.target), s.project_id, p.name
 order by edits desc, last_edited desc
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -12,6 +12,11 @@ select
 from sessions s
 left join projects p on p.id = s.project_id
 where s.kind in ('main', 'background')
+  and not exists (
+    select 1
+    from sessions l
+    where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+  )
   and s.ended_at >= strftime(
     '%Y-%m-%dT%H:%M:%fZ', 'now', '-' || coalesce(nullif(:days, ''), '7') || ' days'
   )

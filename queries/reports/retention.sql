@@ -13,5 +13,5 @@ select
     gone_at
 from retention
 where is_gone = 1
-   or days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)
+   or days_left <= cast(coalesce(nullif(:days, ''), '7') as integer)
 order by is_gone, due_at, gone_at desc, path

@@ -14,7 +14,7 @@ select
 from retention r
 join sessions s on s.id = r.session_id
 where r.is_gone = 1
-   or r.days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)
-group by r.session_id
-order by due_at is null, due_at, r.session_id
-limit cast(coalesce(nullif(:limit, ''), 30) as integer)
+   or r.days_left <= cast(coalesce(nullif(:days, ''), '7') as integer)
+group by r.session_id, r.session, r.project, s.session_key
+order by min(r.due_at) is null, min(r.due_at), r.session_id
+limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -9,8 +9,8 @@ select
     sum(iif(r.is_gone = 1, r.size, 0)) as gone_size,
     (
         select group_concat(label, ', ')
-        from (select distinct label from sources where retention_days is not null order by label)
+        from (select distinct label from sources where retention_days is not null order by label) l
     ) as agents
 from retention r
 where r.is_gone = 1
-   or r.days_left <= cast(coalesce(nullif(:days, ''), 7) as integer)
+   or r.days_left <= cast(coalesce(nullif(:days, ''), '7') as integer)

@@ -12,4 +12,4 @@ select
     id
 from sync_runs
 order by id desc
-limit cast(coalesce(nullif(:limit, ''), 20) as integer)
+limit cast(coalesce(nullif(:limit, ''), '20') as integer)

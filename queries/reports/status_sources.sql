@@ -6,8 +6,8 @@ with read as (
         source_id,
         count(*) as file_count,
         sum(gone_at is not null) as gone_count,
-        sum(offset) as bytes,
-        sum(offset < size and gone_at is null) as unfinished_count
+        sum("offset") as bytes,
+        sum("offset" < size and gone_at is null) as unfinished_count
     from files
     group by source_id
 ),

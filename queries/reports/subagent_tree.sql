@@ -2,21 +2,31 @@
 -- The subagents of a session, each below the agent that spawned it, with how the link was found.
 -- :session is the beginning of a session's key.
 -- Group: activity
-with recursive tree (id, depth, path) as (
-    select a.id, 0, printf('%s/%09d', coalesce(a.started_at, ''), a.id)
+with recursive tree (id, depth, indent, path) as (
+    select
+        a.id,
+        0,
+        '',
+        coalesce(a.started_at, '')
+            || '/' || substr('000000000', 1 + length(cast(a.id as text))) || a.id
     from subagents a
     join sessions s on s.id = a.session_id
     where a.parent_id is null
       and coalesce(:session, '') <> ''
       and substr(s.session_key, 1, length(:session)) = :session
     union all
-    select a.id, t.depth + 1, t.path || '/' || printf('%s/%09d', coalesce(a.started_at, ''), a.id)
+    select
+        a.id,
+        t.depth + 1,
+        t.indent || '  ',
+        t.path || '/' || coalesce(a.started_at, '')
+            || '/' || substr('000000000', 1 + length(cast(a.id as text))) || a.id
     from tree t
     join subagents a on a.parent_id = t.id
     where t.depth < 50
 )
 select
-    substr(printf('%100s', ''), 1, 2 * t.depth) || coalesce(a.description, a.agent_key) as subagent,
+    t.indent || coalesce(a.description, a.agent_key) as subagent,
     a.agent_type,
     a.kind,
     a.link_method,

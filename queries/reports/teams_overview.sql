@@ -28,4 +28,4 @@ from teams t
 left join sessions s on s.id = t.lead_session_id
 left join projects p on p.id = s.project_id
 order by t.created_at desc, t.name
-limit cast(coalesce(nullif(:limit, ''), 20) as integer)
+limit cast(coalesce(nullif(:limit, ''), '20') as integer)

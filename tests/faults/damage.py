@@ -8,7 +8,7 @@ that its format knows, and one thing about it is wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assoc_ingest.files.walk import recognised
+from assoc_ingest.entry import entry_path
+from assoc_ingest.files.entries import line_of
+from assoc_ingest.files.walk import Root, recognised
 from assoc_ingest.records import Record
 from assoc_ingest.source import LOG, UNREAD, Claim, Source
 from assoc_ingest.sources import SOURCES
@@ -46,7 +48,7 @@ _scraps = st.sampled_from(
 
 
 class Fixture(NamedTuple):
-    """A file of a golden case: its root, whose it is, where it lies, and its lines."""
+    """A file of a golden case, or an entry of files: its root, whose it is, and its lines."""
 
     root: Path
     source: Source
@@ -70,7 +72,9 @@ def _fixtures(name: str) -> Iterator[Fixture]:
         is_built = any(home.glob("*.db.sql"))  # a database: its lines are those of other cases
         roots = recognised(home, SOURCES) if home.is_dir() and not is_built else []
         for root in roots:
-            for path in sorted(root.path.rglob("*")):
+            paths = sorted(root.path.rglob("*"))
+            yield from _entries(root, [path for path in paths if path.is_file()])
+            for path in paths:
                 parts = path.relative_to(root.path).parts
                 claim = root.source.claim(parts) if path.is_file() else None
                 if root.source.name != name or claim is None or path.suffix == ".zst":
@@ -86,9 +90,24 @@ def _fixtures(name: str) -> Iterator[Fixture]:
                     )
 
 
+def _entries(root: Root, files: Sequence[Path]) -> Iterator[Fixture]:
+    """Yield the entries that small files are together: each file is a line."""
+    place = {path.relative_to(root.path).parts: path for path in files}
+    for entry in root.source.gather(place, lambda parts: place[parts].read_bytes()):
+        path = entry_path("storage", entry.key, {entry.key: entry.above})
+        lines = [
+            line_of(member.table, member.id, {}, place[member.parts].read_bytes()).strip()
+            for member in entry.members
+        ]
+        if (claim := root.source.claim((path,))) is not None:
+            yield Fixture(root.path, root.source, claim, path, True, tuple(lines))
+
+
 FUZZED = [name for name in SOURCES if fixtures(name)]
-"""The sources with files of their own. The conversations of the others are in stores, of which
-`tests/test_opencode.py` and `tests/test_database_files.py` damage some."""
+"""The sources of which golden cases have lines."""
+
+IN_FILES = [name for name in FUZZED if not any(one.claim.within for one in fixtures(name))]
+"""Those whose lines are in files as they are."""
 
 
 @st.composite

@@ -69,13 +69,14 @@ _OF_SYNCS = {
         "forgotten_secrets",
     ),
     *("git_changes", "git_branches"),
+    *("identity", "changes", "changed_rows", "forgotten_files"),
 }
 # Columns that a sync's clock or this machine's disk decides.
 _NOT_COMPARED = {
     "sources": {"first_synced_at", "last_synced_at"},
     "files": {
         *("first_seen_at", "last_synced_at", "mtime", "mtime_ns", "ctime_ns"),
-        *("inode", "device", "generation"),
+        *("inode", "device", "generation", "file_key"),
     },
     "projects": {
         *("is_worktree", "on_disk", "head_branch", "is_dirty"),
@@ -273,6 +274,10 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         "a call has a block",
         "select id from tool_calls where call_id is null and result_id is null",
     )
+    columns = connection.execute("select * from files limit 0").description
+    if "file_key" in {name for name, *_ in columns}:  # an old database has none
+        lacking = "select id from files where length(coalesce(file_key, x'')) <> 16"
+        none("a file has a name for life", lacking)
     none("no agent spawns itself", "select id from subagents where parent_id = id")
     none("samples are short", "select id from issues where length(sample) > 4096")
     none(
@@ -338,38 +343,38 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
     What is said of a file as a whole is said of no stretch of it.
     """
     place = file["path"]
-    stretches = set()
+    stretches, notes = set(), set()
     tables = {"messages", "tool_calls", "usage", "links", "line_extras", "issues"}
     for table in tables.intersection(_tables(connection)):  # an old database lacks some
-        stretches |= {
-            tuple(row)
-            for row in connection.execute(
-                f"select byte_offset, byte_length from {table} where file_id = ?", (file["id"],)
-            )
-        }
-    stretches -= {  # a part of a line, which is spoken of all the same
-        tuple(row)
-        for row in connection.execute(
-            "select byte_offset, byte_length from issues where file_id = ? and reason = ?",
-            (file["id"], CREDENTIAL_LEFT_OUT),
-        )
-    }
+        for row in connection.execute(f"select * from {table} where file_id = ?", (file["id"],)):
+            if table == "issues" and row["reason"] == CREDENTIAL_LEFT_OUT:
+                continue  # a part of a line, which is spoken of all the same
+            is_note = table == "issues" and not row["quarantined"]
+            (notes if is_note else stretches).add((row["byte_offset"], row["byte_length"]))
     about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT, RAN_AWAY)
     if connection.execute(_ABOUT_THE_FILE, about).fetchone():
-        stretches.remove((0, 0))
-    assert pieces_of(data, stretches, place) == file["line_count"], place
+        stretches.discard((0, 0))
+        notes.discard((0, 0))
+    assert pieces_of(data, stretches, place, notes) == file["line_count"], place
 
 
-def pieces_of(data: bytes, stretches: Iterable[tuple[int, int]], place: str) -> int:
+def pieces_of(
+    data: bytes,
+    stretches: Collection[tuple[int, int]],
+    place: str,
+    notes: Collection[tuple[int, int]] = (),
+) -> int:
     """Return how many pieces the bytes of a log are; `stretches` are (offset, length) of some.
 
-    Fail if two of those overlap, or if between them lies anything but JSON objects and blanks. What
-    is said of a line that has several records has a stretch around theirs, which does not count.
+    Fail if two of those overlap, or if between them lies anything but JSON objects and blanks.
+    `notes` are what issues say of lines that were read: of one whose records divide it up, the note
+    lies around theirs.
     """
+    ordered = sorted({*stretches, *notes}, key=lambda stretch: (stretch[0], -stretch[1]))
     position = pieces = 0
-    ordered = sorted(stretches, key=lambda stretch: (stretch[0], -stretch[1]))
     for (start, length), inner in zip_longest(ordered, ordered[1:]):
-        if inner is not None and inner[0] + inner[1] <= start + length:
+        is_note = (start, length) not in stretches
+        if is_note and inner is not None and inner[0] + inner[1] <= start + length:
             continue
         assert position <= start, f"{place}: overlap at {start}"
         assert length > 0, f"{place}: nothing at {start}"

@@ -40,10 +40,13 @@ class Killed(BaseException):
 
 
 @contextmanager
-def killed_at(step: int) -> Iterator[None]:
-    """Let the writer's connection die at its `step`-th statement, and stay dead."""
+def killed_at(step: int) -> Iterator[list[sqlite3.Connection]]:
+    """Let the writer's connection die after `step` statements, and stay dead.
+
+    Yield the connection of each statement so far.
+    """
     connect_immortal = sqlite3.connect
-    opened = []
+    opened: list[sqlite3.Connection] = []
 
     class Mortal(sqlite3.Connection):
         def _step(self) -> None:
@@ -65,7 +68,7 @@ def killed_at(step: int) -> Iterator[None]:
 
     try:
         with patch.object(database.sqlite3, "connect", connect_mortal):
-            yield
+            yield opened
     finally:
         for connection in set(opened):
             connection.close()
@@ -78,6 +81,7 @@ def everything_through_workers(jobs: int = 2, job_bytes: int = 1) -> Iterator[No
         patch("assoc_ingest.workers.amount.PAYS_FROM", 0),
         patch("assoc_ingest.workers.reading.JOB_BYTES", job_bytes),
         patch("assoc_ingest.workers.replaying.JOB_BYTES", job_bytes),
+        patch("assoc_ingest.upkeep.check_jobs.JOB_BYTES", job_bytes),
         patch("assoc_ingest.workers.amount.usual_jobs", lambda: jobs),
     ):
         yield

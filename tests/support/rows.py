@@ -7,6 +7,7 @@ and those that must not be NULL get 0 or ''.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable
 from typing import Any
@@ -82,7 +83,8 @@ class Rows:
         )
 
     def file(self, path: str, **values: object) -> int:
-        return self.add("files", **{"path": path, "source_id": self.source, **values})
+        own = {"path": path, "source_id": self.source, "file_key": os.urandom(16)}
+        return self.add("files", **{**own, **values})
 
     def message(self, file: int, kind: str, text: str, **values: object) -> int:
         """Insert a message of the file's session, at the next place of the file."""

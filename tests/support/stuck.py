@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assoc_ingest.files.steps import Work
+from assoc_ingest.upkeep.check_archived import Listed
+from assoc_ingest.upkeep.check_jobs import CheckJob
 from assoc_ingest.workers.reading import ReadJob
 from assoc_ingest.workers.replaying import Archived, ReplayJob
 
@@ -56,3 +58,17 @@ def odd_replay(files: tuple[Archived, ...], seconds: float) -> OddReplay:
 
 def _key(file: Archived) -> str:
     return (file.claim and file.claim.session_key) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class OddCheck(CheckJob):
+    """Checks files as usual, but some names make a worker behave oddly."""
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        for file, usual in zip(self.files, CheckJob.items(self), strict=True):
+            yield _oddly(file.path, usual)
+
+
+def odd_check(database: str, files: tuple[Listed, ...], seconds: float) -> OddCheck:
+    """Return a job; see `odd_job`."""
+    return OddCheck(database, files, 1.0 if any(STUCK in file.path for file in files) else seconds)

@@ -7,7 +7,6 @@ shown at all. In a pipe or a file nothing is cut. The other formats are exact.
 
 from __future__ import annotations
 
-import csv
 import io
 import sqlite3
 import sys
@@ -188,6 +187,8 @@ def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int | None) -> 
 
 def _csv(names: Sequence[str], rows: Iterable[Row], is_safe: bool) -> Iterator[str]:
     buffer = io.StringIO()
+    import csv
+
     writer = csv.writer(buffer, lineterminator="\n")
     guard: Callable[[object], object] = _guarded if is_safe else lambda value: value
     for row in chain([names], rows):

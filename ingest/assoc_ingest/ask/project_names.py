@@ -53,7 +53,7 @@ def find_projects(
     with all that could be meant.
     """
     known = sql.ask(connection, "pages/project_names").fetchall()
-    path = _as_path(project)
+    path = as_path(project)
     if path is not None:
         return _ids(_at(path, known) or _missing_path(path, known))
     by_id = [row for row in known if _is_id(project) and row["id"] == int(project)]
@@ -72,15 +72,10 @@ def find_projects(
     return _ids(found)
 
 
-def same_projects(connection: sqlite3.Connection, project_id: int) -> list[int]:
-    """Return the ids of the projects in the directory of one: that of each agent and home."""
-    return _ids(sql.ask(connection, "pages/same_projects", id=project_id))
-
-
 # -- what the text is ------------------------------------------------------------------------------
 
 
-def _as_path(project: str) -> str | None:
+def as_path(project: str) -> str | None:
     """Return the absolute path that `project` states, None if it is an id or a name."""
     text = slashed(project) if PureWindowsPath(project).is_absolute() else project
     if text.split("/")[0] in (".", ".."):

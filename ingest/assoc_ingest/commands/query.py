@@ -9,6 +9,7 @@ import click
 
 from .completion import reports
 from .options import database_option, format_options, reading, rows_option
+from .remotely import remote_option, remotely
 
 if TYPE_CHECKING:
     from ..ask.output import Format
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 )
 @format_options
 @rows_option
+@remote_option
 @database_option
 def query(
     name: str | None,
@@ -34,6 +36,7 @@ def query(
     parameters: tuple[tuple[str, str], ...],
     limit: int,
     form: Format,
+    remote: bool,
 ) -> None:
     """Run a built-in query.
 
@@ -43,6 +46,7 @@ def query(
     Examples:
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
+      assoc-ingest query usage_by_day --remote
     """
     from ..ask.queries import write_query
     from ..ask.query_names import write_query_names
@@ -50,4 +54,5 @@ def query(
     if name is None:
         write_query_names(form)
     else:
-        write_query(reading(database), name, dict(parameters), form, limit)
+        connection = remotely(database, name) if remote else reading(database)
+        write_query(connection, name, dict(parameters), form, limit)

@@ -15,6 +15,7 @@ from .options import (
     reading,
     source_option,
 )
+from .remotely import remote_option, remotely
 
 if TYPE_CHECKING:
     from ..ask.answer import Wanted
@@ -70,6 +71,8 @@ def _with_words_behind(args: list[str]) -> list[str]:
     help=f"Maximum number of conversations ({_CONVERSATIONS}), or of hits ({_HITS}).",
 )
 @click.option("--all-hits", is_flag=True, help="List hits, not conversations.")
+@remote_option
+@click.option("--origin", help="With --remote: only what this machine pushed, by its label.")
 @json_options
 @database_option
 def search(
@@ -80,6 +83,8 @@ def search(
     limit: int | None,
     all_hits: bool,
     wanted: Wanted | None,
+    remote: bool,
+    origin: str | None,
     **filters: Any,
 ) -> int:
     """Find conversations, and what was said in them.
@@ -102,26 +107,48 @@ def search(
     from ..errors import NotFoundError
 
     text = " ".join(query)
-    connection = reading(database)
+    _check_remote(remote=remote, raw=raw, origin=origin)
+    connection = remotely(database) if remote else reading(database)
     is_flat = all_hits or wanted is not None
     most = limit or (_HITS if is_flat else _CONVERSATIONS)
     answer = Answer(connection, ["search", text, tools, raw, filters], wanted or Wanted())
-    result = find(
-        connection, text, Filters(**filters), limit=answer.start + most + (wanted is not None),
-        tools=tools, raw=raw, shown=0 if is_flat else 3,
-    )  # fmt: skip
+    number, shown = answer.start + most + (wanted is not None), 0 if is_flat else 3
+    if remote:
+        from ..fleet.search import search as find_there
+        from ..fleet.search import with_machines
+
+        result = find_there(
+            connection, text, Filters(**filters),
+            limit=number, tools=tools, origin=origin, shown=shown,
+        )  # fmt: skip
+        result = with_machines(result) if wanted is None else result
+    else:
+        result = find(
+            connection, text, Filters(**filters), limit=number, tools=tools, raw=raw, shown=shown
+        )
+        if wanted is None:
+            result = result.with_hits(with_lines(connection, result.shown()))
     if wanted is not None:
-        items = (hit.as_json() for hit in with_lines(connection, result.hits[answer.start :]))
+        hits = result.hits[answer.start :]
+        items = (hit.as_json() for hit in (hits if remote else with_lines(connection, hits)))
         total, relaxed = result.count, result.relaxed()
         write(answer.pieces(items, total=total, limit=most, relaxed=relaxed))
         return 0 if result.hits else 1
-    result = result.with_hits(with_lines(connection, result.shown()))
     if not result.hits:
         for line in result.said():
             say(line)
         raise NotFoundError(f"No hits for {_in_short(text)}.")
     (write_hits if all_hits else write_result)(result, most)
     return 0
+
+
+def _check_remote(*, remote: bool, raw: bool, origin: str | None) -> None:
+    from ..errors import UsageError
+
+    if remote and raw:
+        raise UsageError("--raw is an expression of SQLite; leave it out with --remote.")
+    if origin is not None and not remote:
+        raise UsageError("--origin limits a search with --remote; add it.")
 
 
 def _in_short(text: str) -> str:

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..pulled_roots import is_pulled
+
 TEMPORARY = """
 create temp table if not exists touched_files (id integer primary key);
 create temp table if not exists touched_uuids (uuid text primary key) without rowid;
@@ -20,19 +22,30 @@ create temp table if not exists best (
 );
 """
 
-# Which file has the original of a line that several files have: a main file before an agent's, a
-# foreground session before a background fork, any other before one whose lines state that it is a
-# fork, the file that diverged first, the path.
-FILE_RANK = """
+# Which file has the original of a line that several files have: one of this machine before a pulled
+# one (else a push would tell the server that this machine has only copies, of lines that the other
+# machine may count as copies, too), a main file before an agent's, a foreground session before a
+# background fork, any other before one whose lines state that it is a fork, the file that diverged
+# first, the path.
+FILE_RANK = f"""
+    (select {is_pulled("root")} from sources where id = f.source_id),
     case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
     coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
     coalesce((select forked_from_key is not null from transcripts where file_id = f.id), 0),
-    coalesce(f.own_since, ''),
+    case when f.path not like '%#%' then coalesce(f.own_since, '') else coalesce((
+        select e.own_since from files e where e.session_id = f.session_id and +e.path < f.path
+        and +e.source_id = f.source_id
+        and substr(e.path, instr(e.path, '#')) = substr(f.path, instr(f.path, '#'))
+        order by +e.path limit 1), f.own_since, '') end,
     f.path,
     f.generation,
     (select root from sources where id = f.source_id)
 """
-"""The order of files that have the same line; the first has the canonical occurrence."""
+"""The order of files that have the same line; the first has the canonical occurrence.
+
+An entry that several stores have (see `entry`) is ranked as in the first of them, and after that:
+the other stores may have less of what was said.
+"""
 
 SESSION_RANK = "s.source_id = {source} desc, x.is_agent desc, x.root"
 """How sessions `s` of several roots `x` that have the same key are ordered; the first is meant.

@@ -138,22 +138,25 @@ def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | No
 
 def _path_from_lines(connection: sqlite3.Connection, project_id: int) -> str | None:
     """Return the working directory that the project's directory is named after, or the first."""
-    row = connection.execute(
-        "select d.path from projects p"
-        " join files f on f.project_id = p.id"
-        " join working_directories d on d.file_id = f.id"
-        " join transcripts x on x.file_id = f.id"
-        " where p.id = ?"
-        # For a long path, the name of the directory ends in a hash, and `encoded` before the hash.
-        " order by not (p.key = d.encoded"
-        "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
-        # Where case does not matter, one directory has several spellings.
-        " lower(p.key) <> lower(d.encoded),"
-        " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
-        (project_id,),
-    ).fetchone()
-    path: str | None = row[0] if row else None
-    return path
+    # Those that nearly always are first, before all are sorted: an append does this.
+    for first in ("and f.kind = 'transcript' and d.encoded = p.key", ""):
+        row = connection.execute(
+            "select d.path from projects p"
+            " join files f on f.project_id = p.id"
+            " join working_directories d on d.file_id = f.id"
+            " join transcripts x on x.file_id = f.id"
+            f" where p.id = ? {first}"
+            # For a long path, the name of the directory ends in a hash, and `encoded` before it.
+            " order by not (p.key = d.encoded"
+            "   or (length(d.encoded) > 200 and substr(p.key, 1, length(d.encoded)) = d.encoded)),"
+            # Where case does not matter, one directory has several spellings.
+            " lower(p.key) <> lower(d.encoded),"
+            " f.kind <> 'transcript', x.started_at, f.path, d.byte_offset limit 1",
+            (project_id,),
+        ).fetchone()
+        if row:
+            return str(row[0])
+    return None
 
 
 def _path_from_prompts(connection: sqlite3.Connection, project_id: int) -> str | None:

@@ -126,7 +126,10 @@ _OWN = {
     " (select id from files where source_id = ?1)",
     "plans": "?2 = 'plan' and t.file_id in (select id from files where source_id = ?1)"
     " and (t.name = ?3 or t.name = '' and exists (select 1 from statements s where s.kind = 'plan'"
-    "  and s.file_id = t.file_id and s.byte_offset = t.byte_offset and s.list_key = ?3))",
+    "  and s.file_id = t.file_id and s.byte_offset = t.byte_offset and s.list_key = ?3"
+    # One line can propose this plan and another one that has a name.
+    "  and s.tool_use_id is t.tool_use_id"
+    "  and coalesce(json_extract(s.stated, '$.name'), '') = ''))",
 }
 """The condition for the rows of a group, by table."""
 

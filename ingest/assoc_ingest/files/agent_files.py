@@ -27,20 +27,21 @@ class AgentFiles:
 
     def __init__(self, connection: sqlite3.Connection | None) -> None:
         self._connection = connection
-        self._known: dict[int, frozenset[str]] = {}
+        self._joined: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
 
     def with_files(
-        self, source: Source, source_id: int, claim: Claim, found: Iterable[str] = ()
+        self, source: Source, source_id: int, claim: Claim, found: frozenset[str] = frozenset()
     ) -> Claim:
         """Add to the claim of a transcript the agents that have files; return others unchanged.
 
-        `found` are agents whose files are about to be read for the first time.
+        `found` are agents whose files are about to be read for the first time. All claims share one
+        set: a home can have thousands of transcripts, and as many agents.
         """
         if claim.agent_key is not None or claim.session_key is None or source.shape(claim) != LOG:
             return claim
-        if source_id not in self._known:
-            self._known[source_id] = self._stored(source_id)
-        agents = self._known[source_id].union(found)
+        if (source_id, found) not in self._joined:
+            self._joined[source_id, found] = self._stored(source_id) | found
+        agents = self._joined[source_id, found]
         return replace(claim, elsewhere=agents) if agents else claim
 
     def _stored(self, source_id: int) -> frozenset[str]:

@@ -60,13 +60,14 @@ class Compressor:
             Frame(
                 start + low,
                 start + high,
-                self._compressed(data[low:high]),
+                self.compressed(data[low:high]),
                 data.count(b"\n", low, high),
             )
             for low, high in _borders(data)
         ]
 
-    def _compressed(self, data: bytes) -> bytes:
+    def compressed(self, data: bytes) -> bytes:
+        """Return the data of one frame with these bytes, however many they are."""
         return self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
 
 
@@ -242,21 +243,37 @@ def beginning(start: int, end: int, data: bytes) -> list[Frame]:
     return Compressor().frames(start, original[: original.rfind(b"\n") + 1])
 
 
+def first_bytes(data: bytes, length: int) -> bytes:
+    """Return at most this many bytes of the start of a frame; none if it is damaged."""
+    try:
+        return zstd.ZstdDecompressor().decompress(data, length)
+    except (zstd.ZstdError, EOFError):
+        return b""
+
+
 def unpacked(frame: Frame, file_id: int) -> bytes:
     """Return the bytes of a stored frame, decompressing no more than it should have.
 
     Raises ArchiveError if it is damaged.
     """
     length = frame.end - frame.start
-    if length > 0:
-        with suppress(zstd.ZstdError, EOFError):
-            decompressor = zstd.ZstdDecompressor()
-            original = decompressor.decompress(frame.data, length + 1)
-            if len(original) == length and decompressor.eof:
-                return original
+    original = whole(frame.data, length)
+    if original is not None and len(original) == length:
+        return original
     raise ArchiveError(
         f"The archive of file {file_id} is damaged at byte {frame.start}.", frame.start
     )
+
+
+def whole(data: bytes, most: int) -> bytes | None:
+    """Return the bytes of a frame of at most `most` bytes; None if it has more or is damaged."""
+    if most > 0:
+        with suppress(zstd.ZstdError, EOFError):
+            decompressor = zstd.ZstdDecompressor()
+            original = decompressor.decompress(data, most + 1)
+            if len(original) <= most and decompressor.eof:
+                return original
+    return None
 
 
 def _borders(data: bytes) -> Iterator[tuple[int, int]]:

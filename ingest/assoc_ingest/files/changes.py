@@ -49,6 +49,7 @@ from .walk import Found
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
 _LARGE = 64 * 1024  # bytes that are worth compressing in a thread
+_HELD = 16 * 1024 * 1024  # bytes of an entry that are kept while it is compared
 LONG_LINE = "line is longer than 64 MiB"
 
 
@@ -146,10 +147,16 @@ def _read_log(
 
 
 def _read_entry(work: Work, lines: Lines, packer: _Packer) -> Iterator[Step]:
-    """Read an entry, once to compare it with what was read before, and once more if it differs."""
+    """Read an entry, compare it with what was read before, and parse it if it differs.
+
+    A large one is read once more for that, so that memory does not have all of it.
+    """
     prefix = Prefix()
+    held: list[bytes] = []
     for data in lines():
         prefix = prefix.extended(data)
+        if prefix.offset <= _HELD:
+            held.append(data)
     if not prefix.offset:
         return  # it vanished since it was listed; the next sync marks it as gone
     work = replace(work, found=work.found._replace(size=prefix.offset))
@@ -158,7 +165,9 @@ def _read_entry(work: Work, lines: Lines, packer: _Packer) -> Iterator[Step]:
         yield Unchanged(known, work.found)
         return
     opened = Opened(work, work.claim, known, Prefix(), 0, known is not None)
-    yield from _log_parts(opened, cut(lines(), 0, len), prefix.offset, packer)
+    read_now = iter(held) if prefix.offset <= _HELD else lines()
+    del held
+    yield from _log_parts(opened, cut(read_now, 0, len), prefix.offset, packer)
 
 
 def _note_database(work: Work, listed: Listed) -> Iterator[Step]:
@@ -243,7 +252,7 @@ def _read_document(
     data = b"".join(pieces(descriptor, 0, size))
     known, prefix = work.known, Prefix().extended(data)
     # The checkpoint of content of which only the hash is stored: at offset 0, nothing is archived.
-    unarchived = replace(prefix, offset=0, head=b"")
+    unarchived = prefix._replace(offset=0, head=b"")
     as_read = (prefix.checkpoint(), unarchived.checkpoint())
     if known and _is_where_it_was(work) and known.checkpoint in as_read:
         yield Unchanged(known, work.found, is_document=True)

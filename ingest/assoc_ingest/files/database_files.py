@@ -58,12 +58,12 @@ class _UnknownError(Exception):
 
 def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed]:
     """Return the entries of a database, None if they cannot be listed, and what listing showed."""
-    layout = store.root.source.database
+    layout, location = store.root.source.database, store.location
     if layout is None:
         return None, Listed()
     clock_tick.wait_out(clock_tick.changed_ns(found.mtime_ns, found.ctime_ns))
     try:
-        with _reading(store.location) as (connection, check):
+        with _reading(location) as (connection, check):
             _check_tables(connection, layout)
             rows = _listed(connection, layout)
             issues = tuple(_unread(connection, layout))
@@ -78,11 +78,11 @@ def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed
     entries = [
         Entry(
             entry_path(store.name, key, above),
-            store.location,
+            location,
             int(row_size * counts[key]),
             max(1, stored_number(_integer(facts[1]) * _MILLISECOND)),
             fingerprint_of([key, *facts]),
-            partial(_open_entry, store.location, layout, key),
+            partial(_open_entry, location, layout, key),
         )
         for key, facts in rows.items()
         if is_entry_key(key)
@@ -254,8 +254,7 @@ def _lines(
             for column, value in zip(columns, values, strict=True)
             if value is not None
         }
-        is_data = isinstance(data, bytes)
-        if not is_data and data is not None:
+        if data is not None and not isinstance(data, bytes):
             data = str(data).encode()
         identity = _plain(id_)
         yield line_of(table.name, identity, named, data)

@@ -17,8 +17,9 @@ from ..entry import Member, entry_path, is_entry_key
 from ..fast_json import orjson
 from ..source import KnownFile
 from ..sources.jsonl import whole_value
+from .packed import opened
 from .stored_names import stored_number
-from .tail import opened, pieces
+from .tail import pieces
 from .walk import Found, Root
 
 Lines = Callable[[], Iterator[bytes]]
@@ -142,8 +143,16 @@ def line_of(table: str, id_: object, columns: Mapping[str, object], data: bytes 
     head = {"table": table, "id": id_, **columns}
     if data is None:
         return orjson.dumps(head) + b"\n"
-    if whole_value(data) is None:
+    if not _is_json(data):
         return orjson.dumps({**head, "data": data.decode("utf-8", "replace")}) + b"\n"
     if b"\n" in data:
         data = b"".join(map(bytes.strip, data.split(b"\n")))
     return orjson.dumps(head)[:-1] + b',"data":' + data.strip() + b"}\n"
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return whole_value(data) is not None
+    return True

@@ -37,6 +37,9 @@ LEFT_OUT = "left out: it names a forgotten conversation"
 REASONS = (LEFT_OUT, CREDENTIAL_LEFT_OUT)
 """Reasons of all issues where something that is forgotten was left out."""
 
+OUTSIDE_ARCHIVE = (*REASONS, PATH_LOST, PATH_FROM_LINES, RAN_AWAY)
+"""Reasons of all issues that do not follow from the archive of a file."""
+
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_LENGTH = 36
 _NAMING = ("session_key", "list_key", "lead_session_key")
@@ -145,7 +148,7 @@ def issues_outside_archive(
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
         " where file_id = ? and (reason in (?, ?, ?, ?, ?) or (? and quarantined = 1))",
-        (file_id, *REASONS, PATH_LOST, PATH_FROM_LINES, RAN_AWAY, not is_log),
+        (file_id, *OUTSIDE_ARCHIVE, not is_log),
     )
     return [Issue(*row) for row in rows]
 

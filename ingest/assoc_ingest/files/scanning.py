@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from operator import attrgetter
+
+_name = attrgetter("name")
 
 LINK, DIRECTORY, FILE = "link", "directory", "file"
 
@@ -39,7 +42,7 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         if seen.directories is not None:
             seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
         with os.scandir(directory) as found:
-            return sorted(found, key=_bytes_of_name)
+            return _in_byte_order(list(found))
     except OSError as error:
         if seen.directories is not None:
             seen.directories.pop(directory, None)
@@ -48,9 +51,11 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         return []
 
 
-def _bytes_of_name(entry: os.DirEntry[str]) -> bytes:
-    name = entry.name
-    return name.encode() if name.isascii() else os.fsencode(name)
+def _in_byte_order(found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    found.sort(key=_name)
+    if not all(entry.name.isascii() for entry in found):  # letters may have another order
+        found.sort(key=lambda entry: os.fsencode(entry.name))
+    return found
 
 
 def kind(entry: os.DirEntry[str], seen: Walk) -> str | None:

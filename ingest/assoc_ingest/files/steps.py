@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..records import Issue, Record
 from ..source import Claim, KnownFile
-from .archive import Frame
-from .entries import Entry
 from .secret_exclusions import ForgottenSecrets
-from .tail import Prefix
-from .walk import Found, Root
+
+if TYPE_CHECKING:
+    from .archive import Frame
+    from .entries import Entry
+    from .tail import Prefix
+    from .walk import Found, Root
 
 
 @dataclass(frozen=True, slots=True)

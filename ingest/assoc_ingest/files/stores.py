@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..entry import entry_names
 from ..paths import is_directory, is_there
 from ..source import DATABASE, Claim, KnownFile, claim_at
-from .database_files import list_entries
-from .entries import Entry, Store
 from .scanning import Walk
-from .steps import Listed
 from .stored_names import NO_TIME
 from .walk import Found, Root
+
+if TYPE_CHECKING:  # most roots have no stores
+    from .entries import Entry, Store
+    from .steps import Listed
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ class Stores:
         is_database = claim.kind == DATABASE
         if not is_database and claim.within is None:
             return False
+        from .entries import Store
+
         name = claim.within or found.path
         store = self._stores.setdefault(name, Store(self.root, name))
         if is_database:
@@ -56,6 +60,11 @@ class Stores:
         else:
             store.files.append(found)
         return True
+
+    @property
+    def are_there(self) -> bool:
+        """Was any store found?"""
+        return bool(self._stores)
 
     @property
     def is_doubtful(self) -> bool:
@@ -86,6 +95,8 @@ class Stores:
             return listing
         is_read = all(entry.gone_at or entry.mtime_ns != NO_TIME for entry in own.values())
         if file is None or full or not is_read or not found.is_as(file):
+            from .database_files import list_entries
+
             entries, listed = list_entries(store, found)
             listing.entries, listing.database, listing.listed = entries, (found, file), listed
         return listing

@@ -18,10 +18,9 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from ..source import LEADING, Checkpoint, Line
 
@@ -37,8 +36,7 @@ _ALWAYS_CHECKED = (
 )  # shorter prefixes are compared as a whole whenever the file is opened
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(NamedTuple):
     """The part of a file that was read, as far as the next checkpoint needs it."""
 
     offset: int = 0
@@ -59,8 +57,7 @@ class Prefix:
         return Checkpoint(self.offset, _digest(self.head), _digest(self.tail), self.crc)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Bytes that were read: whole lines, or a piece of one line too long to be parsed."""
 
     start: int
@@ -96,16 +93,6 @@ def open_regular(path: str) -> int:
         os.close(descriptor)
         raise FileNotFoundError(f"not a regular file: {Path(path).name}")
     return descriptor
-
-
-@contextmanager
-def opened(path: str) -> Iterator[int]:
-    """Open a regular file for reading, as `open_regular` does, and close it at the end."""
-    descriptor = open_regular(path)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:

@@ -91,12 +91,21 @@ class Found(NamedTuple):
         )
 
 
-def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[Found]:
+Stat = tuple[str, int, int, int, int]
+"""Path, size, times of change of content and status, and inode of a file, as `Found` has them."""
+
+
+def walk(
+    root: Root, seen: Walk, places: Collection[Place] = WHOLE, known: set[Stat] | None = None
+) -> Iterator[Found]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
     With `places`, only the files there, place by place; a place that is not a directory, or is
-    reached through a link, has none.
+    reached through a link, has none. A file that has a stat in `known` is not yielded, and taken
+    out of `known`: of ten thousand files, mostly all are as they were, and looking a tuple up in a
+    set is the least that can be done for each.
     """
+    known = set() if known is None else known
     identities: set[tuple[int, int]] = set()
     pending: list[tuple[tuple[str, ...], str, bool]] = [
         (place.parts, root.location(place.parts), place.is_deep)
@@ -108,16 +117,21 @@ def walk(root: Root, seen: Walk, places: Collection[Place] = WHOLE) -> Iterator[
         directories = []
         for entry, names in _permitted(root, parts, directory, identities, seen):
             kind = scanning.kind(entry, seen)
-            if kind == LINK:
-                seen.symlinks += 1
-            elif kind == DIRECTORY:
-                if is_deep and root.source.descends(names):
-                    directories.append((names, entry.path, True))
-            elif kind == FILE:
+            if kind == FILE:
                 status = scanning.status(entry, seen)
                 if status is None or scanning.is_second_name(status, identities, seen):
                     continue
-                yield _found(names, entry.path, status)
+                # As they are: one that SQLite could not store like this is compared by its row.
+                size, modified, changed = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+                try:
+                    known.remove(("/".join(names), size, modified, changed, status.st_ino))
+                except KeyError:
+                    yield _found(names, entry.path, status)
+            elif kind == DIRECTORY:
+                if is_deep and root.source.descends(names):
+                    directories.append((names, entry.path, True))
+            elif kind == LINK:
+                seen.symlinks += 1
         pending.extend(reversed(directories))
 
 

@@ -219,6 +219,10 @@ TOOL = Tool(
                         "them. Open its ref with before 0 and after 0 to read it.",
                     },
                     "is_marked": {"type": "boolean", "description": "It was asked for."},
+                    "is_taken_back": {
+                        "type": "boolean",
+                        "description": "It was rewound, rolled back or reverted.",
+                    },
                     "tool": TEXT,
                     "target": TEXT,
                     "status": TEXT,

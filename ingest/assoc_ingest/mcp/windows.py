@@ -118,7 +118,8 @@ def render(item: Item) -> str:
     """Return a message as text."""
     known = [item.get(field) for field in ("ref", "kind", "tool", "status")]
     mark = "this-line" if "is_marked" in item else None
-    lines = ["", heading(*known, str(item.get("time") or "")[:16], mark)]
+    taken_back = "taken-back" if "is_taken_back" in item else None
+    lines = ["", heading(*known, str(item.get("time") or "")[:16], taken_back, mark)]
     if "target" in item and "text" not in item:
         lines.append(quoted(str(item["target"])))
     if "text" in item:
@@ -143,6 +144,7 @@ def _shown(message: Message) -> Item:
         "exit_code": message.exit_code,
         "text": text,
         "is_cut_in_index": True if message.is_cut else None,
+        "is_taken_back": True if message.is_superseded else None,
     }
 
 

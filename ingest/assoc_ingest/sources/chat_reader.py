@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
-from ..records import Message, Record, Transcript, UnmatchedResult, Usage
+from ..project_paths import comparable
+from ..records import Message, Record, SessionEntry, Transcript, UnmatchedResult, Usage
 from ..source import Claim
 from ..when import Zone
 from .claude import tools as tools
@@ -210,6 +211,13 @@ class ChatReader(Reader):
             moment=self._moment,
             is_silent=is_silent,
         )
+
+    def settle(self, cwd: str) -> None:
+        """State that the session belongs to the project of a directory, unless its path says so."""
+        key, project = self.claim.session_key, comparable(cwd)
+        if key is not None and self.claim.project_key is None:
+            entry = SessionEntry(key, "meta", project_key=project, cwd=cwd, byte_offset=self.start)
+            self.records.append(entry)
 
     def count(self, value: JSONObject, key: str) -> int:
         """Return a number of tokens, 0 if none is stated."""

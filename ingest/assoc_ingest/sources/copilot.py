@@ -21,15 +21,15 @@ The lines of a conversation are described in `copilot_events`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from ..fields import json_text, sample
 from ..project_paths import comparable
 from ..records import Issue, LineExtra, LineType, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Source
+from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing
 from ..when import utc
+from .agent import AgentSource
 from .copilot_events import Events, is_ours
-from .jsonl import complete_prefix
 
 _WORKSPACE = "workspace"
 _PRIVATE = frozenset(["config.json", "mcp-config.json", "logs", "mcp-oauth-config"])
@@ -38,22 +38,13 @@ _BLOCKS = ("|", "|-", ">", ">-")
 _TAKEN = ("cwd", "branch", "name", "summary", "created_at", "updated_at")
 
 
-class Copilot(Source):
+class Copilot(AgentSource):
     """The source of kind `copilot`."""
 
     name = "copilot"
     label = "Copilot CLI"
-    is_agent = True
-
-    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return the configured home, else `~/.copilot`."""
-        own = environment.get("COPILOT_HOME") or (f"{home}/.copilot" if home else None)
-        return [own] if own else []
-
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """The program finds a session by its id."""
-        is_id = session_key.replace("-", "").isalnum()
-        return ["copilot", f"--resume={session_key}"] if is_id else None
+    variable, place = "COPILOT_HOME", ".copilot"
+    resume = ("copilot", "--resume={}")
 
     def recognises(self, listing: Listing) -> bool:
         """A home has the events of a session."""
@@ -82,10 +73,6 @@ class Copilot(Source):
         """Conversations grow; what is said about one is rewritten."""
         return DOCUMENT if claim.kind == _WORKSPACE else LOG
 
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Whole objects at the start of an unterminated tail can be read."""
-        return complete_prefix(tail)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
@@ -103,9 +90,8 @@ def _workspace(claim: Claim, line: Line) -> Iterator[Record]:
     """Yield what the description of a session says about it."""
     values = _values(line.data.decode("utf-8", "replace").replace("\x00", "\u2400"))
     if not values:
-        yield Issue(
-            "no values" if line.data.strip() else "empty", 1, sample(line.data), 0, len(line.data)
-        )
+        reason = "no values" if line.data.strip() else "empty"
+        yield Issue(reason, 1, sample(line.data), 0, len(line.data))
         return
     cwd = values.get("cwd")
     if cwd is not None:

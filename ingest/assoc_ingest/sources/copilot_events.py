@@ -34,44 +34,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..fields import integer, json_text, mapping, number, string
-from ..project_paths import comparable
-from ..records import (
-    ASK,
-    EDIT,
-    OTHER,
-    PLAN,
-    READ,
-    RUN,
-    SEARCH,
-    SPAWN,
-    AgentLine,
-    AgentLink,
-    AgentTotals,
-    SessionEntry,
-    Superseded,
-)
+from ..fields import integer, json_text, mapping, string, without
+from ..records import AgentLine, AgentLink, AgentTotals, Superseded
 from ..records import Context as Fact
 from ..source import Claim, Context
+from .agent import actions, exit_code
 from .chat_reader import ChatReader, tools
 from .copilot_tokens import Tokens
 from .jsonl import JSONObject
 from .media import image_in, readable, text_of
 
-_ACTIONS = {
-    tool: action
-    for action, names in {
-        RUN: "bash read_bash write_bash stop_bash list_bash powershell read_powershell"
-        " write_powershell stop_powershell list_powershell",
-        READ: "view web_fetch fetch_copilot_cli_documentation",
-        EDIT: "edit create apply_patch str_replace_editor",
-        SEARCH: "glob grep rg web_search search_code_subagent tool_search_tool_regex",
-        PLAN: "update_todo exit_plan_mode report_intent task_complete",
-        SPAWN: "task",
-        ASK: "ask_user",
-    }.items()
-    for tool in names.split(" ")
-}
+_action_of = actions(
+    run="bash read_bash write_bash stop_bash list_bash powershell read_powershell"
+    " write_powershell stop_powershell list_powershell",
+    read="view web_fetch fetch_copilot_cli_documentation",
+    edit="edit create apply_patch str_replace_editor",
+    search="glob grep rg web_search search_code_subagent tool_search_tool_regex",
+    plan="update_todo exit_plan_mode report_intent task_complete",
+    spawn="task",
+    ask="ask_user",
+)
 _NOTICES = {
     "session.error": ("error", "message"),
     "session.warning": ("system", "message"),
@@ -94,10 +76,10 @@ _REPEATED = {
     "hook.start": ("input",),
     "system.message": ("content",),
     "skill.invoked": ("content",),
+    **{kind: (field,) for kind, (_, field) in _NOTICES.items()},
 }
 """Fields of `data` that have rows, or repeat what others have."""
 
-_EXIT = "exited with exit code "
 _MOST_PROMPTS = 100  # of which a later rewind can say where they are
 
 
@@ -132,7 +114,9 @@ class Events(ChatReader):
         if is_said:
             self._say(kind, data, value)
         elif kind in _NOTICES:
-            self._notice(kind, data)
+            row, key = _NOTICES[kind]
+            if (text := self.text(data, key)) is not None:
+                self.say(row, text, "system", is_error=row == "error")
         elif kind.startswith("session."):
             self._session(kind, data, value)
         elif kind.startswith("subagent."):
@@ -150,7 +134,7 @@ class Events(ChatReader):
 
     def _say(self, kind: str, data: JSONObject, value: JSONObject) -> None:
         if kind == "user.message":
-            self._user(data, value)
+            self._user(data, self.name(value, "id"))
         elif kind == "assistant.message":
             self._assistant(data)
         elif kind == "tool.user_requested":
@@ -160,10 +144,9 @@ class Events(ChatReader):
         else:
             self.say("text", self.text(data, "summary") or "", "assistant")
 
-    def _user(self, data: JSONObject, value: JSONObject) -> None:
-        text, identity = self.text(data, "content") or "", self.name(value, "id")
-        kind = _kind_of_prompt(text, data)
-        self.say(kind, text, "user")
+    def _user(self, data: JSONObject, identity: str | None) -> None:
+        text = self.text(data, "content") or ""
+        self.say(_kind_of_prompt(text, data), text, "user")
         for attachment in self.items(data, "attachments"):
             if (image := image_in(attachment)) is not None:
                 self.say("image", image, "user")
@@ -172,10 +155,9 @@ class Events(ChatReader):
             self.context["prompts"] = prompts[-_MOST_PROMPTS:]
 
     def _assistant(self, data: JSONObject) -> None:
-        if (thought := self.text(data, "reasoningText")) is not None:
-            self.say("thinking", thought, "assistant")
-        if (text := self.text(data, "content")) is not None:
-            self.say("text", text, "assistant")
+        for kind, key in (("thinking", "reasoningText"), ("text", "content")):
+            if (text := self.text(data, key)) is not None:
+                self.say(kind, text, "assistant")
         for request in self.items(data, "toolRequests"):
             self._call(request, "name")
 
@@ -184,35 +166,23 @@ class Events(ChatReader):
         text = json_text({} if arguments is None else arguments)
         paths = _patched(arguments) if isinstance(arguments, str) else []
         given: JSONObject = {"path": paths[0]} if paths else mapping(arguments)
-        self.call(
-            name,
-            given,
-            text,
-            self.text(request, "toolCallId"),
-            action=_ACTIONS.get(name or "", OTHER),
-            paths=paths,
-        )
+        call = self.text(request, "toolCallId")
+        self.call(name, given, text, call, action=_action_of(name), paths=paths)
 
     def _result(self, data: JSONObject) -> None:
         result, error = self.mapping(data, "result"), self.mapping(data, "error")
         is_error = data.get("success") is False
         text = text_of(result.get("content")) if result else self.text(error, "message") or ""
-        code = text.rpartition(_EXIT)[2].partition(">")[0] if _EXIT in text else ""
         is_declined = is_error and error.get("code") == "rejected"
         self.answer(
             text,
             self.text(data, "toolCallId"),
             is_error=is_error,
             status=tools.DECLINED if is_declined else None,
-            exit_code=number(code),
+            exit_code=exit_code(text, "exited with exit code ", ">"),
         )
 
     # -- what the program says -------------------------------------------------------------------
-
-    def _notice(self, kind: str, data: JSONObject) -> None:
-        row, key = _NOTICES[kind]
-        if (text := self.text(data, key)) is not None:
-            self.say(row, text, "system", is_error=row == "error")
 
     def _session(self, kind: str, data: JSONObject, value: JSONObject) -> None:
         if kind in ("session.start", "session.resume", "session.context_changed"):
@@ -232,22 +202,17 @@ class Events(ChatReader):
             self.fact("first_cwd", cwd)
             if not self.context.get("is_placed"):  # a session belongs to where it began
                 self.context["is_placed"] = True
-                key, project = self.claim.session_key or "", comparable(cwd)
-                entry = SessionEntry(key, "meta", project_key=project, cwd=cwd)
-                self.records.append(entry._replace(byte_offset=self.start))
-        for name, text in (
-            ("git_branch", self.text(context, "branch")),
-            ("agent_version", self.text(data, "copilotVersion")),
-        ):
-            if text is not None:
+                self.settle(cwd)
+        stated = ("git_branch", context, "branch"), ("agent_version", data, "copilotVersion")
+        for name, value, key in stated:
+            if (text := self.text(value, key)) is not None:
                 self.fact(name, text)
                 self.records.append(Fact(name, text, self.start))
 
     def _rewind(self, identity: str | None) -> None:
         """Mark what was taken back, if it is still there: some versions delete it from the file."""
-        places = {name: start for name, start in self.context.get("prompts", ())}
-        if identity in places:
-            first = places[identity]
+        first = dict(self.context.get("prompts", ())).get(identity)
+        if first is not None:
             self.records.append(Superseded(self.moment, None, first, self.start))
 
     def _subagent(self, data: JSONObject) -> None:
@@ -256,16 +221,10 @@ class Events(ChatReader):
         if agent is None or call is None:
             return
         self.records.append(AgentLink(agent, call, tools.BY_RESULT, self.start))
-        self.records.append(
-            AgentTotals(
-                agent,
-                self.name(data, "agentName"),
-                integer(data.get("totalTokens")),
-                integer(data.get("durationMs")),
-                integer(data.get("totalToolCalls")),
-                self.start,
-            )
-        )
+        stated = ("totalTokens", "durationMs", "totalToolCalls")
+        tokens, time, calls = (integer(data.get(key)) for key in stated)
+        name = self.name(data, "agentName")
+        self.records.append(AgentTotals(agent, name, tokens, time, calls, self.start))
 
 
 def _is_said(kind: str, data: JSONObject) -> bool:
@@ -300,17 +259,11 @@ def _bare(value: JSONObject) -> JSONObject:
     kind, data = string(bare.get("type")) or "", bare.get("data")
     if not isinstance(data, dict):
         return bare
-    rest = {key: item for key, item in data.items() if key not in _REPEATED.get(kind, ())}
-    if kind in _NOTICES:
-        rest.pop(_NOTICES[kind][1], None)
+    rest = without(data, _REPEATED.get(kind, ()))
     if isinstance(requests := rest.get("toolRequests"), list):
-        rest["toolRequests"] = [
-            {key: item for key, item in mapping(request).items() if key != "arguments"}
-            for request in requests
-        ]
+        rest["toolRequests"] = [without(request, ["arguments"]) for request in requests]
     if kind == "tool.execution_complete":
-        result = mapping(data.get("result"))
-        rest["result"] = {key: item for key, item in result.items() if key != "content"}
-        rest["error"] = {k: v for k, v in mapping(data.get("error")).items() if k != "message"}
+        rest["result"] = without(data.get("result"), ["content"])
+        rest["error"] = without(data.get("error"), ["message"])
         rest = {key: item for key, item in rest.items() if item not in ({}, None)}
     return {**bare, "data": rest}

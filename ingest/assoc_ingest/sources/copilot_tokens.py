@@ -94,8 +94,7 @@ class Tokens:
 
     def _of_run(self, name: str) -> dict[str, Any]:
         """Return what is known of this run by model, to be changed."""
-        known = dict(self._context.get(name, {}))
-        self._context[name] = known
+        known: dict[str, Any] = self._context.setdefault(name, {})
         return known
 
     def _spend(self, key: str | None, stated: list[int]) -> None:

@@ -27,13 +27,13 @@ The messages of a conversation are described in `gemini_chat`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..fields import MAX_TEXT, sample, string
 from ..records import Issue, LineType, ProjectEntry, Prompt, Record
-from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Source
+from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing
+from .agent import AgentSource
 from .gemini_chat import Chat, is_ours
-from .jsonl import complete_prefix
 from .located import items_at
 from .reader import Reader
 
@@ -42,23 +42,18 @@ _JSON, _JSONL = ".json", ".jsonl"
 _LONGEST_PATH = 10_000
 
 
-class Gemini(Source):
+class Gemini(AgentSource):
     """The source of kind `gemini`."""
 
     name = "gemini"
     label = "Gemini CLI"
-    is_agent = True
+    resume = ("gemini", "--resume", "{}")
     retention_days = 30
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return `.gemini` in the configured home, else in the user's."""
         above = environment.get("GEMINI_CLI_HOME") or home
         return [f"{above}/.gemini"] if above else []
-
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """The program finds a session by its id."""
-        is_id = session_key[:1].isalnum() and session_key.replace("-", "").isalnum()
-        return ["gemini", "--resume", session_key] if is_id else None
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a conversation, or the directory of a project."""
@@ -100,34 +95,19 @@ class Gemini(Source):
     def _in_project(
         self, kind: str, project: str, name: str = "", parent: str | None = None
     ) -> Claim:
-        return Claim(
-            self.name,
-            kind,
-            session_key=parent,
-            agent_key=name.removesuffix(_JSONL) if parent is not None else None,
-            project_key=project,
-            project_directory=project,
-            parts=(name,),
-        )
+        agent = name.removesuffix(_JSONL) if parent is not None else None
+        return Claim(self.name, kind, parent, agent, project, project, parts=(name,))
 
     def shape(self, claim: Claim) -> str:
         """Conversations of newer versions grow; all else is rewritten."""
         return LOG if claim.parts and claim.parts[0].endswith(_JSONL) else DOCUMENT
 
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Whole objects at the start of an unterminated tail can be read."""
-        return complete_prefix(tail)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records; which messages were read before comes from earlier lines."""
-        if claim.kind == "project_root":
-            return list(_root(claim, lines)), context
-        if claim.kind == "project_list":
-            return _projects(claim, lines), context
-        if claim.kind == "history":
-            return _prompts(claim, lines), context
+        if claim.kind in _LISTS:
+            return _LISTS[claim.kind](claim, lines), context
         chat = Chat(claim, context)
         if self.shape(claim) == DOCUMENT:
             for value in chat.document(lines):
@@ -139,16 +119,14 @@ class Gemini(Source):
         return chat.finish(), chat.context
 
 
-def _root(claim: Claim, lines: Iterable[Line]) -> Iterator[Record]:
-    """Yield the directory of a project."""
+def _root(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read the directory of a project."""
     (line,) = lines
     path = line.data.decode("utf-8", "replace").replace("\x00", "\u2400").strip()
     if not path or "\n" in path or len(path) > _LONGEST_PATH:
         reason = "no path" if path else "empty"
-        yield Issue(reason, 1, sample(line.data), 0, len(line.data))
-        return
-    yield ProjectEntry(claim.project_key or "", None, path)
-    yield LineType("", "", 1)
+        return [Issue(reason, 1, sample(line.data), 0, len(line.data))]
+    return [ProjectEntry(claim.project_key or "", None, path), LineType("", "", 1)]
 
 
 def _projects(claim: Claim, lines: Iterable[Line]) -> list[Record]:
@@ -157,8 +135,7 @@ def _projects(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     for value in reader.document(lines):
         projects = reader.mapping(value, "projects")
         for path in projects:
-            name = reader.name(projects, path)
-            if name is not None:
+            if (name := reader.name(projects, path)) is not None:
                 reader.records.append(ProjectEntry(name, None, path))
     return reader.finish()
 
@@ -174,17 +151,11 @@ def _prompts(claim: Claim, lines: Iterable[Line]) -> list[Record]:
         if text is None:
             reader.note("message: missing")
             continue
-        reader.records.append(
-            Prompt(
-                text[:MAX_TEXT],
-                reader.time(item, "timestamp"),
-                None,
-                reader.name(item, "sessionId"),
-                None,
-                None,
-                offset - 4,
-                length,
-                claim.project_key,
-            )
-        )
+        moment, session = reader.time(item, "timestamp"), reader.name(item, "sessionId")
+        prompt = Prompt(text[:MAX_TEXT], moment, None, session, None, None, offset - 4, length)
+        reader.records.append(prompt._replace(project_key=claim.project_key))
     return reader.finish()
+
+
+_LISTS = {"project_root": _root, "project_list": _projects, "history": _prompts}
+"""How files are read that are no conversations, by their kind."""

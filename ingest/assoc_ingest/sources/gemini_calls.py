@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from ..fields import mapping, number, obvious_text, string
-from ..records import ASK, EDIT, OTHER, PLAN, READ, RUN, SEARCH, SPAWN
+from ..fields import mapping, obvious_text, string, without
+from .agent import actions
 from .jsonl import JSONObject
 from .media import image_in, readable
 
-_ACTIONS = {
-    tool: action
-    for action, names in {
-        RUN: "run_shell_command",
-        READ: "read_file read_many_files web_fetch get_internal_docs",
-        EDIT: "write_file replace edit",
-        SEARCH: "list_directory glob grep search_file_content grep_search google_web_search",
-        PLAN: "write_todos enter_plan_mode exit_plan_mode",
-        SPAWN: "delegate_to_agent invoke_agent codebase_investigator generalist cli_help",
-        ASK: "ask_user",
-    }.items()
-    for tool in names.split(" ")
-}
+action_of = actions(
+    run="run_shell_command",
+    read="read_file read_many_files web_fetch get_internal_docs",
+    edit="write_file replace edit",
+    search="list_directory glob grep search_file_content grep_search google_web_search",
+    plan="write_todos enter_plan_mode exit_plan_mode",
+    spawn="delegate_to_agent invoke_agent codebase_investigator generalist cli_help",
+    ask="ask_user",
+)
 ENDED = ("success", "error", "cancelled")
 """How a call can end. With any other status, it goes on."""
 
 _IN_ROWS = frozenset(["content", "thoughts", "model"])
 _OF_CALLS = frozenset(["id", "name", "args", "result", "description", "timestamp"])
-_EXIT = "Exit Code: "
-
-
-def action_of(name: str | None) -> str:
-    """Return what a tool does, by its name."""
-    return _ACTIONS.get(name or "", OTHER)
-
-
-def exit_code(text: str) -> int | None:
-    """Return the exit code that the output of the shell states, None if it states none."""
-    if _EXIT not in text:
-        return None
-    return number(text.rpartition(_EXIT)[2].partition("\n")[0].strip())
 
 
 def result_text(call: JSONObject) -> str:
@@ -56,10 +39,7 @@ def _text_of(part: object) -> str:
 
 def rest_of(value: JSONObject) -> JSONObject:
     """Return a message without what its rows have, and without what nobody can read."""
-    bare = mapping(readable({key: item for key, item in value.items() if key not in _IN_ROWS}))
+    bare = mapping(readable(without(value, _IN_ROWS)))
     if isinstance(calls := bare.get("toolCalls"), list):
-        bare["toolCalls"] = [
-            {key: item for key, item in mapping(call).items() if key not in _OF_CALLS}
-            for call in calls
-        ]
+        bare["toolCalls"] = [without(call, _OF_CALLS) for call in calls]
     return bare

@@ -35,12 +35,13 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from ..fields import json_text, mapping, string
+from ..fields import json_text, mapping, string, without
 from ..records import AgentLink, Message, Record, Superseded, WorkingDirectory
 from ..source import Claim, Context
 from ..when import utc
+from .agent import exit_code
 from .chat_reader import ChatReader, tools
-from .gemini_calls import ENDED, action_of, exit_code, rest_of, result_text
+from .gemini_calls import ENDED, action_of, rest_of, result_text
 from .jsonl import JSONObject
 from .located import items_at
 from .media import image_in
@@ -110,9 +111,13 @@ class Chat(ChatReader):
         if not isinstance(items, list):
             self._expect(items is None, "messages", items)
             return
-        found = items_at(self.data, "messages")
-        places = found if len(found) == len(items) else [(place, 1) for place in range(len(items))]
+        places = self._places(items, "messages")
         self._each(items, [(place, place + size) for place, size in places])
+
+    def _places(self, items: list[object], *keys: str) -> list[tuple[int, int]]:
+        """Return (offset, length) of each item of a list of the current line."""
+        found = items_at(self.data, *keys)
+        return found if len(found) == len(items) else [(place, 1) for place in range(len(items))]
 
     def _set(self, value: JSONObject) -> None:
         """Take in what a line states anew.
@@ -137,10 +142,8 @@ class Chat(ChatReader):
 
     def _unknown(self, items: list[object]) -> dict[int, JSONObject]:
         """Return the messages of a list that were not read before, by their place in the line."""
-        found = items_at(self.data, "$set", "messages")
-        places = found if len(found) == len(items) else [(place, 1) for place in range(len(items))]
         new: dict[object, tuple[int, JSONObject]] = {}
-        for (place, _), item in zip(places, items, strict=True):
+        for (place, _), item in zip(self._places(items, "$set", "messages"), items, strict=True):
             if isinstance(item, dict) and not self._is_known(item):
                 new.setdefault(string(item.get("id")) or place, (place, item))
         return dict(new.values())
@@ -162,7 +165,7 @@ class Chat(ChatReader):
         self.begin(value, is_message=False)
         identity = self.name(value, "$rewindTo")
         if identity is not None:
-            first = self._recent[identity][0] if identity in self._recent else None
+            (first, *_) = self._recent.get(identity, [None])
             uuid = self._identity(identity)
             self.records.append(Superseded(self.moment, uuid, first, self.start))
         self.keep_rest(value, ())
@@ -177,8 +180,8 @@ class Chat(ChatReader):
         identity = self.name(value, "id")
         key = None if identity is None else self._identity(identity)
         self.begin({**value, "uuid": key}, is_message=False)
-        recent = self._recent.get(identity or "")
-        offset, self._block, thoughts, content, calls = recent or [self.start, 0, None, None, ""]
+        new: list[Any] = [self.start, 0, None, None, ""]
+        offset, self._block, thoughts, content, calls = self._recent.get(identity or "", new)
         before, kind = len(self.records), string(value.get("type")) or ""
         self.model = self.name(value, "model")
         thought, said = _digest(value.get("thoughts")), _digest(value.get("content"))
@@ -212,13 +215,11 @@ class Chat(ChatReader):
     def _say(self, kind: str, content: object) -> None:
         if kind == "user":
             self._user(content)
-        elif kind == "gemini":
-            for text in self._texts(content):
-                self.say("text", text, "assistant")
-        else:
-            row = "error" if kind == "error" else "system"
-            for text in self._texts(content):
-                self.say(row, text, "system", is_error=row == "error")
+            return
+        rows = {"gemini": ("text", "assistant"), "error": ("error", "system")}
+        row, role = rows.get(kind, ("system", "system"))
+        for text in self._texts(content):
+            self.say(row, text, role, is_error=row == "error")
 
     def _user(self, content: object) -> None:
         """Add what was typed, and what the program added to it."""
@@ -269,9 +270,8 @@ class Chat(ChatReader):
             letter = known[place : place + 1]
             identity, has_ended = self.text(call, "id"), call.get("status") in ENDED
             if not letter:
-                name, arguments = self.text(call, "name"), mapping(call.get("args"))
-                action = action_of(name)
-                self.call(name, arguments, json_text(arguments), identity, action=action)
+                name, given = self.text(call, "name"), mapping(call.get("args"))
+                self.call(name, given, json_text(given), identity, action=action_of(name))
             if has_ended and letter != "1":
                 self._result(call, identity)
             letters += "1" if has_ended or letter == "1" else "0"
@@ -279,7 +279,7 @@ class Chat(ChatReader):
 
     def _result(self, call: JSONObject, identity: str | None) -> None:
         text, status = result_text(call), call["status"]
-        code = exit_code(text)
+        code = exit_code(text, "Exit Code: ", "\n")
         stated, self._moment = self.moment, self.time(call, "timestamp") or self.moment
         self.answer(
             text,
@@ -314,7 +314,7 @@ class Chat(ChatReader):
 
 
 def _without_messages(value: JSONObject) -> JSONObject:
-    bare = {key: item for key, item in value.items() if key != "messages"}
+    bare = without(value, ["messages"])
     if isinstance(inner := bare.get("$set"), dict):
-        bare["$set"] = {key: item for key, item in inner.items() if key != "messages"}
+        bare["$set"] = without(inner, ["messages"])
     return bare

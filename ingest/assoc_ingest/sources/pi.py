@@ -15,31 +15,28 @@ The lines are described in `pi_entries`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ..records import Record
-from ..source import LOG, Claim, Context, Line, Listing, Source
-from .jsonl import complete_prefix
+from ..source import Claim, Context, Line, Listing
+from .agent import AgentSource
 from .pi_entries import Entries, is_ours, session_in, session_of
 
 _PRIVATE = frozenset(["auth.json", "models.json", "settings.json"])
 
 
-class Pi(Source):
+class Pi(AgentSource):
     """The source of kind `pi`."""
 
     name = "pi"
     label = "pi"
-    is_agent = True
+    variable, place = "PI_CODING_AGENT_DIR", ".pi/agent"
+    resume = ("pi", "--session", "{}")
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return the configured directories, else `~/.pi/agent`."""
-        own = environment.get("PI_CODING_AGENT_DIR") or (f"{home}/.pi/agent" if home else None)
-        return [place for place in (own, environment.get("PI_CODING_AGENT_SESSION_DIR")) if place]
-
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """The program finds a session by its id."""
-        is_id = session_key[:1].isalnum() and session_key.replace("-", "").isalnum()
-        return ["pi", "--session", session_key] if is_id else None
+        """A variable of its own names a directory that has conversations only."""
+        other = environment.get("PI_CODING_AGENT_SESSION_DIR")
+        return [*super().default_roots(environment, home), *([other] if other else [])]
 
     def recognises(self, listing: Listing) -> bool:
         """A home has a directory of sessions that is named like one of this program, or a file."""
@@ -69,24 +66,11 @@ class Pi(Source):
         match parts:
             case ("sessions", directory, name) if _is_encoded(directory):
                 if name.endswith(".jsonl"):
-                    return Claim(
-                        self.name,
-                        "transcript",
-                        session_key=session_of(name),
-                        project_key=directory,
-                        project_directory=directory,
-                    )
+                    claim = Claim(self.name, "transcript", session_key=session_of(name))
+                    return replace(claim, project_key=directory, project_directory=directory)
             case (name,) if session_in(name):
                 return Claim(self.name, "transcript", session_key=session_of(name))
         return None
-
-    def shape(self, claim: Claim) -> str:
-        """Conversations grow."""
-        return LOG
-
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Whole objects at the start of an unterminated tail can be read."""
-        return complete_prefix(tail)
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context

@@ -33,39 +33,24 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from ..fields import json_text, mapping, number, obvious_text, string
-from ..project_paths import comparable
-from ..records import (
-    ASK,
-    EDIT,
-    OTHER,
-    PLAN,
-    READ,
-    RUN,
-    SEARCH,
-    SPAWN,
-    SessionEntry,
-    WorkingDirectory,
-)
+from ..fields import json_text, mapping, number, obvious_text, string, without
+from ..records import WorkingDirectory
 from ..source import Claim, Context
+from .agent import actions
 from .chat_reader import ChatReader
 from .jsonl import JSONObject
 from .media import image_in, readable, text_of
 
-_ACTIONS = {
-    "bash": RUN,
-    "read": READ,
-    "edit": EDIT,
-    "write": EDIT,
-    "find": SEARCH,
-    "grep": SEARCH,
-    "ls": SEARCH,
+_action_of = actions(
+    run="bash",
+    read="read",
+    edit="edit write",
+    search="find grep ls",
     # of the extensions that come with the program
-    "todo": PLAN,
-    "subagent": SPAWN,
-    "question": ASK,
-    "questionnaire": ASK,
-}
+    plan="todo",
+    spawn="subagent",
+    ask="question questionnaire",
+)
 _KEPT = frozenset(["model_change", "thinking_level_change", "label", "custom", "context_edit"])
 """Entries that nobody said; they are kept as they are."""
 
@@ -159,9 +144,7 @@ class Entries(ChatReader):
             self.records.append(WorkingDirectory(cwd, encoded(cwd), self.start))
             if self.claim.project_key is None and not self.context.get("is_placed"):
                 self.context["is_placed"] = True
-                key, project = self.claim.session_key or "", comparable(cwd)
-                entry = SessionEntry(key, "meta", project_key=project, cwd=cwd)
-                self.records.append(entry._replace(byte_offset=self.start))
+                self.settle(cwd)
         parent = self.text(value, "parentSession") or self.text(value, "branchedFrom")
         if parent is not None:
             name = parent.replace("\\", "/").rpartition("/")[2]
@@ -221,8 +204,8 @@ class Entries(ChatReader):
     def _call(self, block: JSONObject) -> None:
         name, arguments = self.text(block, "name"), block.get("arguments")
         text = json_text({} if arguments is None else arguments)
-        action = _ACTIONS.get(name or "", OTHER)
-        self.call(name, mapping(arguments), text, self.text(block, "id"), action=action)
+        identity = self.text(block, "id")
+        self.call(name, mapping(arguments), text, identity, action=_action_of(name))
 
     def _tool_result(self, message: JSONObject) -> None:
         text = text_of(message.get("content"))
@@ -265,7 +248,6 @@ class Entries(ChatReader):
 def _bare(value: JSONObject) -> JSONObject:
     """Return an entry without what its rows have, and without what nobody can read."""
     bare = mapping(readable(value))
-    message = bare.get("message")
-    if isinstance(message, dict):
-        bare["message"] = {key: item for key, item in message.items() if key not in _IN_ROWS}
+    if isinstance(message := bare.get("message"), dict):
+        bare["message"] = without(message, _IN_ROWS)
     return bare

@@ -150,14 +150,18 @@ class Reader:
     def text(self, value: JSONObject, key: str) -> str | None:
         """Return a text, None if there is none or it is empty."""
         found = value.get(key)
-        self._expect(found is None or isinstance(found, str), key, found)
-        return found if isinstance(found, str) and found else None
+        if isinstance(found, str):
+            return found or None
+        self._expect(found is None, key, found)
+        return None
 
     def name(self, value: JSONObject, key: str) -> str | None:
         """Return a text that every row of the line repeats, None if it is too long for that."""
         found = self.text(value, key)
-        self._expect(found is None or len(found) <= MAX_NAME, key, found)
-        return found if found is None or len(found) <= MAX_NAME else None
+        if found is None or len(found) <= MAX_NAME:
+            return found
+        self._expect(is_right=False, key=key, value=found)
+        return None
 
     def whole(self, value: JSONObject, key: str) -> int | None:
         """Return an integer."""
@@ -193,8 +197,10 @@ class Reader:
     def mapping(self, value: JSONObject, key: str) -> JSONObject:
         """Return an object, an empty one if there is none."""
         found = value.get(key)
-        self._expect(found is None or isinstance(found, dict), key, found)
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict):
+            return found
+        self._expect(found is None, key, found)
+        return {}
 
     def items(self, value: JSONObject, key: str) -> list[JSONObject]:
         """Return the objects of a list, without other values."""

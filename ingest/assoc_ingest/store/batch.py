@@ -16,7 +16,7 @@ SQLite ends the batch: continuing after a row failed would commit rows without t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,10 +27,10 @@ from ..derive.statements import note_groups
 from ..files import archive, lost
 from ..files.archive import Frame
 from ..files.tail import Prefix
-from ..files.walk import Found, Place
+from ..files.walk import Found
 from ..records import Record
 from ..source import Claim, KnownFile
-from . import upserts
+from . import changes, upserts
 from .delete import clear_rows, remove_entries, remove_files
 from .file_rows import FileRows, OpenFile, archived
 from .fts import MESSAGE_COLUMNS
@@ -66,10 +66,13 @@ class Batch:
     now: str
     aside: Aside | None = None
     """Where messages are indexed, if not in the transaction that stores them."""
+    is_derived_later: bool = False
+    """Nobody sees the rows before everything that follows from them is derived, all at once."""
     input_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._files: dict[int, OpenFile] = {}
+        self._starts: dict[int, int] = {}  # where the rows begin that are inserted
         self._touched = Touched()
         begin(self.connection)
         try:
@@ -132,6 +135,7 @@ class Batch:
             self._file_rows.expect(known.id, known.checkpoint.offset, known.checkpoint.prefix_crc)
             lost.clear_path_issues(self.connection, known.id)
         file.id = known.id if known else self._file_rows.insert(file, generation)
+        file.is_empty = known is None or is_rewritten
         if known is not None and not is_rewritten:
             file.context = known.context
         if is_rewritten:
@@ -155,6 +159,7 @@ class Batch:
     def _take_in(self, file: OpenFile) -> None:
         if file.id not in self._files:
             self.input_bytes += FILE_BYTES
+            self._starts[file.id] = file.prefix.offset if file.prefix else 0
             if file.written is not None:
                 self._file_rows.expect(file.id, file.written.offset, file.written.crc)
         self._files[file.id] = file
@@ -179,15 +184,23 @@ class Batch:
         self._file_rows.reset(file_id)
 
     def open_archived(
-        self, source_id: int, claim: Claim, known: KnownFile, *, keeps_rows: bool = False
+        self,
+        source_id: int,
+        claim: Claim,
+        known: KnownFile,
+        *,
+        keeps_rows: bool = False,
+        is_cleared: bool = False,
     ) -> OpenFile:
         """Add a file that is re-parsed from its archive: its rows go, its archive and stat stay.
 
-        With `keeps_rows`, its rows stay, too, and only missing ones are going to be added.
+        With `keeps_rows`, its rows stay, too, and only missing ones are going to be added. If it
+        `is_cleared`, they are already gone.
         """
         file = archived(source_id, claim, known)
-        self._buffer.flush()
-        if not keeps_rows:
+        file.is_empty = not keeps_rows
+        if not keeps_rows and not is_cleared:
+            self._buffer.flush()
             clear_rows(self.connection, self._touched, file.id)
         self.connection.execute("update files set own_since = null where id = ?", (file.id,))
         self._file_rows.refer(file)
@@ -201,10 +214,16 @@ class Batch:
         note_groups(self.connection, self._touched, file_id)
         self._touched.files.add(file_id)
 
-    def remove(self, file_ids: Iterable[int]) -> None:
-        """Remove files with everything that was read from them or follows only from that."""
+    def remove(self, file_ids: Iterable[int], *, everywhere: bool = False) -> None:
+        """Remove files with everything that was read from them or follows only from that.
+
+        With `everywhere`, they are to be removed from other records of this machine, too.
+        """
         self._buffer.flush()
-        remove_files(self.connection, self._touched, file_ids)
+        ids = list(file_ids)
+        if everywhere:
+            changes.note_forgotten(self.connection, ids)
+        remove_files(self.connection, self._touched, ids)
 
     def remove_entries(self, since: str, before: str) -> None:
         """Remove the entries of lists that have been gone since a time between these two."""
@@ -249,11 +268,13 @@ class Batch:
     # -- the end ---------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Write the remaining rows, the checkpoints and the derived facts."""
+        """Write the remaining rows, the checkpoints and the derived facts, unless those wait."""
         self._buffer.flush()
         self.written.issues += self._file_rows.write_checkpoints(self._files.values())
+        changes.note_files(self.connection, self._starts)
         self._touched.first_message_id = self._buffer.first_id
-        refresh(self.connection, self._touched)
+        if not self.is_derived_later:
+            refresh(self.connection, self._touched)
 
     def finish(self) -> Written:
         """Index the new messages and commit: a few long statements, outside the interpreter."""
@@ -277,32 +298,3 @@ class Batch:
                 f" select id, {MESSAGE_COLUMNS} from {content} where id >= ? and id < ?",
                 (first, min(first + _INDEXED_AT_ONCE, self._buffer.next_id)),
             )
-
-
-_KNOWN = (
-    "select id, path, kind, generation, size, mtime_ns, ctime_ns, inode, device, gone_at,"
-    " session_key, agent_key, offset, head_hash, tail_hash, prefix_crc, context from files"
-)
-
-
-def known_files(
-    connection: sqlite3.Connection, source_id: int, place: Place | None = None
-) -> Iterator[KnownFile]:
-    """Yield all generations of all paths of a source, or of one place in it; the newest last."""
-    where, start = "source_id = :source", ""
-    if place is not None and place.parts:
-        start = f"{'/'.join(place.parts)}/"
-        where += " and path > :start and path < :end"  # '0' follows '/' in ASCII
-    if place is not None and not place.is_deep:
-        where += " and instr(substr(path, length(:start) + 1), '/') = 0"
-    rows = connection.execute(
-        f"{_KNOWN} where {where} order by path, generation",
-        {"source": source_id, "start": start, "end": f"{start[:-1]}0"},
-    )
-    return map(KnownFile._make, rows)
-
-
-def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None:
-    """Return one file, None if it has no row any more."""
-    row = connection.execute(f"{_KNOWN} where id = ?", (file_id,)).fetchone()
-    return KnownFile(*row) if row is not None else None

@@ -18,12 +18,13 @@ from typing import NamedTuple
 from .. import sql
 from ..errors import DamagedError, DatabaseError, DatabaseIOError
 from ..failures import Failure, kind_of
+from . import changes
 from .location import locked, log_stays_with, resolved, unfinished
 from .transaction import transaction
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
-DERIVATION = 6
+DERIVATION = 8
 """The version of the parsers. Raise it when a parser learns something that the rows of files read
 earlier should have, too: the next sync derives all tables again (`rebuild`)."""
 
@@ -51,7 +52,6 @@ JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 """Settings of a connection that writes beside readers."""
 
 _CLOSING_TIMEOUT = 200  # milliseconds; a command that is done does not wait for readers
-_RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -267,12 +267,9 @@ def _found(connection: sqlite3.Connection) -> _Found | None:
     tables = {name for (name,) in names}
     if not tables and application_id == 0:
         return None
-    if _RECORD_OF_MIGRATIONS.encode() not in tables:
+    if sql.RECORD_OF_MIGRATIONS.encode() not in tables:
         return _Found(application_id, derived_by, None)
-    rows = connection.execute(
-        f"select name from {_RECORD_OF_MIGRATIONS} where migration_set = ?", (sql.MIGRATION_SET,)
-    )
-    return _Found(application_id, derived_by, {name for (name,) in rows})
+    return _Found(application_id, derived_by, sql.applied_migrations(connection))
 
 
 def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
@@ -307,11 +304,12 @@ def _number(field: bytes) -> int:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Apply all pending migrations in one transaction, or none."""
-    with transaction(connection):
+    with transaction(connection, is_noted=False):
         if connection.execute("pragma application_id").fetchone() == (0,):
             connection.execute(f"pragma user_version = {DERIVATION}")  # there are no rows yet
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         sql.migrate(connection)
+        changes.renew(connection)
         connection.executemany(
             "insert into messages_fts (messages_fts, rank) values (?, ?)", _FTS_SETTINGS.items()
         )

@@ -12,14 +12,15 @@ import sqlite3
 from collections.abc import Iterable
 
 from ..derive import agents
-from ..derive.changeset import Touched
+from ..derive.changeset import Touched, fill
 from ..derive.statements import note_groups
 from ..files import archive
 from ..sql import id_list
-from . import upserts
+from . import fts, upserts
 from .inserts import CLEARED
 
 _DELETED_AT_ONCE = 5000
+_FILES_AT_ONCE = 500
 _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `stale_lists`
 
 
@@ -31,18 +32,45 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
     touched.before_clearing(connection, file_id)
     note_groups(connection, touched, file_id)
     for table in CLEARED:
-        _delete(connection, table, file_id)
+        _delete(connection, table, f"= {file_id}")
 
 
-def _delete(connection: sqlite3.Connection, table: str, file_id: int) -> None:
-    """Delete the rows of a file, a few thousand at a time.
+def clear_all_rows(connection: sqlite3.Connection, file_ids: Iterable[int]) -> None:
+    """Delete the rows of many files at once, as `clear_rows` does for one; index the others anew.
+
+    For a database that nobody else can see, outside a transaction: each statement is one. What
+    follows from the rows is not noted: afterwards, everything has to be derived again.
+    """
+    triggers = connection.execute(
+        "select type, name, sql from sqlite_master where type = 'trigger'"
+        " and tbl_name = 'messages' and name glob 'messages_*fts_delete'"
+    ).fetchall()
+    for type_, name, _ in triggers:  # they would take each text out of the index, word by word
+        connection.execute(f"drop {type_} {name}")
+    connection.execute("create temp table if not exists cleared (id integer primary key)")
+    ids = list(file_ids)
+    for start in range(0, len(ids), _FILES_AT_ONCE):
+        fill(connection, "cleared", ids[start : start + _FILES_AT_ONCE])
+        for table in CLEARED:
+            _delete(connection, table, "in (select id from cleared)")
+    for *_, statement in triggers:
+        connection.execute(statement)
+    for index in fts.OF_MESSAGES:
+        fts.rebuild_index(connection, index)
+
+
+def _delete(connection: sqlite3.Connection, table: str, of_files: str) -> None:
+    """Delete the rows of files, a few thousand at a time.
 
     SQLite keeps in memory what it needs to undo a statement: for a large file, half its size.
     """
     kept = upserts.CONDITIONS.get(table, "0")
-    rows = f"select rowid from {table} where file_id = ? and not ({kept}) limit {_DELETED_AT_ONCE}"
+    rows = (
+        f"select rowid from {table} where file_id {of_files} and not ({kept})"
+        f" limit {_DELETED_AT_ONCE}"
+    )
     while (
-        connection.execute(f"delete from {table} where rowid in ({rows})", (file_id,)).rowcount
+        connection.execute(f"delete from {table} where rowid in ({rows})").rowcount
         == _DELETED_AT_ONCE
     ):
         pass

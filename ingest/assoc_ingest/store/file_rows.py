@@ -40,6 +40,8 @@ class OpenFile:
     """When it went missing, if its records come from the archive."""
     has_entries: bool = False
     """It may have entries from earlier, with which those read now are compared; see `upserts`."""
+    is_empty: bool = False
+    """No rows were read from it so far."""
     context: str | None = None
     """What later lines need to know of those that were read; see `source.Context`."""
     written: Prefix | None = None
@@ -72,8 +74,9 @@ class FileRows:
         cursor = self._connection.execute(
             "insert into files (path, kind, size, offset, line_count, issue_count,"
             " first_seen_at, last_synced_at, agent_key, project_key, workflow, generation,"
-            " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id)"
-            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)"
+            " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id,"
+            " file_key)"
+            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, randomblob(16))"
             " on conflict do nothing",
             (
                 found.path, claim.kind, found.size, self._now, self._now, claim.agent_key,

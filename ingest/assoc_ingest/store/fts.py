@@ -18,6 +18,9 @@ MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
 """The indexed columns of messages: what was said, tool input and output, and both again without
 invisible letters where there are any."""
 
+OF_MESSAGES = ("messages_fts", "messages_cjk_fts")
+"""The indexes into which `Batch` puts messages; triggers take care of all others."""
+
 
 def indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes."""

@@ -8,7 +8,8 @@ not depend on the stretches.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from ..records import (
     AgentLine,
@@ -285,6 +286,8 @@ COLUMNS: dict[type, tuple[str, ...]] = {
 """The columns that the rows of each type have from their records."""
 
 _MERGE_TOOL_CALL = _tool_call_merge()
+_HAS_ROW = "select 1 from tool_calls where file_id = ? and tool_use_id = ?"
+_call_of = itemgetter(TOOL_CALL.index("file_id"), TOOL_CALL.index("tool_use_id"))
 
 
 _CALL = ToolCall._fields.index("call")  # this field and the next are positions; rows have ids
@@ -300,12 +303,18 @@ def tool_call_row(
     return (*call[:_CALL], *blocks, *call[_CALL + 2 :], *references, between)
 
 
-def write_tool_calls(connection: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
-    """Merge tool calls into existing rows, and insert the others.
+def write_tool_calls(
+    connection: sqlite3.Connection,
+    rows: list[tuple[object, ...]],
+    later: Iterable[tuple[object, ...]],
+) -> None:
+    """Insert tool calls, after `later`, some of these rows, are merged into existing ones.
 
-    No two of `rows` may belong to one call: only rows in the table are merged.
+    No two of `rows` may belong to one call: only rows in the table are merged. These are few, and
+    to look for them costs less than an update that finds none.
     """
-    connection.executemany(_MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in rows])
+    halves = [row for row in later if connection.execute(_HAS_ROW, _call_of(row)).fetchone()]
+    connection.executemany(_MERGE_TOOL_CALL, [row[: len(TOOL_CALL)] for row in halves])
     connection.executemany(INSERTS[ToolCall], rows)
 
 

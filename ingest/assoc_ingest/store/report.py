@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .row_buffer import Written
+if TYPE_CHECKING:
+    from .row_buffer import Written
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in total."""

@@ -83,6 +83,7 @@ class RowBuffer:
         self._pending: dict[type, list[Any]] = {}
         self._bytes = 0
         self._calling: set[int] = set()  # files with pending tool calls
+        self._later: list[tuple[object, ...]] = []  # pending calls that may have rows already
         (last, unmatched) = connection.execute(
             "select (select max(id) from messages), exists (select 1 from unmatched_results)"
         ).fetchone()
@@ -120,6 +121,7 @@ class RowBuffer:
                     references = [getattr(file, name) for name in names]
                     bound = [(file.id, *references, *row) for row in rows]
                 self._pending.setdefault(kind, []).extend(bound)
+        file.is_empty = False
 
     def _apply_documents(self, file: OpenFile, by_type: dict[type, list[Any]]) -> None:
         """Apply records that are not simply inserted; fill in what comes from the file's stat."""
@@ -240,6 +242,8 @@ class RowBuffer:
                 self._touched.answered.setdefault(file.id, set()).add(call.tool_use_id)
             subagent = agents.get(call.byte_offset, file.subagent_id)
             rows.append(tool_call_row(call, blocks, (file.id, file.session_id, subagent)))
+        if not file.is_empty:
+            self._later.extend(rows[-len(calls) :])
 
     def _counted_issues(self, file: OpenFile, issues: list[Issue]) -> list[Issue]:
         """Count issues; drop the samples after the hundredth quarantined piece of a file."""
@@ -262,8 +266,10 @@ class RowBuffer:
 
     def _link_session(self, file: OpenFile) -> None:
         """Link an agent's file to the session that its lines name, where its path names none."""
-        self.flush()
         self._file_rows.refer(file)
+        if file.is_empty:
+            return
+        self.flush()
         for table in ("messages", "tool_calls"):
             self._connection.execute(
                 f"update {table} set session_id = ?, subagent_id = ? where file_id = ?",
@@ -281,6 +287,7 @@ class RowBuffer:
     def flush(self) -> None:
         """Insert the gathered rows."""
         pending, self._pending, self._bytes = self._pending, {}, 0
+        later, self._later = self._later, []
         self._calling.clear()
         for kind in INSERTS:
             if rows := pending.get(kind):
@@ -290,7 +297,7 @@ class RowBuffer:
                         for row in rows
                     )
                 if kind is ToolCall:
-                    write_tool_calls(self._connection, rows)
+                    write_tool_calls(self._connection, rows, later)
                 else:
                     self._connection.executemany(INSERTS[kind], rows)
 

@@ -22,9 +22,9 @@ from ..stopping import kept_at_the_end
 from .database import kept_private, open_writer
 from .fts import complete
 from .location import temporary_directory
+from .replacing import UNJOURNALED
 from .transaction import roll_back
 
-_UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
 _STEPS = 10_000  # instructions of SQLite between two checks for signals
 _MEANWHILE = "Another process has created {} in the meantime. Run sync again."
 
@@ -41,7 +41,7 @@ def building(path: Path) -> Iterator[sqlite3.Connection]:
             raise BusyError(_MEANWHILE.format(place))
         with temporary_directory(place) as directory:
             new = directory / place.name
-            with closing(open_writer(new, _UNJOURNALED)) as connection:
+            with closing(open_writer(new, UNJOURNALED)) as connection:
                 try:
                     yield connection
                     keeping.end()

@@ -8,21 +8,21 @@ nothing had been lost. A root is found by one of its files.
 from __future__ import annotations
 
 import sqlite3
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from ..files import lost
-from ..files.packed import is_packed, opened
+from ..files.contents import most_bytes, reading
+from ..files.packed import opened
 from ..files.steps import Work
 from ..files.stored_names import original_parts
 from ..files.walk import Root
 from ..source import LOG, KnownFile
-from ..store.batch import known_file
+from ..store.known_files import known_file
+from ..store.transaction import transaction
 from ..upkeep.archive_gaps import has_its_bytes
 from .plan import Plan
 
@@ -35,7 +35,7 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
     Also finds files that came back and of which a part was lost. Returns the ids of the files whose
     path is known again. Raises sqlite3.Error.
     """
-    found_again = set()
+    found_again: dict[int, int] = {}
     unnamed = [
         file
         for file_id in lost.unnamed_files(connection)
@@ -56,21 +56,22 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
             continue
         if known is None:
             unnamed.remove(found)
-            found_again.add(found.id)
-            connection.execute(
-                "update files set source_id = ? where id = ?", (work.source_id, found.id)
-            )
+            found_again[found.id] = work.source_id
         # This marker never matches, so the whole file is read in place of what was kept.
         plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
-    return found_again
+    if found_again:
+        with transaction(connection):
+            connection.executemany(
+                "update files set source_id = ? where id = ?",
+                ((source_id, id_) for id_, source_id in found_again.items()),
+            )
+    return set(found_again)
 
 
 def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
     """Return the lost files that a new one can be, judging by its path and size."""
-    claim = work.claim
-    is_known = work.entry is None and not is_packed(work.found.path)
-    size = work.found.size if is_known else sys.maxsize
-    is_log = not is_known or (bool(unnamed) and work.root.source.shape(claim) == LOG)
+    claim, size = work.claim, most_bytes(work)
+    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
     return [
         file
         for file in unnamed
@@ -86,40 +87,25 @@ def _first_that_matches(
     if not candidates:
         return None
     try:
-        with _content(work) as descriptor:
+        with reading(work) as (descriptor, _):
             fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
             return next(fits, None)
     except OSError:
         return None  # reading it will fail, too
 
 
-@contextmanager
-def _content(work: Work) -> Iterator[int]:
-    """Open what is read of a file, or of an entry of a store. Raises OSError."""
-    if work.entry is None:
-        with opened(work.found.location) as descriptor:
-            yield descriptor
-        return
-    with work.entry.open() as lines, tempfile.TemporaryFile(buffering=0) as file:
-        for data in lines():
-            file.write(data)
-        yield file.fileno()
-
-
 def find_lost_roots(
     connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]
 ) -> None:
-    """Give lost roots the directory that has their files; remove them from `missing`."""
-    known = {(kind, root) for kind, root in connection.execute("select kind, root from sources")}
+    """Give lost roots the one of the new roots that has their files; take them out of `missing`."""
     for root in roots:
-        if (root.source.name, root.name) in known:
-            continue
         for source_id, placeholder in lost.unnamed_roots(connection, root.source.name):
             if _lies_in(connection, source_id, root.path):
-                connection.execute(
-                    "update sources set root = ?, gone_at = null where id = ?",
-                    (root.name, source_id),
-                )
+                with transaction(connection):
+                    connection.execute(
+                        "update sources set root = ?, gone_at = null where id = ?",
+                        (root.name, source_id),
+                    )
                 missing[:] = [place for place in missing if place != placeholder]
                 break
 

@@ -15,22 +15,22 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ..files.agent_files import AgentFiles
 from ..files.exclusions import Forgotten, owners
 from ..files.exclusions import load as load_forgotten
-from ..files.packed import content_size, opened
 from ..files.scanning import Walk
 from ..files.secret_exclusions import ForgottenSecrets, load_secrets
-from ..files.steps import Work
 from ..files.stores import Stores
-from ..files.tail import resume
 from ..files.walk import WHOLE, Place, Root, apart, walk
-from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
-from ..store.batch import known_files
+from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, parts_of
+from ..store.known_files import KnownFiles
 from ..store.report import Report
-from ..store.upserts import OF_THEIR_PLACE
-from ..upkeep.moved_copies import Home, Returned, without_forgotten
+
+if TYPE_CHECKING:
+    from ..files.steps import Work
+    from ..upkeep.moved_copies import Home, Returned
 
 Places = Mapping[Root, Collection[Place]]
 """The places below each root to which a plan is limited."""
@@ -47,11 +47,17 @@ class Plan:
     secrets: ForgottenSecrets = field(default_factory=ForgottenSecrets)
     homes: set[Home] = field(default_factory=set)
     """The forgotten conversations that have files in the roots."""
-    returned: Returned = field(default_factory=Returned)
+    returned: Returned | None = None
+    """The forgotten conversations that were recognised at other paths."""
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""
     is_doubtful: bool = False
     """The places to which it is limited are not enough to decide what has to be done."""
+
+    @property
+    def has_work(self) -> bool:
+        """Is anything to be done?"""
+        return bool(self.work or self.gone or self.returned)
 
     @property
     def bytes(self) -> int:
@@ -77,12 +83,14 @@ def make_plan(
     for root in plan.roots:
         source_id = ids.get((root.source.name, root.name))
         limits = WHOLE if places is None else apart(places[root])
-        known: dict[str, KnownFile] = {}
-        if connection is not None and source_id is not None:
-            for place in limits:
-                known |= {file.path: file for file in known_files(connection, source_id, place)}
+        known = KnownFiles(connection, source_id, limits)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
-    plan.work, plan.returned = without_forgotten(connection, plan.forgotten, plan.work, plan.homes)
+    if plan.work and plan.forgotten.exclusions and connection is not None:
+        from ..upkeep.moved_copies import without_forgotten
+
+        plan.work, plan.returned = without_forgotten(
+            connection, plan.forgotten, plan.work, plan.homes
+        )
     plan.work = _knowing_agents(connection, plan.work)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
@@ -97,11 +105,12 @@ def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> 
     for item in work:
         if item.claim.agent_key is not None:
             found.setdefault(item.root, set()).add(item.claim.agent_key)
+    new = {root: frozenset(keys) for root, keys in found.items()}
     return [
         replace(
             item,
             claim=agents.with_files(
-                item.root.source, item.source_id, item.claim, found.get(item.root, ())
+                item.root.source, item.source_id, item.claim, new.get(item.root, frozenset())
             ),
         )
         for item in work
@@ -134,7 +143,7 @@ def _plan_root(
     plan: Plan,
     root: Root,
     source_id: int,
-    known: dict[str, KnownFile],
+    stored: KnownFiles,
     report: Report,
     full: bool,
     places: Collection[Place],
@@ -142,16 +151,24 @@ def _plan_root(
     seen = Walk(directories=plan.directories)
     stores = Stores(root, seen, is_limited=places != WHOLE)
     to_read: list[Work] = []
-    is_bare = True
-    for found in walk(root, seen, places):
-        is_bare = False
+    stats = set() if full else stored.stats()
+    unchanged = len(stats)
+    there = list(walk(root, seen, places, stats))
+    unchanged -= len(stats)
+    report.files_seen += unchanged
+    is_bare = not there and not unchanged
+    paths = {stat[0] for stat in stats}.union(found.path for found in there)
+    known = stored.all() if full else stored.at(paths)
+    for found in there:
         file = known.pop(found.path, None)
         if file is not None and file.kind != DATABASE and found.is_as(file) and not full:
             report.files_seen += 1
             continue
         claim = root.source.claim(found.parts)
         if claim is not None and not stores.take(found, claim, file):
-            to_read.append(Work(root, source_id, found, claim, file))
+            to_read.append(_work(root, source_id, found, claim, file))
+    if stores.are_there and not full:
+        known = stored.gone_entries() | known
     to_read += _of_stores(plan, root, source_id, stores, known, report, full)
     forgotten = plan.forgotten.keys_in(root.name)
     for work in to_read:
@@ -163,7 +180,7 @@ def _plan_root(
         plan.work.append(replace(work, forgotten=forgotten, secrets=plan.secrets))
     report.symlinks += seen.symlinks
     report.unreadable += seen.unreadable
-    if is_bare and places == WHOLE and known and _is_empty(root):
+    if is_bare and places == WHOLE and _is_empty(root) and stored.all():
         report.missing_roots.append(root.name)
         return seen
     for file in known.values():
@@ -191,7 +208,7 @@ def _of_stores(
             if file is not None and found.is_as(file) and not full:
                 report.files_seen += 1
             elif claim is not None:
-                yield Work(root, source_id, found, claim, file, entry=entry)
+                yield _work(root, source_id, found, claim, file, entry=entry)
         left = [file for file in listing.known.values() if file.gone_at is None]
         if listing.entries is None:
             report.files_seen += len(left)
@@ -200,9 +217,15 @@ def _of_stores(
         if listing.database is not None:
             found, file = listing.database
             claim = Claim(root.source.name, DATABASE)
-            yield Work(root, source_id, found, claim, file, listed=listing.listed)
+            yield _work(root, source_id, found, claim, file, listed=listing.listed)
         elif listing.store.database is not None:
             report.files_seen += 1
+
+
+def _work(*about: Any, **more: Any) -> Work:
+    from ..files.steps import Work  # mostly, nothing is to be read
+
+    return Work(*about, **more)
 
 
 def _is_empty(root: Root) -> bool:
@@ -224,44 +247,3 @@ def _unread(work: Work) -> int:
     if known is None or shape != LOG:
         return work.found.size
     return max(0, work.found.size - known.checkpoint.offset)
-
-
-def match_moved(plan: Plan) -> set[int]:
-    """Match new files with vanished ones, whose rows they take over.
-
-    The two have the same claim, apart from the path, and the new one begins with all the bytes that
-    were read of the old one. Returns the ids of the files found again.
-    """
-    vanished: dict[tuple[object, ...], list[KnownFile]] = {}
-    for root, file in plan.gone:
-        claim = claim_at(root.source, file.path)
-        if claim is not None and file.checkpoint.offset:
-            vanished.setdefault(_identity(root, claim), []).append(file)
-    moved = set()
-    for place, work in enumerate(plan.work if vanished else ()):
-        candidates = vanished.get(_identity(work.root, work.claim), [])
-        known = _same_content(work, candidates) if work.known is None else None
-        if known is not None:
-            plan.work[place] = replace(work, known=known)
-            candidates.remove(known)
-            moved.add(known.id)
-    return moved
-
-
-def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
-    place = claim.parts if claim.kind in OF_THEIR_PLACE else None
-    return root.path, claim.kind, claim.session_key, claim.agent_key, claim.named_agent, place
-
-
-def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
-    if not candidates:
-        return None
-    try:
-        with opened(work.found.location) as descriptor:
-            size = content_size(descriptor, work.found.location, work.found.size)
-            for file in candidates:
-                if resume(descriptor, size, file.checkpoint, thorough=True):
-                    return file
-    except OSError:
-        pass  # reading it will fail, too
-    return None

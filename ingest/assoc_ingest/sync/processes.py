@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ..files.changes import read
 from ..files.steps import Step, Work
-from ..store.fts import can_be_filled
 
 if TYPE_CHECKING:
     from ..workers.index_aside import IndexAside
@@ -34,8 +33,8 @@ def index_aside(
     connection: sqlite3.Connection, *, is_wanted: bool
 ) -> AbstractContextManager[IndexAside | None]:
     """Let another process index the messages of a database that nobody can see yet."""
-    if is_wanted and can_be_filled(connection, "messages_fts"):
-        from ..workers.index_aside import IndexAside
+    if not is_wanted:
+        return nullcontext()
+    from ..workers import index_aside as aside
 
-        return IndexAside(connection)
-    return nullcontext()
+    return aside.index_aside(connection)

@@ -15,6 +15,7 @@ from ..errors import NotFoundError, UnreadableError, UsageError
 from ..files.stored_names import original_root, stored_root
 from ..files.walk import Root, default_roots, directories_in_homes, recognised, root_at
 from ..paths import is_directory, obstacle, real_path, why_unknown
+from ..pulled_roots import PULLED
 from ..sources import SOURCES
 from ..store.report import Report
 
@@ -157,5 +158,5 @@ def _remembered(
     if connection is None:
         return
     for kind, root in connection.execute("select kind, root from sources order by id"):
-        if only in (None, kind):
+        if only in (None, kind) and not root.startswith(PULLED):
             yield kind, original_root(root)

@@ -13,15 +13,13 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from .. import git_program
 from ..errors import UsageError
 from ..files.agent_files import to_read_again
-from ..files.steps import Opened, Part, Step, without_unsettled
 from ..files.walk import Root
 from ..source import facts_of
 from ..store.clock import Clock
@@ -29,16 +27,11 @@ from ..store.database import open_reader, writing
 from ..store.derivation import is_rebuild_due
 from ..store.report import Progress, Report
 from ..store.staging import building
-from ..store.sync_runs import record_end, record_start
+from ..store.sync_runs import record_end
 from ..store.transaction import transaction
-from ..upkeep.moved_copies import note
 from ..when import now
-from ..workers.amount import worker_count
 from . import project_dirs
-from .lost_paths import find_lost_files, find_lost_roots
-from .pipeline import Batches
-from .plan import Places, Plan, make_plan, match_moved
-from .processes import index_aside, steps
+from .plan import Places, Plan, make_plan
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -48,8 +41,7 @@ AT_RISK = 1024 * 1024 * 1024
 """Bytes that may have to be read again if a process that builds a database is killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
+class SyncOptions(NamedTuple):
     """Options of a sync."""
 
     source: str | None = None
@@ -81,8 +73,8 @@ def sync(
     """
     started = time.monotonic()
     options = options or SyncOptions()
-    if options.git and not git_program.is_installed():
-        raise UsageError("git was not found on this machine. Install it, or leave out --git.")
+    if options.git:
+        _check_git()
     report = Report(started_at=now())
     given = given_roots(paths, options.source)
     if options.dry_run:
@@ -93,6 +85,13 @@ def sync(
                 sync_into(connection, given, options, report, progress)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _check_git() -> None:
+    from .. import git_program
+
+    if not git_program.is_installed():
+        raise UsageError("git was not found on this machine. Install it, or leave out --git.")
 
 
 def _build(
@@ -172,9 +171,15 @@ def sync_into(
                 report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
-                _carry_out(
-                    connection, plan, options, report, clock, progress, is_stopped, is_new=goes_on
-                )
+                if plan.has_work:
+                    from .execution import execute  # much to import, and mostly nothing is new
+
+                    execute(
+                        connection, plan, report, clock, progress, is_stopped,
+                        thorough=options.full, jobs=options.jobs, is_new=goes_on,
+                    )  # fmt: skip
+                read_repetitions_again(connection)
+                _refresh_surroundings(connection, plan, options, report)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
         raise
@@ -197,47 +202,19 @@ def _plan(
     report.files_seen = report.symlinks = 0  # a sync that built a database makes a second plan
     report.missing_roots, report.unreadable = [], []
     roots = find_roots(connection, given, options.source, report)
-    find_lost_roots(connection, roots, report.missing_roots)
+    _find_lost_roots(connection, roots, report)
     _remember(connection, roots, report, only_news=options.only_news)
     return make_plan(connection, roots, report, full=options.full)
 
 
-def _carry_out(
-    connection: sqlite3.Connection,
-    plan: Plan,
-    options: SyncOptions,
-    report: Report,
-    clock: Clock,
-    progress: Progress | None,
-    is_stopped: Callable[[], bool] | None,
-    *,
-    is_new: bool,
-) -> None:
-    progress = progress or (lambda done, total: None)
-    note(connection, plan.returned)
-    moved = match_moved(plan) | find_lost_files(connection, plan)
-    gone = [file.id for _, file in plan.gone if file.id not in moved]
-    report.files_gone = len(gone)
-    total = report.bytes_read + plan.bytes
-    count = worker_count(options.jobs, plan.bytes)
-    with (
-        index_aside(connection, is_wanted=is_new and count > 1) as aside,
-        Batches(
-            connection,
-            report,
-            clock,
-            begin=lambda: record_start(connection, report),
-            progress=lambda done: progress(done, total),
-            aside=aside,
-            waits=count > 1,
-        ) as batches,
-    ):
-        with closing(steps(plan.work, thorough=options.full, count=count)) as found:
-            for step in _until(is_stopped, without_unsettled(found)):
-                batches.take(step)
-        batches.mark_gone(gone)
-    read_repetitions_again(connection)
-    _refresh_surroundings(connection, plan, options, report)
+def _find_lost_roots(connection: sqlite3.Connection, roots: Sequence[Root], report: Report) -> None:
+    """Give new roots the rows of those whose paths were lost."""
+    known = set(connection.execute("select kind, root from sources"))
+    new = [root for root in roots if (root.source.name, root.name) not in known]
+    if new:
+        from .lost_paths import find_lost_roots
+
+        find_lost_roots(connection, new, report.missing_roots)
 
 
 def read_repetitions_again(connection: sqlite3.Connection) -> None:
@@ -246,16 +223,6 @@ def read_repetitions_again(connection: sqlite3.Connection) -> None:
         from ..upkeep.rebuild import derive_again
 
         derive_again(connection, again)
-
-
-def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps until it is time to stop, and then up to where a batch can end."""
-    may_end = True
-    for step in steps:
-        if may_end and is_stopped is not None and is_stopped():
-            return
-        yield step
-        may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
 
 
 def _refresh_surroundings(
@@ -268,12 +235,15 @@ def _refresh_surroundings(
         refresh_prices(connection)
     project_dirs.look_at_projects(connection)
     if options.git:
-        project_dirs.ask_git(connection)
+        from .project_git import ask_git
+
+        ask_git(connection)
     if options.only_news and (report.files_read or report.files_gone):
-        connection.executemany(
-            "update sources set last_synced_at = ? where kind = ? and root = ?",
-            ((report.started_at, root.source.name, root.name) for root in plan.roots),
-        )
+        with transaction(connection):
+            connection.executemany(
+                "update sources set last_synced_at = ? where kind = ? and root = ?",
+                ((report.started_at, root.source.name, root.name) for root in plan.roots),
+            )
 
 
 def _remember(

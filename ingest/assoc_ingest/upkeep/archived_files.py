@@ -18,7 +18,7 @@ from ..files.classify import lines_of
 from ..files.replay import Replayed, replay
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
 from ..sources import SOURCES
-from ..store.batch import known_file
+from ..store.known_files import known_file
 from ..workers import replaying
 
 

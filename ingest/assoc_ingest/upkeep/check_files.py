@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .. import humanize
 from ..files.changes import is_odd
@@ -22,11 +22,12 @@ from ..files.steps import Work
 from ..files.stored_names import original_root
 from ..files.stores import Stores
 from ..files.tail import MAX_LINE, Prefix, prefix_of, resume
-from ..files.walk import Found, Root, root_at, walk
+from ..files.walk import WHOLE, Found, Root, root_at, walk
 from ..paths import is_directory, why_unknown
+from ..pulled_roots import PULLED
 from ..source import DATABASE, DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, Claim, KnownFile, parts_of
 from ..sources import SOURCES
-from ..store.batch import known_files
+from ..store.known_files import KnownFiles
 from .findings import SYNC, SYNC_FULL, Finding
 from .moved_copies import Originals
 
@@ -68,11 +69,11 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
     is_forgotten = _recogniser(connection)
     roots = connection.execute("select id, kind, root from sources order by id").fetchall()
     for source_id, kind, place in roots:
-        if kind not in SOURCES:
+        if kind not in SOURCES or place.startswith(PULLED):
             continue
         path = original_root(place)
         if is_directory(path):
-            known = {file.path: file for file in known_files(connection, source_id)}
+            known = KnownFiles(connection, source_id, WHOLE).all()
             root = root_at(SOURCES[kind], path, SOURCES)
             _compare_root(root, known, is_forgotten, broken, seen, advance)
         elif why_unknown(path) is None:
@@ -220,7 +221,7 @@ def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: 
         return None  # it was never read, or it is binary: there is nothing to compare
     prefix = prefix_of(descriptor, size)
     if is_private:  # only its hash is stored, see `changes`
-        prefix = replace(prefix, offset=0, head=b"")
+        prefix = prefix._replace(offset=0, head=b"")
     if prefix.checkpoint() == known.checkpoint:
         return None
     return "The document has changed, but its modification time has not."

@@ -106,7 +106,7 @@ def compare(
     """Compare the rows of a file with its replayed stretches. Raises what reading these raises."""
     compared, touched = Compared(), Touched()
     is_log = source.shape(file.claim) == LOG
-    file.has_entries = False  # in the empty database
+    file.has_entries, file.is_empty = False, True  # in the empty database
     with snapshot(scratch):
         file_rows = FileRows(scratch, touched, "")
         file_rows.refer(file)

@@ -34,10 +34,11 @@ from ..files.tail import Prefix, Stretch, cut
 from ..records import Issue
 from ..sources import SOURCES
 from ..sql import id_list
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch
 from ..store.clock import Clock
 from ..store.database import open_reader, writing
 from ..store.inserts import COUNTS
+from ..store.known_files import known_file
 from .compact import check_room, rewrite
 from .damaged_copies import kept_beside
 from .forget_target import Target, find
@@ -194,7 +195,7 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
             "update issues set sample = null where quarantined = 1"
             f" and file_id in ({id_list(found.documents)})"
         )
-        batch.remove(found.own)
+        batch.remove(found.own, everywhere=True)
 
 
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:

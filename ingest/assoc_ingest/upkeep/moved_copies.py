@@ -20,10 +20,10 @@ to `compact`.
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from ..files.contents import most_bytes, reading
 from ..files.exclusions import (
     Content,
     Exclusion,
@@ -34,12 +34,12 @@ from ..files.exclusions import (
     owners,
     places_above,
 )
-from ..files.packed import content_size, is_packed, opened
 from ..files.steps import Work
 from ..files.tail import Prefix, pieces, resume
 from ..source import LOG, UNREAD, Checkpoint, Claim, parts_of
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch
 from ..store.clock import Clock
+from ..store.known_files import known_file
 from ..store.upserts import OF_THEIR_PLACE
 
 Home = tuple[str, str]
@@ -99,21 +99,17 @@ class Originals:
         shape = work.root.source.shape(work.claim)
         if shape == UNREAD:
             return None
-        is_known = work.entry is None and not is_packed(work.found.path)
         originals = self.fitting(
             work.claim,
             work.found.path,
-            work.found.size if is_known else sys.maxsize,
+            most_bytes(work),
             is_log=shape == LOG,
             read=work.known.checkpoint.offset if work.known is not None else 0,
         )
         if not originals:
             return None
         try:
-            if work.entry is not None:
-                with work.entry.open() as lines:
-                    return first_of(originals, lines())
-            with opened(work.found.location) as descriptor:
+            with reading(work) as (descriptor, _):
                 return first_of(originals, pieces(descriptor))
         except OSError:
             return None  # reading it will fail, too
@@ -260,8 +256,7 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
         return False
     mark = known.checkpoint
     try:
-        with opened(item.found.location) as descriptor:
-            size = content_size(descriptor, item.found.location, item.found.size)
+        with reading(item) as (descriptor, size):
             if is_log:
                 return resume(descriptor, size, mark, thorough=True) is not None
             return known.size == size and _unarchived(descriptor) == mark
@@ -274,7 +269,7 @@ def _unarchived(descriptor: int) -> Checkpoint:
     prefix = Prefix()
     for data in pieces(descriptor):
         prefix = prefix.extended(data)
-    return replace(prefix, offset=0, head=b"").checkpoint()
+    return prefix._replace(offset=0, head=b"").checkpoint()
 
 
 def note(connection: sqlite3.Connection, returned: Returned) -> None:
@@ -291,4 +286,4 @@ def note(connection: sqlite3.Connection, returned: Returned) -> None:
             "update forgotten set is_pending = 1 where content_hash = ?",
             ((s.content.fingerprint,) for s in returned.copies.values() if s.content),
         )
-        batch.remove(returned.copies)
+        batch.remove(returned.copies, everywhere=True)

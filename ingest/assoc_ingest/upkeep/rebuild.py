@@ -1,12 +1,17 @@
-"""Derives all tables again from the archive, in place.
+"""Derives all tables again from the archive.
 
 For use when a parser has learned something, or when rows are damaged: the archive has the original
 bytes.
 
-1. A full-text index that differs from its table is rebuilt: otherwise rows could not be removed.
-2. File by file, the archived bytes are parsed again and the rows replaced, in transactions of about
-   16 MB of input. A reader sees the old rows of a file or the new ones, never a mixture.
-3. Everything that follows from rows is derived again, all at once.
+1. The database is copied (`store/replacing`). Nobody sees the copy, so the next steps need no log.
+2. A full-text index that differs from its table is rebuilt: otherwise rows could not be removed.
+3. The rows of all files whose archive is complete are removed, and their archived bytes parsed
+   again, as in a first sync.
+4. Everything that follows from rows is derived again, all at once.
+5. The content of the copy replaces that of the database in one transaction: a reader sees the old
+   rows or the new ones, never a mixture, and a rebuild that ends early has changed nothing.
+
+If the disk has no room for a copy, rows are replaced in the database itself, file by file.
 
 Rows without archived bytes are kept: entries that are gone from lists, changes of tasks that syncs
 saw, and rows of files that are not archived, which the next sync reads again if they are still on
@@ -19,8 +24,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -32,22 +37,24 @@ from ..errors import DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import lost
 from ..files.agent_files import AgentFiles
-from ..files.exclusions import issues_outside_archive
 from ..files.tail import Prefix
-from ..source import LOG
 from ..sql import id_list
 from ..store import database, fts, location
 from ..store.batch import Batch
 from ..store.clock import Clock
+from ..store.delete import clear_all_rows
+from ..store.replacing import has_room, replaced
 from ..store.report import Progress
 from ..store.transaction import transaction
 from ..workers import replaying
 from ..workers.amount import worker_count
+from ..workers.index_aside import index_aside
 from . import recover
-from .archive_gaps import LostBytes, examined, note_gaps, read_again_later
-from .archived_files import File, claim_of, files_of, is_archived, parsed, stretches_of
+from .archive_gaps import LostBytes, note_gaps, read_again_later
+from .archived_files import File, files_of, parsed, stretches_of
 from .fill_gaps import fill_in
 from .lost_tables import only_here
+from .rebuild_plan import Plan, plan_of
 
 
 @dataclass(slots=True)
@@ -119,20 +126,56 @@ def _repair(path: Path) -> recover.Salvaged | None:
 def rebuild_into(
     connection: sqlite3.Connection, progress: Progress | None = None, jobs: int | None = None
 ) -> Rebuilt:
-    """Rebuild on the writer's connection. Raises sqlite3.Error."""
+    """Rebuild on the writer's connection. Raises BusyError and sqlite3.Error as `rebuild` does."""
     started = time.monotonic()
+    if has_room(connection):
+        rebuilt = _rebuild_in_copy(connection, progress, jobs)
+    else:
+        _repair_indexes(connection, fts.indexes(connection))
+        rebuilt = _rebuild(connection, progress, jobs)
+    rebuilt.seconds = time.monotonic() - started
+    return rebuilt
+
+
+def _rebuild_in_copy(
+    connection: sqlite3.Connection, progress: Progress | None, jobs: int | None
+) -> Rebuilt:
+    endless: set[int] = set()
+    while True:
+        try:
+            with replaced(connection) as copy:
+                _repair_indexes(copy, set(fts.indexes(copy)) - set(fts.OF_MESSAGES))
+                plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
+                for file_id in endless:
+                    plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
+                clear_all_rows(copy, (id_ for id_, plan in plans.items() if plan.is_whole))
+                return _rebuild(copy, progress, jobs, plans)
+        except _EndlessError as error:  # its rows were removed from the copy, and have to stay
+            endless.add(error.file_id)
+
+
+def _rebuild(
+    connection: sqlite3.Connection,
+    progress: Progress | None,
+    jobs: int | None,
+    plans: Mapping[int, Plan] | None = None,
+) -> Rebuilt:
+    """Rebuild this database. With `plans`, it is a copy without the rows that come anew."""
     rebuilt = Rebuilt()
-    _repair_indexes(connection)
     clock = Clock(connection)
     (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
     agents = AgentFiles(connection)
     done = 0
     count = worker_count(jobs, total)
-    with closing(parsed(connection, files_of(connection), agents, count)) as files:
+    with (
+        index_aside(connection) if plans is not None and count > 1 else nullcontext() as aside,
+        closing(parsed(connection, files_of(connection), agents, count)) as files,
+    ):
         for first in files:
-            with Batch(connection, clock.now()) as batch:
+            with Batch(connection, clock.now(), aside, is_derived_later=plans is not None) as batch:
                 for file, pieces in chain([first], files):
-                    _derive(batch, file, rebuilt, agents, pieces)
+                    plan = plans[file.known.id] if plans is not None else None
+                    _derive(batch, file, rebuilt, agents, pieces, plan)
                     done += file.known.checkpoint.offset
                     if progress is not None:
                         progress(done, total)
@@ -140,9 +183,10 @@ def rebuild_into(
                         break
             rebuilt.rows += batch.written.rows
             rebuilt.issues += batch.written.issues
+        if aside is not None:
+            aside.put_in_place()
     _refresh_everything(connection)
     connection.execute(f"pragma user_version = {database.DERIVATION}")
-    rebuilt.seconds = time.monotonic() - started
     return rebuilt
 
 
@@ -165,13 +209,21 @@ def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
         _derive(batch, file, rebuilt, agents)
 
 
-def _repair_indexes(connection: sqlite3.Connection) -> None:
-    for name in fts.indexes(connection):
+def _repair_indexes(connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    for name in names:
         if not fts.fits(connection, name):
             fts.rebuild_index(connection, name)
 
 
 # -- one file ------------------------------------------------------------------------------------
+
+
+class _EndlessError(Exception):
+    """The parser of a file does not come to an end, and its rows are already removed."""
+
+    def __init__(self, file_id: int) -> None:
+        super().__init__(file_id)
+        self.file_id = file_id
 
 
 def _derive(
@@ -180,48 +232,58 @@ def _derive(
     rebuilt: Rebuilt,
     agents: AgentFiles,
     pieces: list[bytes] | None = None,
+    plan: Plan | None = None,
 ) -> None:
     """Replace the rows of a file by those of its archived bytes, if these are complete.
 
-    `pieces` are what a worker made of them, if one has.
+    `pieces` are what a worker made of them, if one has. If there is a `plan`, the rows of a file
+    that can be derived as a whole are already removed.
     """
     connection = batch.connection
     source, source_id, known = file
+    is_cleared = plan is not None
+    plan = plan or plan_of(connection, file)
     if lost.is_unnamed(known.path):
         rebuilt.files_unnamed.append(known.path)
-    claim = claim_of(connection, source, known)
-    gaps, is_as_read = examined(connection, known)
-    if gaps or not is_as_read:
+    if plan.is_endless:
+        rebuilt.files_kept += 1
+    elif not plan.is_whole or plan.claim is None:
+        _keep(batch, file, plan, rebuilt)
+    elif pieces == replaying.GIVEN_UP:
+        if is_cleared:
+            raise _EndlessError(known.id)
+        rebuilt.files_kept += 1
+    else:
+        claim = agents.with_files(source, source_id, plan.claim)
+        opened = batch.open_archived(source_id, claim, known, is_cleared=is_cleared)
+        opened.context = None
+        for stretch in stretches_of(connection, source, claim, known, pieces):
+            batch.add(opened, stretch.records, (), Prefix(), stretch.end - stretch.start)
+            opened.context = stretch.context
+        batch.add(opened, plan.issues, (), Prefix(), 0)
+        rebuilt.files += 1
+        rebuilt.bytes_read += known.checkpoint.offset
+
+
+def _keep(batch: Batch, file: File, plan: Plan, rebuilt: Rebuilt) -> None:
+    """Keep the rows of a file whose archive does not have all of it; only add what is missing."""
+    connection = batch.connection
+    source, source_id, known = file
+    if plan.gaps or not plan.is_as_read:
         rebuilt.files_damaged.append(known.path)
         batch.touch(known.id)
-        if missing := note_gaps(connection, source_id, known, gaps):
+        if missing := note_gaps(connection, source_id, known, plan.gaps):
             rebuilt.lost.append(missing)
             rebuilt.bytes_lost += missing.bytes
-        if claim is not None and gaps:
-            fill_in(batch, source, source_id, claim, known, gaps)
+        if plan.claim is not None and plan.gaps:
+            fill_in(batch, source, source_id, plan.claim, known, plan.gaps)
         return
-    if claim is None or not is_archived(source, claim, known) or lost.is_unnamed(known.path):
-        rebuilt.files_kept += 1
-        if claim is not None:
-            fill_in(batch, source, source_id, claim, known, [])
-        if known.gone_at is None and not lost.is_unnamed(
-            known.path
-        ):  # otherwise it is found by its bytes
-            read_again_later(connection, known.id)
-        return
-    claim = agents.with_files(source, source_id, claim)
-    kept = issues_outside_archive(connection, known.id, is_log=source.shape(claim) == LOG)
-    if pieces == replaying.GIVEN_UP:
-        rebuilt.files_kept += 1
-        return
-    opened = batch.open_archived(source_id, claim, known)
-    opened.context = None
-    for stretch in stretches_of(connection, source, claim, known, pieces):
-        batch.add(opened, stretch.records, (), Prefix(), stretch.end - stretch.start)
-        opened.context = stretch.context
-    batch.add(opened, kept, (), Prefix(), 0)
-    rebuilt.files += 1
-    rebuilt.bytes_read += known.checkpoint.offset
+    rebuilt.files_kept += 1
+    if plan.claim is not None:
+        fill_in(batch, source, source_id, plan.claim, known, [])
+    is_named = not lost.is_unnamed(known.path)  # otherwise it is found by its bytes
+    if known.gone_at is None and is_named:
+        read_again_later(connection, known.id)
 
 
 # -- what follows --------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from .. import sql
 from ..errors import DamagedError
 from ..failures import is_damage
 from ..files import archive
-from ..store import database, fts
+from ..store import changes, database, fts
 from ..store.location import log_of, temporary_directory
 from ..store.transaction import snapshot, transaction
 from . import damaged_copies, lost_rows, orphans, page_reader
@@ -132,6 +132,7 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
     salvaged = Salvaged(path)
     sound.execute("pragma foreign_keys = off")
     with transaction(sound):
+        sound.execute("delete from identity")  # it keeps the name of the damaged one
         with page_reader.opened(path) as raw:
             broken = _copy_rows(damaged, sound)
             for table in broken:
@@ -145,6 +146,7 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
         for name in fts.indexes(sound):  # rows can be deleted only from indexes that have them
             fts.rebuild_index(sound, name)
         orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
+        changes.renew(sound)
     return salvaged
 
 

@@ -17,7 +17,7 @@ from ..ask.query_parser import bindable
 from ..errors import NotFoundError, UsageError
 from ..files.exclusions import is_left_out
 from ..source import KnownFile
-from ..store.batch import known_file
+from ..store.known_files import known_file
 from .ownership import own_files
 
 _LISTED = 100

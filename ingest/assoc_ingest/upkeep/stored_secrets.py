@@ -27,7 +27,7 @@ from ..files.tail import cut
 from ..records import Record
 from ..source import LOG, KnownFile, Source
 from ..sources import SOURCES
-from ..store.batch import known_file
+from ..store.known_files import known_file
 
 _LEAST = 6  # letters of a fingerprint that are enough to name it
 

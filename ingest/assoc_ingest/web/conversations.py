@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .. import humanize, sql
-from ..ask.project_names import same_projects
+from ..ask.project_names import find_projects
 from ..ask.since import since, until
 from ..terminal import one_line
 from . import colours, pages
@@ -166,7 +166,7 @@ def _read(
     project = projects = None
     if asked["project"]:
         project = _project(connection, asked["project"])
-        projects = same_projects(connection, _id(asked["project"]))
+        projects = find_projects(connection, asked["project"])
     offset = (number - 1) * PAGE
     found, total = rows(connection, PAGE, offset=offset, **parameters(asked, projects))
     if number > 1 and not found:

@@ -237,12 +237,14 @@ def _clock(entry: Entry, anchor: str) -> Markup:
 
 def _badges(entry: Entry) -> Markup:
     found = [_BADGE.format(text, about) for text, about in _COPY if entry.is_copy]
+    found += [_TAKEN_BACK] if entry.is_superseded else []
     found += [_BAD] if entry.is_error else []
     return joined(found)
 
 
 _COPY = [("copy", "Also part of the conversation that this one continues or repeats")]
 _BADGE = Markup(' <span class="ai-badge" title="{1}">{0}</span>')
+_TAKEN_BACK = _BADGE.format("taken back", "It was rewound, rolled back or reverted")
 _BAD = Markup(' <span class="ai-badge ai-bad">error</span>')
 _HEAD = Markup("""<!DOCTYPE html>
 <html lang="en">

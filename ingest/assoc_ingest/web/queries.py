@@ -10,7 +10,6 @@ Datasette hides one of the two behind the other; no table has a dash in its name
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from .. import sql
@@ -33,7 +32,7 @@ _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 def for_people() -> dict[str, Query]:
     """Return the queries that are shown, by the names that they have in Datasette."""
     return {
-        PREFIX + name.replace("_", "-"): replace(query, sql=query.sql.replace(_IDS, _NAMED))
+        PREFIX + name.replace("_", "-"): query._replace(sql=query.sql.replace(_IDS, _NAMED))
         for name, query in sql.named_queries().items()
         if set(query.parameters) <= set(_optional.findall(query.sql))
     }

@@ -16,6 +16,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,19 @@ _PIECE = 1024 * 1024  # letters that go to the process at a time
 _SECONDS = 600.0
 
 
+def index_aside(connection: sqlite3.Connection) -> AbstractContextManager[IndexAside | None]:
+    """Let another process index the messages of a database that nobody else can see, if it can."""
+    return IndexAside(connection) if fts.can_be_filled(connection, INDEX) else nullcontext()
+
+
 class IndexAside:
     """Receives the text of committed messages. As a context manager, it ends its process."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Make the index of this new database in a file next to it."""
+        """Make the index of this database in a file next to it.
+
+        Messages that are in it already are indexed at the end, from their table.
+        """
         self._connection = connection
         (database,) = connection.execute(
             "select file from pragma_database_list where name = 'main'"
@@ -46,7 +55,7 @@ class IndexAside:
         self._thread = ThreadPoolExecutor(1, "index")
         self._waiting: deque[Future[bool]] = deque()
         self._is_sound = True
-        self._joined: list[int] = []
+        self._from_table = [id_ for (id_,) in connection.execute("select id from messages")]
         self._commit = _IndexJob(str(self._path), self._definition, None)
 
     def __enter__(self) -> IndexAside:
@@ -59,7 +68,7 @@ class IndexAside:
 
     def add(self, texts: list[Text]) -> None:
         """Index the messages of a batch, which is committed; wait if too many are waiting."""
-        self._joined.extend(text.id for text in texts if text.has_invisible)
+        self._from_table.extend(text.id for text in texts if text.has_invisible)
         self._settle(_BATCHES_AHEAD)
         jobs = [
             _IndexJob(str(self._path), self._definition, marshal.dumps(rows, WITHOUT_REFERENCES))
@@ -74,7 +83,7 @@ class IndexAside:
         self._worker.kill()  # its file is complete, and it would keep it locked
         if self._is_sound:
             fts.fill(self._connection, INDEX, self._path)
-            fts.add_rows(self._connection, INDEX, self._joined)
+            fts.add_rows(self._connection, INDEX, self._from_table)
         fts.complete(self._connection, INDEX)
 
     def _do(self, jobs: Iterable[_IndexJob]) -> bool:
@@ -124,7 +133,7 @@ class _IndexJob:
                 commit(connection)
         else:
             if not connection.in_transaction:
-                begin(connection)
+                begin(connection, is_noted=False)
             rows = marshal.loads(self.rows)  # noqa: S302 - from the writer, see `parcels`
             fts.add_texts(connection, INDEX, rows)
         yield b""

@@ -15,21 +15,25 @@ and what else the program starts on its own are side agents; without a session, 
 Nothing else is opened: credentials (`auth.json`, `.credentials.json`, `.env`), settings
 (`config.toml` and others), logs (`log/`, `logs_<n>.sqlite`), and `shell_snapshots/`, which contain
 the environment. These are not opened for other sources either.
+
+The package is larger than those of other agents, because it has to be: three forms of files, items
+and the events that repeat some of them, four ways in which an output says how it ended, and copies
+of other threads' lines that only rules tell from own ones (`thread`), also for tokens (`tokens`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...fields import mapping
 from ...records import Record
-from ...source import DOCUMENT, LOG, Claim, Context, Line, Listing, Source
+from ...source import DOCUMENT, LOG, Claim, Context, Line, Listing
+from ..agent import AgentSource
 from ..claude.paths import uuid
-from ..jsonl import complete_prefix, pieces
+from ..jsonl import pieces
 from . import lists
-from .rollout import Rollout, is_known
 from .thread import SPAWN, session_of, spawn_of
 
 _rollout = re.compile(
@@ -44,19 +48,12 @@ _PRIVATE_DIRECTORIES = ("log", "shell_snapshots")
 _LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
 
 
-class Codex(Source):
+class Codex(AgentSource):
     """The source of kind `codex`."""
 
     name = "codex"
     label = "Codex"
-    is_agent = True
-
-    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return `CODEX_HOME`, else the default."""
-        configured = environment.get("CODEX_HOME", "").strip()
-        if configured:
-            return [configured]
-        return [f"{home}/.codex"] if home is not None else []
+    variable, place = "CODEX_HOME", ".codex"
 
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program accepts the id of a thread, which is a uuid."""
@@ -99,6 +96,8 @@ class Codex(Source):
         """The first line of a subagent's thread says that it is one, and names its session."""
         if claim.kind != "transcript":
             return claim
+        from .rollout import is_known
+
         first = next(filter(bytes.strip, lines), b"")
         for piece in pieces(Line(0, first), is_known):
             payload = mapping((piece.object or {}).get("payload"))
@@ -114,10 +113,6 @@ class Codex(Source):
             return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
         return super().as_kind(claim, kind)
 
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Whole objects at the start of an unterminated tail can be read."""
-        return complete_prefix(tail)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
@@ -126,6 +121,8 @@ class Codex(Source):
             return lists.history(claim, lines), context
         if claim.kind == "thread_names":
             return lists.sessions(claim, lines), context
+        from .rollout import Rollout  # much to import, and most syncs read no line
+
         known = {**context}
         rollout = Rollout(claim, known)
         if self.shape(claim) == DOCUMENT:

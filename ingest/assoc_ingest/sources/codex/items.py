@@ -23,15 +23,13 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
-from ...fast_json import orjson
-from ...fields import json_text, left_over, mapping, obvious_text, string
+from ...fields import json_text, left_over, mapping, obvious_text, string, without
 from ...project_paths import comparable, slashed
 from ...records import (
     SEARCH,
     AgentLink,
     Message,
     Record,
-    SessionEntry,
     Statement,
     ToolCall,
     WorkingDirectory,
@@ -132,22 +130,15 @@ class Items(ChatReader):
         self.records.append(WorkingDirectory(slashed(cwd), comparable(cwd), self.start))
         if is_first:
             self.fact("first_cwd", cwd)
-            if self.claim.session_key is not None:
-                self.records.append(
-                    SessionEntry(
-                        self.claim.session_key,
-                        "meta",
-                        project_key=comparable(cwd),
-                        cwd=cwd,
-                        byte_offset=self.start,
-                    )
-                )
+            self.settle(cwd)
 
     def _identity(self, kind: str, item: JSONObject) -> str | None:
         """Return the id of the line, None if its turn has too many to tell equal ones apart."""
         state, call = self.thread.state, string(item.get("call_id"))
-        told = {key: value for key, value in item.items() if key in tools.TELLING}
-        parts = [self.thread.turn or state.get("chain"), kind, told if call is None else call]
+        told: object = call
+        if call is None:
+            told = {key: value for key, value in item.items() if key in tools.TELLING}
+        parts = [self.thread.turn or state.get("chain"), kind, told]
         identity = blake2b(json_text(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
         if self.thread.turn is None:
             state["chain"] = identity
@@ -222,11 +213,7 @@ class Items(ChatReader):
 
     def _function_call(self, item: JSONObject) -> None:
         text = self.text(item, "arguments") or ""
-        try:
-            arguments = mapping(orjson.loads(text))
-        except orjson.JSONDecodeError:
-            arguments = {}
-        self._call(item, arguments, text)
+        self._call(item, tools.parsed(text), text)
 
     def _custom_call(self, item: JSONObject) -> None:
         text = self.text(item, "input") or ""
@@ -234,7 +221,7 @@ class Items(ChatReader):
 
     def _other_call(self, item: JSONObject) -> None:
         arguments = mapping(item.get("action")) or mapping(item.get("arguments"))
-        arguments = {key: value for key, value in arguments.items() if key not in tools.DROPPED}
+        arguments = without(arguments, tools.DROPPED)
         name = (string(item.get("type")) or "").removesuffix("_call")
         self._call({"name": name, **item}, arguments, json_text(arguments))
 
@@ -267,13 +254,9 @@ class Items(ChatReader):
             )  # fmt: skip
 
     def _web_search(self, item: JSONObject) -> None:
-        """Add a search, which has no id and no output."""
+        """Add a search, which has no id and no output: it has ended."""
         action = mapping(item.get("action"))
         self.call("web_search", action, json_text(action), None, action=SEARCH)
-        self._end_call()
-
-    def _end_call(self) -> None:
-        """Note that the call that was just added, which has no id, has ended."""
         call = self.records[-1]
         if isinstance(call, ToolCall):
             self.records[-1] = call._replace(status=OK)
@@ -295,22 +278,15 @@ class Items(ChatReader):
 
     def end(self, found: tools.Outcome, call: str | None, *, is_timed: bool = True) -> None:
         """Add the output of a call, and how it ended."""
+        text, status, code, time = found
         self.answer(
-            found.text,
-            call,
-            is_error=found.status == ERROR,
-            is_timed=is_timed,
-            status=found.status,
-            exit_code=found.exit_code,
-            duration_ms=found.duration_ms,
-        )
+            text, call, is_error=status == ERROR, is_timed=is_timed, status=status,
+            exit_code=code, duration_ms=time,
+        )  # fmt: skip
 
     def _link_agent(self, text: str, call: str) -> None:
         """Link a call to the thread that its output names."""
-        try:
-            agent = string(mapping(orjson.loads(text)).get("agent_id"))
-        except orjson.JSONDecodeError:
-            return
+        agent = string(tools.parsed(text).get("agent_id"))
         if agent is not None:
             self.records.append(AgentLink(folded(agent), call, BY_RESULT, self.start))
 

@@ -30,18 +30,9 @@ def history(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     reader = Reader(claim)
     for value in reader.objects(lines, _is_prompt):
         session = reader.text(value, "session_id")
-        reader.records.append(
-            Prompt(
-                (reader.text(value, "text") or "")[:MAX_TEXT],
-                reader.time(value, "ts"),
-                None,
-                folded(session) if session else None,
-                None,
-                None,
-                reader.start,
-                reader.length,
-            )
-        )
+        text, moment = (reader.text(value, "text") or "")[:MAX_TEXT], reader.time(value, "ts")
+        key, place = folded(session) if session else None, (reader.start, reader.length)
+        reader.records.append(Prompt(text, moment, None, key, None, None, *place))
     return reader.finish()
 
 
@@ -62,13 +53,9 @@ def sessions(claim: Claim, lines: Iterable[Line]) -> list[Record]:
         if key is None:
             reader.note("id: missing")
             continue
-        entries[folded(key)] = SessionEntry(
-            folded(key),
-            "index",
-            title=reader.text(value, "thread_name"),
-            ended_at=reader.time(value, "updated_at"),
-            byte_offset=reader.start,
-        )
+        title, ended = reader.text(value, "thread_name"), reader.time(value, "updated_at")
+        entry = SessionEntry(folded(key), "index", title, ended_at=ended, byte_offset=reader.start)
+        entries[folded(key)] = entry
     found = [*reader.finish(), *entries.values()]
     # A broken line is no reason to keep the titles of an earlier version.
     return [one._replace(quarantined=0) if isinstance(one, Issue) else one for one in found]

@@ -17,7 +17,7 @@ mode, an item `exec` holds a program that runs any number of operations: these h
 
 from __future__ import annotations
 
-from ...fields import integer, json_text, mapping, string
+from ...fields import integer, json_text, mapping, string, without
 from ...records import AgentLink
 from ..claude.paths import folded
 from ..claude.tools import BY_RESULT, DECLINED, ERROR, OK
@@ -69,8 +69,7 @@ class Operations(Items):
             return
         found = tools.Outcome(_output(about), status, code, time)
         name, arguments = _call(about)
-        rest = {key: value for key, value in about.items() if key not in _DESCRIBED}
-        given = arguments or rest
+        given = arguments or without(about, _DESCRIBED)
         deed = tools.deed(name, given, json_text(given), self.context.get("cwd"))
         paths = tuple(
             tools.in_full(path, self.context.get("cwd")) for path in mapping(about.get("changes"))

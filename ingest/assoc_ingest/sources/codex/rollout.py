@@ -146,17 +146,10 @@ class Rollout(Operations):
             return
         self.context["session"] = session
         self.fact("stated_session_key", session)
-        self.records.append(
-            AgentMeta(
-                self.name(spawn, "agent_role") or (None if made_by == SPAWN else made_by),
-                self.name(spawn, "agent_path"),
-                self.name(spawn, "agent_nickname"),
-                None,
-                self.whole(spawn, "depth"),
-                None,
-                int(parent is not None),
-            )
-        )
+        kind = self.name(spawn, "agent_role") or (None if made_by == SPAWN else made_by)
+        path, nickname = self.name(spawn, "agent_path"), self.name(spawn, "agent_nickname")
+        depth, is_fork = self.whole(spawn, "depth"), int(parent is not None)
+        self.records.append(AgentMeta(kind, path, nickname, None, depth, None, is_fork))
 
     def _turn_context(self, value: JSONObject, payload: JSONObject) -> None:
         self.thread.begin_turn(payload)

@@ -32,26 +32,22 @@ from typing import NamedTuple
 
 from ...fast_json import orjson
 from ...fields import integer, json_text, mapping, obvious_text, string
-from ...records import ASK, EDIT, OTHER, PLAN, READ, RUN, SEARCH, SPAWN
+from ...records import EDIT
 from .. import media
+from ..agent import actions
 from ..claude.tools import DECLINED, ERROR, OK
 from ..jsonl import JSONObject
 
-_ACTIONS = {
-    tool: action
-    for action, tools in {
-        RUN: ("shell", "shell_command", "exec_command", "write_stdin", "local_shell",
-              "container.exec", "unified_exec", "CommandExecution"),
-        READ: ("view_image", "read_file", "read_mcp_resource"),
-        EDIT: ("apply_patch", "FileChange"),
-        SEARCH: ("grep_files", "list_dir", "tool_search", "web_search", "web.search",
-                 "list_mcp_resources"),
-        PLAN: ("update_plan",),
-        SPAWN: ("spawn_agent",),
-        ASK: ("request_user_input",),
-    }.items()
-    for tool in tools
-}  # fmt: skip
+_action_of = actions(
+    run="shell shell_command exec_command write_stdin local_shell container.exec unified_exec"
+    " CommandExecution",
+    read="view_image read_file read_mcp_resource",
+    edit="apply_patch FileChange",
+    search="grep_files list_dir tool_search web_search web.search list_mcp_resources",
+    plan="update_plan",
+    spawn="spawn_agent",
+    ask="request_user_input",
+)
 
 _MAX_DEPTH = 64
 _HEADER = 1000  # letters of an output that can say how its command ended
@@ -95,7 +91,7 @@ def deed(name: str | None, arguments: Mapping[str, object], text: str, cwd: str 
     if name == "apply_patch" or (command is not None and _is_patch(command)):
         paths = patched(text if command is None else command, cwd)
         return Deed(EDIT, {"path": paths[0]} if paths else {}, paths)
-    action = _ACTIONS.get(name or "", OTHER)
+    action = _action_of(name)
     if command is not None:
         return Deed(action, {"command": command})
     target = {**arguments, **({"prompt": arguments["message"]} if "message" in arguments else {})}
@@ -142,10 +138,7 @@ def outcome(output: object) -> Outcome:
         return found._replace(status=ERROR) if output.get("success") is False else found
     text = output_text(output)
     if text.startswith('{"output"'):
-        try:
-            stated = mapping(orjson.loads(text))
-        except orjson.JSONDecodeError:
-            stated = {}
+        stated = parsed(text)
         if isinstance(stated.get("output"), str):
             facts = mapping(stated.get("metadata"))
             code = integer(facts.get("exit_code"))
@@ -178,6 +171,14 @@ def milliseconds(seconds: object) -> int | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     return round(seconds * 1000) if 0 <= seconds < 10**9 else None
+
+
+def parsed(text: str) -> JSONObject:
+    """Return the JSON object that a text is, an empty one for any other text."""
+    try:
+        return mapping(orjson.loads(text))
+    except orjson.JSONDecodeError:
+        return {}
 
 
 def output_text(output: object) -> str:

@@ -26,13 +26,15 @@ all that is in the other tables, which can be a hundred times as large.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ...entry import Database, Gathered, Member, Table, entry_names
 from ...fields import mapping, string
 from ...records import Record
-from ...source import DATABASE, LOG, UNREAD, Claim, Context, Line, Listing, Source
-from ..jsonl import complete_prefix, whole_value
+from ...source import DATABASE, LOG, UNREAD, Claim, Context, Line, Listing
+from ..agent import AgentSource
+from ..jsonl import whole_value
 from .transcript import TranscriptReader
 
 _STORAGE = "storage"
@@ -86,12 +88,11 @@ _LAYOUT = Database(
 )
 
 
-class OpenCode(Source):
+class OpenCode(AgentSource):
     """The source of kind `opencode`."""
 
     name = "opencode"
     label = "OpenCode"
-    is_agent = True
     database = _LAYOUT
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
@@ -151,34 +152,21 @@ class OpenCode(Source):
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]
     ) -> list[Gathered]:
         """Sort the files of `storage` by session and message."""
-        below: dict[tuple[str, str], list[Member]] = {}
-        sessions: dict[str, Member] = {}
-        projects: dict[str, Member] = {}
-        for parts in sorted(members):
-            if (found := _member(parts)) is None:
-                continue
-            above, member = found
-            if member.table == "session":
-                sessions[member.id] = member
-            elif member.table == "project":
-                projects[member.id] = member
-            else:
-                below.setdefault((member.table, above), []).append(member)
+        below: dict[tuple[str, str], list[Member]] = defaultdict(list)
+        for above, member in filter(None, map(_member, sorted(members))):
+            below[member.table, above].append(member)
+        sessions = [row for (table, _), rows in below.items() if table == "session" for row in rows]
         gathered = []
-        for key, session in sessions.items():
-            project = projects.get(session.parts[2])
-            lines = [*([project] if project else []), session]
-            for message in below.get(("message", key), ()):
-                lines += [message, *below.get(("part", message.id), ())]
-            lines += below.get(("todo", key), ())
-            stated = _stated(content(session.parts))
+        for key, session in {session.id: session for session in sessions}.items():
+            lines = [*below["project", session.parts[2]], session]
+            for message in below["message", key]:
+                lines += [message, *below["part", message.id]]
+            lines += below["todo", key]
+            found = whole_value(content(session.parts))
+            stated = mapping(found[0]) if found else {}
             lines += [session] if stated.get("revert") else []
             gathered.append(Gathered(key, string(stated.get("parentID")), lines))
         return gathered
-
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Entries are always whole."""
-        return complete_prefix(tail)
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
@@ -204,8 +192,3 @@ def _member(parts: tuple[str, ...]) -> tuple[str, Member] | None:
     withheld = ("share",) if table == "session" else ()
     is_json = name.endswith(".json") and identity != ""
     return (above, Member(table, identity, parts, withheld)) if is_json else None
-
-
-def _stated(data: bytes) -> dict[str, object]:
-    found = whole_value(data)
-    return mapping(found[0]) if found else {}

@@ -12,41 +12,27 @@ whose session is in `metadata.sessionId`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from hashlib import blake2b, sha256
 from typing import Any
 
-from ...fields import json_text, left_over, mapping, string
-from ...records import (
-    ASK,
-    EDIT,
-    OTHER,
-    PLAN,
-    READ,
-    RUN,
-    SEARCH,
-    SPAWN,
-    AgentLink,
-    Statement,
-)  # fmt: skip
+from ...fields import json_text, left_over, mapping, string, without
+from ...records import AgentLink, Statement
 from ...source import Claim, Context
+from ..agent import actions
 from ..chat_reader import ChatReader
 from ..claude import tools
 from ..jsonl import JSONObject
 
-_ACTIONS = {
-    tool: action
-    for action, names in {
-        RUN: ("bash",),
-        READ: ("read", "webfetch", "lsp_hover", "lsp_diagnostics", "lsp"),
-        EDIT: ("edit", "write", "patch", "multiedit", "apply_patch"),
-        SEARCH: ("glob", "grep", "list", "websearch", "codesearch"),
-        PLAN: ("todowrite", "todoread", "plan_enter", "plan_exit"),
-        SPAWN: ("task",),
-        ASK: ("question",),
-    }.items()
-    for tool in names
-}
+_action_of = actions(
+    run="bash",
+    read="read webfetch lsp_hover lsp_diagnostics lsp",
+    edit="edit write patch multiedit apply_patch",
+    search="glob grep list websearch codesearch",
+    plan="todowrite todoread plan_enter plan_exit",
+    spawn="task",
+    ask="question",
+)
 _DECLINED = (
     "The user rejected permission",
     "The user has specified a rule which prevents you",
@@ -54,6 +40,21 @@ _DECLINED = (
 )
 _SPOKEN = ("text", "reasoning", "tool", "file", "subtask")
 IDS = ("id", "sessionID", "messageID")
+_SILENT = ("step-start", "step-finish", "snapshot", "patch")
+_TAKEN = {
+    kind: frozenset([*IDS, "type", "time", *fields.split()])
+    for kind, fields in {
+        "": "",
+        "text": "text synthetic",
+        "reasoning": "text synthetic",
+        "tool": "tool",
+        "file": "mime filename url",
+        "subtask": "prompt",
+        "step-finish": "tokens cost",
+    }.items()
+}
+"""Fields of a part that have rows, or repeat those of its message."""
+
 _REPEATED = ("output", "exit", "description", "preview")
 _STATE = ("status", "input", "output", "error", "time", "metadata", "attachments")
 TODO = ("content", "status", "priority")
@@ -74,36 +75,30 @@ class PartReader(ChatReader):
         place = message.get("parts", 0)
         if message:
             message["parts"] = place + 1
-        self.begin(
-            {
-                "timestamp": message.get("created") if started is None else started,
-                "uuid": _identity(message, place, data),
-            },
-            is_message=kind in _SPOKEN and data.get("text") != "",
-        )
+        identity = None
+        if kind not in _SILENT:
+            identity = _identity(message, place, data, self._context.get("began"))
+        moment = message.get("created") if started is None else started
+        is_message = kind in _SPOKEN and data.get("text") != ""
+        self.begin({"timestamp": moment, "uuid": identity}, is_message=is_message)
         self._note_revert(value, "partID")
         is_agents = message.get("role") == "assistant"
         self.model = message.get("model")
-        taken = {*IDS, "type", "time"}
         if kind in ("text", "reasoning"):
             said = "thinking" if kind == "reasoning" else self._kind_of(message, data)
             if text := self.text(data, "text"):
                 self.say(said, text, _role(is_agents))
-            taken |= {"text", "synthetic"}
+                if not is_agents:
+                    self._context.setdefault("began", digest(text))
         elif kind == "tool":
             data = {**data, "state": self._tool(data, state, string(value.get("id")))}
-            taken.add("tool")
         elif kind == "file":
             self.say("image", _placeholder(data), _role(is_agents))
-            taken |= {"mime", "filename", "url"}
         elif kind == "subtask":
             self.say("prompt", self.text(data, "prompt") or "", "user")
-            taken.add("prompt")
         elif kind == "retry":
             self._fail(self.mapping(data, "error"))
-        elif kind == "step-finish":
-            taken |= {"tokens", "cost"}
-        self._keep(kind, data, taken)
+        self._keep(kind, data, _TAKEN.get(kind, _TAKEN[""]))
 
     def _kind_of(self, message: JSONObject, data: JSONObject) -> str:
         if message.get("is_summary"):
@@ -118,29 +113,22 @@ class PartReader(ChatReader):
         """Add a call and its result; return what is left of its state."""
         name, arguments = self.name(data, "tool"), self.mapping(state, "input")
         given = {"file_path": arguments.get("filePath"), **arguments}
-        files = [string(file.get("filePath")) for file in _files(state)]
-        self.call(
-            name,
-            given,
-            json_text(arguments, lambda: self._exact_input(arguments)),
-            key,
-            action=_ACTIONS.get(name or "", OTHER),
-            paths=[file for file in files if file],
-        )
-        call = (self.start, self._block - 1)
-        metadata = self.mapping(state, "metadata")
+        metadata, block = self.mapping(state, "metadata"), self._block
+        files = metadata.get("files")
+        listed = files if isinstance(files, list) else []
+        stated = [mapping(file).get("filePath") for file in listed]
+        paths = list(filter(None, map(string, stated)))
+        text = json_text(arguments, lambda: self._exact_input(arguments))
+        self.call(name, given, text, key, action=_action_of(name), paths=paths)
         if self.text(state, "status") in ("completed", "error"):
             self._answer(name, state, metadata, key)
         agent = string(metadata.get("sessionId"))
         if key is not None and agent is not None and name == "task":
             self.records.append(AgentLink(agent, key, tools.BY_RESULT, self.start))
         if name == "todowrite" and key is not None:
-            self._state_todos(self.items(arguments, "todos"), key, call[1])
-        rest = {word: item for word, item in metadata.items() if word not in _REPEATED}
-        return {
-            **{word: item for word, item in state.items() if word not in _STATE},
-            **({"metadata": rest} if rest else {}),
-        }
+            self._state_todos(self.items(arguments, "todos"), key, block)
+        rest = without(metadata, _REPEATED)
+        return {**without(state, _STATE), **({"metadata": rest} if rest else {})}
 
     def _answer(
         self, name: str | None, state: JSONObject, metadata: JSONObject, key: str | None
@@ -155,14 +143,11 @@ class PartReader(ChatReader):
             status = tools.ERROR if is_failure else tools.OK
         times = self.mapping(state, "time")
         begin, end = self.whole(times, "start"), self.whole(times, "end")
+        time = None if begin is None or end is None else max(0, end - begin)
         self._moment = self.time(times, "end") or self._moment
-        position = (self.start, self._block)
-        self.say("tool_result", "\n".join(texts), "user", is_error=status == tools.ERROR)
-        if key is not None:
-            duration = None if begin is None or end is None else max(0, end - begin)
-            self._results[key] = tools.Result(
-                status, self._moment, position, self.length, duration, code
-            )
+        self.answer(
+            "\n".join(texts), key, is_error=False, status=status, exit_code=code, duration_ms=time
+        )
 
     def _exact_input(self, arguments: JSONObject) -> object:
         data = mapping(self.exact("data", {}))
@@ -189,28 +174,33 @@ class PartReader(ChatReader):
             words = ": ".join(filter(None, [string(error.get("name")), said]))
             self.say("error", words or json_text(error), "system", is_error=True)
 
-    def _keep(self, kind: str, data: JSONObject, taken: Iterable[str]) -> None:
+    def _keep(self, kind: str, data: JSONObject, taken: Collection[str]) -> None:
         """Keep what has become no row."""
-        extra = left_over(data, (*taken,))
-        self.keep(extra, kind=kind, moment=self.moment, is_silent=self._block == 0)
+        self.keep(left_over(data, taken), kind=kind, moment=self.moment, is_silent=self._block == 0)
 
 
 def _role(is_agents: bool) -> str:
     return "assistant" if is_agents else "user"
 
 
-def _identity(message: JSONObject, place: int, data: JSONObject) -> str | None:
-    """Return what a part is recognised by in a fork, None if its message has no time."""
+def digest(fact: object) -> str:
+    """Return a short text that is the same for the same value."""
+    return blake2b(repr(fact).encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def _identity(message: JSONObject, place: int, data: JSONObject, began: str | None) -> str | None:
+    """Return what a part is recognised by in a copy, None if its message has no time.
+
+    What the agent says grows while it is written, so a copy may have less of it: in place of that,
+    the first prompt tells conversations apart that are held at the same time.
+    """
     if message.get("created") is None:
         return None
-    said = data.get("callID") or data.get("text") or data.get("url") or ""
-    facts = [message["created"], message["role"], message["model"], place, data.get("type"), said]
-    return blake2b(repr(facts).encode("utf-8", "replace"), digest_size=12).hexdigest()
-
-
-def _files(state: JSONObject) -> list[JSONObject]:
-    files = mapping(state.get("metadata")).get("files")
-    return [mapping(file) for file in files] if isinstance(files, list) else []
+    grows = message["role"] == "assistant" and data.get("type") in ("text", "reasoning")
+    said = began if grows else data.get("callID") or data.get("text") or data.get("url") or ""
+    return digest(
+        [message["created"], message["role"], message["model"], place, data.get("type"), said]
+    )
 
 
 def _placeholder(data: JSONObject) -> str:

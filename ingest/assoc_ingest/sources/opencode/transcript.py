@@ -15,7 +15,9 @@
 * **Tokens** are those of the message; `step-finish` repeats them. With a `total`, as since 1.2,
   `output` is without `reasoning`; without one, it includes it.
 * **A fork copies all rows under new ids**, and does not say so. A message is recognised by its
-  times, model and tokens, a part by its place in the message and its text or call.
+  time, its model and the first prompt of the conversation, a part by its place in the message, and
+  by its text or call unless it grows. So files and rows of one message are recognised, too,
+  although the files may have less of it.
 * **revert** of a session: from this message (and part) on, all is taken back. The next prompt
   deletes it.
 """
@@ -26,10 +28,10 @@ from collections.abc import Iterable
 
 from ...fields import mapping, string
 from ...project_paths import comparable, slashed
-from ...records import AgentMeta, Record, SessionEntry, Superseded, Usage
+from ...records import AgentMeta, Record, SessionEntry, Superseded
 from ...source import Context, Line
 from ..jsonl import JSONObject, whole_value
-from .parts import IDS, TODO, PartReader
+from .parts import IDS, TODO, PartReader, digest
 
 _UNTITLED = ("New session - ", "Child session - ")
 _MOST_TODOS = 200  # of a list that comes row by row
@@ -69,7 +71,9 @@ class TranscriptReader(PartReader):
         row = {**data, **value}
         self.begin({}, is_message=False)
         if "revert" in self._context:  # the second line of the session, at the end
-            self._supersede()
+            first = self._context.get("reverted")
+            if first is not None:
+                self.records.append(Superseded(None, None, first, self.start))
             self._keep("session", {}, ())
             return
         if revert := _decoded(row.get("revert")):
@@ -141,12 +145,14 @@ class TranscriptReader(PartReader):
         self.fact("mode", self.name(data, "agent") or self.name(data, "mode"))
         taken = {*IDS, "role", "modelID", "time", "cost"}
         if is_agents:
-            self._spend(data, [created, times.get("completed"), model])
+            self._spend(data, created)
             taken.add("tokens")
+        self.model = None
         self._fail(self.mapping(data, "error"))
         self._keep("message", data, taken)
 
-    def _spend(self, data: JSONObject, key: list[object]) -> None:
+    def _spend(self, data: JSONObject, created: object) -> None:
+        """Note the tokens of a message, which grow until it is complete: a copy may have less."""
         tokens = self.mapping(data, "tokens")
         cache = self.mapping(tokens, "cache")
         given, written = self.count(tokens, "input"), self.count(tokens, "output")
@@ -157,20 +163,14 @@ class TranscriptReader(PartReader):
         cost = self.number(data, "cost")
         if not any((given, written, read, kept, cost)):
             return
-        model = self.name(data, "modelID")
-        self.spend(
-            Usage(
-                " ".join(map(str, ["opencode", *key, given, written, read, kept])),
-                None, None, None, model, self.moment,
-                given, written, read, kept, 0, 0, 0, self.start, self.length,
-                cost or None, 1, given, written, read, kept, self.name(data, "finish"),
-            )
+        self.model = self.name(data, "modelID")
+        facts = [created, self.model, self._context.get("began")]
+        if not isinstance(created, int):
+            facts += [given, written, read, kept]
+        self.use(
+            f"opencode {digest(facts)}", fresh=given, output=written, cached=read, written=kept,
+            cost=cost or None, stop_reason=self.name(data, "finish"),
         )  # fmt: skip
-
-    def _supersede(self) -> None:
-        first = self._context.get("reverted")
-        if first is not None:
-            self.records.append(Superseded(None, None, first, self.start))
 
 
 def _is_row(value: JSONObject) -> bool:

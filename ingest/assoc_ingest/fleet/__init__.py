@@ -1,0 +1,1 @@
+"""What several machines keep together on a PostgreSQL server: pushed, searched and pulled."""

@@ -1,0 +1,259 @@
+"""The calls that a machine makes: `schema/fleet/0002_push.sql` from the other side.
+
+Each call is a transaction. Those that write carry the version that the machine believes the server
+to have, and a nonce of their own: a call whose version is not the present one applies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..fast_json import orjson
+from .connect import telling, told
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+Row = dict[str, Any]
+
+
+class Known(NamedTuple):
+    """What the server says about a machine."""
+
+    origin_id: int
+    version: int
+    nonce: str
+    db_uuid: str
+    label: str
+    reindexed_after: Sequence[str] = ()
+    """Nonces before the calls of administrators, who made rows anew since the machine wrote."""
+
+
+class Answer(NamedTuple):
+    """What a call that writes came to: `version` and `nonce` are the present ones."""
+
+    applied: bool
+    version: int
+    nonce: str
+
+
+class Origin(NamedTuple):
+    """A machine that pushes with this login."""
+
+    origin_id: int
+    uuid: str
+    label: str
+    pushed_at: str
+
+
+class KnownFile(NamedTuple):
+    """A file as the server has it."""
+
+    file_key: bytes
+    file_no: int
+    source_no: int | None
+    path: str | None
+    session_key: str | None
+    project_source_no: int | None
+    project_key: str | None
+    team_key: str | None
+    session_project_source_no: int | None
+    session_project_key: str | None
+    project_path: str | None
+    """Of the project of its session; without a session, of its own."""
+
+
+class Beginning(NamedTuple):
+    """Where a file of the server was, and its first frame, compressed."""
+
+    file_key: bytes
+    kind: str
+    root: str
+    path: str
+    data: bytes | None
+    size: int | None = None
+    """Of the file, where it is asked for: one that is shorter here is another file."""
+    is_whole: bool = False
+    """The first frame is the only one."""
+
+
+class SentFrame(NamedTuple):
+    """A frame of a call. `keep`: the server has its bytes already, and `data` is not sent."""
+
+    file_no: int
+    start: int
+    keep: bool
+    data: bytes | None
+    digest: bytes
+    rows_digest: bytes
+
+
+class Range(NamedTuple):
+    """A stretch of a file that a call replaces; `end` None: all that follows."""
+
+    file_no: int
+    start: int
+    end: int | None
+
+
+class Server:
+    """A connection, and the calls on it."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.connection = connection
+
+    @telling
+    def hello(self, uuid: str) -> Known | None:
+        """Return what the server knows of a machine; None: it never pushed with this login."""
+        row = self.connection.execute(
+            "select origin_id, version, nonce::text, db_uuid::text, label, reindexed_after::text[]"
+            " from assoc.hello_v2(%s)",
+            (uuid,),
+        ).fetchone()
+        return Known(*row) if row else None
+
+    @telling
+    def mine(self) -> list[Origin]:
+        """Return the machines that push with this login, the last one first."""
+        rows = self.connection.execute(
+            "select origin_id, uuid::text, label, pushed_at::text from assoc.mine_v1()"
+        )
+        return [Origin(*row) for row in rows.fetchall()]
+
+    @telling
+    def register(self, uuid: str, label: str, db_uuid: str, nonce: str) -> None:
+        """Make the machine known."""
+        self.connection.execute(
+            "select assoc.register_v1(%s, %s, %s, %s)", (uuid, label, db_uuid, nonce)
+        )
+
+    @telling
+    def adopt(self, origin_id: int, db_uuid: str, nonce: str) -> int:
+        """Say that a local database continues this origin; return the new version."""
+        row = self._row("select assoc.adopt_v1(%s, %s, %s)", (origin_id, db_uuid, nonce))
+        return int(row[0])
+
+    @telling
+    def fence(self, origin_id: int, nonce: str) -> int:
+        """Let calls of earlier pushes apply nothing from now on; return the new version."""
+        return int(self._row("select assoc.fence_v1(%s, %s)", (origin_id, nonce))[0])
+
+    @telling
+    def reindex(self, origin_id: int, nonce: str) -> int:
+        """Begin to make the rows of an origin anew; return the new version."""
+        return int(self._row("select assoc.reindex_v1(%s, %s)", (origin_id, nonce))[0])
+
+    @telling
+    def files_of(self, origin_id: int) -> list[KnownFile]:
+        """Return all files of the machine."""
+        found = self.connection.execute("select * from assoc.files_of_v1(%b)", (origin_id,))
+        return [KnownFile(*row) for row in found.fetchall()]
+
+    def beginnings(self, origin_id: int) -> Iterator[Beginning]:
+        """Yield how each file of the machine begins."""
+        with told():
+            cursor = self.connection.cursor(binary=True)
+            cursor.execute("select * from assoc.beginnings_v1(%s)", (origin_id,))
+            yield from (Beginning(*row) for row in cursor)
+
+    @telling
+    def same_places(
+        self, origin_id: int, files: Sequence[tuple[bytes, str, str, str]]
+    ) -> list[Beginning]:
+        """Return what the machine has in the places of those files that are new to the server.
+
+        A file is given by its key, and the kind and the root of its source, and its path.
+        """
+        keys, *places = map(list, zip(*files, strict=True))
+        cursor = self.connection.cursor(binary=True)
+        cursor.execute(
+            "select * from assoc.same_places_v1(%s, %b::bytea[], %s::text[], %s::text[], "
+            "%s::text[])",
+            (origin_id, keys, *places),
+        )
+        return [Beginning(*row) for row in cursor]
+
+    @telling
+    def frames(
+        self, origin_id: int, numbers: Sequence[int]
+    ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
+        """Return, for each of these files, the two digests of each frame by its start."""
+        frames: dict[int, dict[int, tuple[bytes, bytes]]] = {number: {} for number in numbers}
+        cursor = self.connection.cursor(binary=True)
+        cursor.execute("select * from assoc.frames_v1(%s, %s::int[])", (origin_id, list(numbers)))
+        for file_no, start, digest, rows_digest in cursor:
+            frames[file_no][start] = (digest, rows_digest)
+        return frames
+
+    @telling
+    def keyed(self, origin_id: int, table: str) -> dict[tuple[str, ...], bytes]:
+        """Return the digests of a keyed table's rows by their keys, as `as_key` makes them."""
+        cursor = self.connection.cursor(binary=True)
+        cursor.execute("select key, digest from assoc.keyed_v1(%s, %s)", (origin_id, table))
+        return {tuple(key): digest for key, digest in cursor}
+
+    @telling
+    def files(
+        self, origin_id: int, version: int, nonce: str, files: list[Row]
+    ) -> tuple[Answer, list[int]]:
+        """Make the attributes of files those that are given; return their numbers."""
+        row = self._row(
+            "select applied, version, nonce::text, numbers from assoc.files_v1(%s, %s, %s, %s)",
+            (origin_id, version, nonce, as_json(files)),
+        )
+        return Answer(*row[:3]), row[3]
+
+    @telling
+    def push(
+        self,
+        origin_id: int,
+        version: int,
+        nonce: str,
+        ranges: Sequence[Range],
+        frames: Sequence[SentFrame],
+        rows: dict[str, bytes],
+        gone: dict[str, list[Row]],
+    ) -> Answer:
+        """Replace ranges of files, and write and delete keyed rows."""
+        columns = [list(column) for column in zip(*frames, strict=True)] or [[] for _ in range(6)]
+        row = self._row(
+            """select applied, version, nonce::text from assoc.push_v1(
+                %s, %s, %s, %s, %b::int[], %b::bigint[], %b::boolean[],
+                %b::bytea[], %b::bytea[], %b::bytea[], %b::text[], %b::text[]::json[], %s)""",
+            (
+                *(origin_id, version, nonce, as_json([r._asdict() for r in ranges])),
+                *(*columns, list(rows), [text.decode() for text in rows.values()], as_json(gone)),
+            ),
+        )
+        return Answer(*row)
+
+    @telling
+    def forget(self, origin_id: int, version: int, nonce: str, keys: Iterable[bytes]) -> Answer:
+        """Delete files with all that they have on the server."""
+        row = self._row(
+            "select applied, version, nonce::text from assoc.forget_v1(%s, %s, %s, %b::bytea[])",
+            (origin_id, version, nonce, list(keys)),
+        )
+        return Answer(*row)
+
+    def _row(self, query: str, values: tuple[object, ...]) -> tuple[Any, ...]:
+        row = self.connection.execute(query, values).fetchone()
+        assert row is not None, "a function returns a row"  # noqa: S101
+        return tuple(row)
+
+
+def as_json(value: object) -> str:
+    """Return JSON as the functions take it: bytes are hexadecimal."""
+    return as_json_bytes(value).decode()
+
+
+def as_json_bytes(value: object) -> bytes:
+    """The same as UTF-8."""
+    return orjson.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return rf"\x{value.hex()}"
+    raise TypeError(type(value))

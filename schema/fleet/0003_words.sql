@@ -1,0 +1,55 @@
+-- The words of a text, for search: what is stored and what is searched for go through here alike.
+-- Nothing in it depends on the locale of the database: in locale C, classes of letters know ASCII
+-- alone, so letters are told by their numbers.
+
+-- Pairs of neighbouring letters of Chinese, Japanese and Korean, which put no spaces between words.
+create function assoc.cjk_pairs(p_text text) returns text
+language sql immutable parallel safe
+as $$
+    select pg_catalog.string_agg(pair, ' ')
+    from (
+        select letter || coalesce(pg_catalog.lead(letter) over (partition by run_no order by n), '')
+            as pair, pg_catalog.count(*) over (partition by run_no) as length,
+            n, pg_catalog.row_number() over (partition by run_no order by n desc) as from_end
+        from pg_catalog.regexp_matches(
+                normalize(p_text, nfkc), '[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+', 'g'
+            ) with ordinality as run (letters, run_no),
+            pg_catalog.unnest(pg_catalog.string_to_array(letters[1], null))
+                with ordinality as letter (letter, n)
+    ) pieces
+    where from_end > 1 or length = 1
+$$;
+
+-- Letters without marks, in lower case; everything that separates words is a space.
+create function assoc.plain_text(p_text text) returns text
+language sql immutable parallel safe
+as $$
+    select pg_catalog.translate(
+        pg_catalog.lower(
+            pg_catalog.regexp_replace(
+                pg_catalog.regexp_replace(
+                    normalize(p_text, nfkd), '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+', '', 'g'
+                ),
+                '[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u02c2-\u02df\u2000-\u206f\u20a0-\u20cf\u2100-\u2bff\u2e00-\u2e7f\u3000-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u1100-\u11ff\uac00-\ud7a3\ue000-\uf8ff\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\ufffd]+',
+                ' ', 'g'
+            )
+        ),
+        'ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςАБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯ',
+        'αβγδεζηθικλμνξοπρστυφχψωσабвгдежзиклмнопрстуфхцчшщъыьэюя'
+    )
+$$;
+
+-- What the text index holds. A long text counts up to a limit, or its words would not fit.
+create function assoc.words(p_text text) returns tsvector
+language sql immutable parallel safe
+as $$
+    select case
+        when pg_catalog.octet_length(p_text) > 250000
+        then assoc.words(pg_catalog.left(p_text, 60000))
+        when p_text ~ '[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]'
+        then pg_catalog.to_tsvector(
+            'pg_catalog.simple', assoc.plain_text(p_text) || ' ' || coalesce(assoc.cjk_pairs(p_text), '')
+        )
+        else pg_catalog.to_tsvector('pg_catalog.simple', assoc.plain_text(p_text))
+    end
+$$;

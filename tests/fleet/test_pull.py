@@ -1,0 +1,247 @@
+"""What was pulled is in the database like what was read here, and stays what the server has."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.support.machines import QUERIES, Fleet, demo, rows_of
+from tests.support.writing import SESSION, assistant, user, write
+
+from assoc_ingest.cli import cli
+from assoc_ingest.errors import NotFoundError
+from assoc_ingest.fleet.destination import DESTINATION
+from assoc_ingest.fleet.masks import Masks
+from assoc_ingest.store.database import open_reader
+
+LINES = [user("how does the pool wait", "u1"), assistant("it does not", "a1")]
+MORE = user("then it should", "u2", "a1", 2)
+TRANSCRIPT = f"projects/-srv-shop/{SESSION}.jsonl"
+OF_PLACES = {"reports/status_sources", "lists/files", "lists/issues", "lists/plans"}
+"""What shows roots and times of syncs."""
+
+
+@pytest.fixture
+def fleet(
+    tmp_path: Path, database: Any, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> Fleet:
+    """A server that nobody pushed to, and that commands ask."""
+    monkeypatch.setenv(DESTINATION, empty_database)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    return Fleet(tmp_path, empty_database, database)
+
+
+def _run(tmp_path: Path, *arguments: str) -> str:
+    run = CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "team.db")])
+    if run.exception is not None and not isinstance(run.exception, SystemExit):
+        raise run.exception
+    assert run.exit_code == 0, run.output
+    return run.output
+
+
+def _texts(tmp_path: Path) -> list[str]:
+    with closing(open_reader(tmp_path / "team.db")) as team:
+        return [text for (text,) in team.execute("select text from messages order by text")]
+
+
+def test_every_report_says_of_pulled_files_what_it_says_on_their_machine(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    # The list of projects in the configuration of Chorus is private: its bytes stay at home.
+    homes = [home for home in demo(tmp_path / "homes") if home.name != "chorus"]
+    laptop = fleet.push("laptop", *homes)
+    _run(tmp_path, "pull")
+    other = {}
+    with closing(laptop), closing(open_reader(tmp_path / "team.db")) as team:
+        for path, query in QUERIES.items():
+            if path not in OF_PLACES and not path.startswith("reports/retention"):
+                given = {"all": 1} if "all" in query.parameters else {}
+                there, here = rows_of(laptop, query, given), rows_of(team, query, given)
+                if sorted(map(repr, there)) != sorted(map(repr, here)):
+                    other[path] = (there, here)
+    assert not other, other
+    _run(tmp_path, "verify")
+    _run(tmp_path, "rebuild")
+    _run(tmp_path, "verify")
+
+
+def test_a_second_pull_fetches_what_changed_and_removes_what_was_forgotten(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    machine = fleet.machine("laptop")
+    machine.push(tmp_path / "home")
+    assert "Fetched 1 file" in _run(tmp_path, "pull")
+    assert "Fetched 0 files" in _run(tmp_path, "pull")
+    write(tmp_path / "home", TRANSCRIPT, *LINES, MORE)
+    machine.push(tmp_path / "home")
+    assert "Fetched 1 file" in _run(tmp_path, "pull", "--origin", "laptop")
+    assert "then it should" in _run(tmp_path, "show", SESSION)
+    _run(tmp_path, "verify")
+    machine.forget(SESSION)
+    assert "Removed 1 file" in _run(tmp_path, "pull")
+    with closing(open_reader(tmp_path / "team.db")) as team:
+        assert team.execute("select count(*) from messages").fetchone()[0] == 0
+
+
+def test_what_the_server_does_not_show_any_more_stays(
+    fleet: Fleet, tmp_path: Path, database: Any
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    machine = fleet.machine("laptop")
+    machine.push(tmp_path / "home")
+    _run(tmp_path, "pull")
+    before = _texts(tmp_path)
+    for table in ("frames", "files"):  # as on another server, or one restored from a backup
+        database.execute(f"delete from assoc.{table}")
+    for arguments in ((), ("--origin", "laptop")):
+        found = _run(tmp_path, "pull", *arguments)
+        assert "1 file pulled before" in found
+        assert "Removed" not in found
+    assert _texts(tmp_path) == before
+    machine.forget(
+        SESSION
+    )  # the server does not have it, and tells those who pulled it nevertheless
+    assert "Removed 1 file" in _run(tmp_path, "pull")
+
+
+def test_a_file_that_is_pushed_again_after_it_was_deleted_is_pulled_again(
+    fleet: Fleet, tmp_path: Path, database: Any
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    machine = fleet.machine("laptop")
+    machine.push(tmp_path / "home")
+    database.execute(
+        "select assoc.forget_v1(origin_id, version, nonce, array(select file_key from assoc.files))"
+        " from assoc.origins"
+    )
+    assert "Fetched 0 files" in _run(tmp_path, "pull")
+    machine.push_all()
+    assert "Fetched 1 file" in _run(tmp_path, "pull")
+    assert "Removed" not in _run(tmp_path, "pull")
+    assert len(_texts(tmp_path)) == 2
+
+
+def test_files_with_one_place_and_generation_stay_apart(
+    fleet: Fleet, tmp_path: Path, database: Any
+) -> None:
+    # Of machines that gave a generation again.
+    for number in range(2):
+        fleet.place = tmp_path / str(number)
+        fleet.place.mkdir()
+        write(tmp_path / "home", TRANSCRIPT, user(f"text {number}", f"u{number}"))
+        fleet.push(f"laptop{number}", tmp_path / "home").close()
+    for _ in range(2):
+        _run(tmp_path, "pull")
+        assert _texts(tmp_path) == ["text 0", "text 1"]
+    database.execute("update assoc.files set file_key = sha256(file_key)")
+    for arguments in (("--since", "2000-01-01"), ()):
+        _run(tmp_path, "pull", *arguments)
+        assert _texts(tmp_path) == ["text 0", "text 0", "text 1", "text 1"]
+    assert "Fetched 0 files" in _run(tmp_path, "pull")
+    database.execute("insert into assoc.deleted_files select origin_id, file_key from assoc.files")
+    database.execute(
+        "delete from assoc.files where origin_id = (select min(origin_id) from assoc.origins)"
+    )
+    _run(tmp_path, "pull")
+    _run(tmp_path, "pull")
+    assert _texts(tmp_path) == ["text 0", "text 1", "text 1"]
+    _run(tmp_path, "verify")
+
+
+def test_what_was_pulled_and_forgotten_here_does_not_come_back(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    fleet.push("laptop", tmp_path / "home").close()
+    _run(tmp_path, "pull")
+    _run(tmp_path, "forget", SESSION, "--yes")
+    assert "1 file that you have forgotten" in _run(tmp_path, "pull")
+    assert _texts(tmp_path) == []
+
+
+def test_a_pulled_file_is_restored_byte_for_byte(fleet: Fleet, tmp_path: Path) -> None:
+    original = write(tmp_path / "home", TRANSCRIPT, *LINES)
+    fleet.push("laptop", tmp_path / "home").close()
+    _run(tmp_path, "pull")
+    _run(tmp_path, "restore", SESSION, "--to", str(tmp_path / "out"))
+    (restored,) = (tmp_path / "out").rglob("*.jsonl")
+    assert restored.read_bytes() == original.read_bytes()
+
+
+def test_a_sync_leaves_pulled_files_alone_and_nothing_of_them_is_pushed(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    write(tmp_path / "mine", TRANSCRIPT.replace("0b7c", "1b7c"), *LINES)
+    fleet.push("laptop", tmp_path / "home").close()
+    _run(tmp_path, "pull")
+    machine = fleet.machine("team")
+    machine.push(tmp_path / "mine")
+    machine.push(tmp_path / "mine")
+    with closing(open_reader(tmp_path / "team.db")) as team:
+        rows = team.execute("select count(*), count(gone_at) from files").fetchone()
+        assert tuple(rows) == (2, 0)
+        assert team.execute("select count(gone_at) from sources").fetchone()[0] == 0
+    count = "select count(*) from assoc.files f join assoc.origins o using (origin_id)"
+    with closing(fleet.central()) as central:
+        found = central.execute(f"{count} where o.label = :label", {"label": "team"}).fetchone()
+        assert found[0] == 1
+    assert "1 file of this machine's own" in _run(tmp_path, "pull")
+
+
+def test_a_damaged_file_on_the_server_does_not_replace_what_was_pulled(
+    fleet: Fleet, tmp_path: Path, database: Any
+) -> None:
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    fleet.push("laptop", tmp_path / "home").close()
+    _run(tmp_path, "pull")
+    before = _texts(tmp_path)
+    database.execute(
+        "update assoc.frames set digest = sha256('x'), data = substring(data from 1 for 20)"
+        " where data is not null"
+    )
+    assert "1 file damaged or incomplete" in _run(tmp_path, "pull")
+    assert _texts(tmp_path) == before == sorted(["how does the pool wait", "it does not"])
+    _run(tmp_path, "verify")
+
+
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_a_file_whose_first_bytes_are_lost_is_pulled_from_where_it_goes_on(
+    fleet: Fleet, tmp_path: Path, *, is_masked: bool
+) -> None:
+    # Random words, so that the transcript has more than one frame.
+    long = [user(f"{n} {sha256(bytes([n])).hexdigest() * 20_000}", f"u{n}") for n in range(3)]
+    write(tmp_path / "home", TRANSCRIPT, *long)
+    machine = fleet.machine("laptop", Masks(is_on=is_masked))
+    machine.push(tmp_path / "home")
+    _run(tmp_path, "pull")
+    with closing(sqlite3.connect(machine.database)) as connection, connection:
+        connection.execute("delete from archive where start = 0")
+    machine.push_all()
+    assert "1 file damaged or incomplete" in _run(tmp_path, "pull")
+    assert len(_texts(tmp_path)) == 3
+    (tmp_path / "team.db").unlink()
+    assert "Fetched 1 file" in _run(tmp_path, "pull")
+    assert "Fetched 0 files" in _run(tmp_path, "pull")
+    assert [text[:1] for text in _texts(tmp_path)] == ["1", "2"]
+
+
+def test_a_part_of_the_fleet_is_pulled(fleet: Fleet, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(
+            tmp_path / name,
+            f"projects/-srv-{name}/{name}.jsonl",
+            user(name, name, cwd=f"/srv/{name}"),
+        )
+        fleet.push(name, tmp_path / name).close()
+    assert "Fetched 1 file" in _run(tmp_path, "pull", "--origin", "two")
+    assert "Fetched 1 file" in _run(tmp_path, "pull", "--project", "one")
+    assert "Removed" not in _run(tmp_path, "pull", "--project", "two")
+    with pytest.raises(NotFoundError, match="one, two"):
+        _run(tmp_path, "pull", "--origin", "three")

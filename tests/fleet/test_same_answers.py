@@ -1,0 +1,150 @@
+"""The server answers reports and lists as a local database does that has read all homes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.support.machines import QUERIES, Fleet, demo, rows_of
+from tests.support.writing import SESSION, assistant, call, result, user, write
+
+from assoc_ingest import sql
+from assoc_ingest.cli import cli
+from assoc_ingest.errors import UsageError
+from assoc_ingest.fleet.asking import OF_ONE_MACHINE
+from assoc_ingest.fleet.destination import DESTINATION
+from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
+
+GIVEN: dict[str, dict[str, object]] = {
+    "reports/subagent_tree": {"session": "5e1f"},
+    "reports/tool_use": {"session": "5e1f"},
+    "lists/teams": {"cwd": "/nowhere"},
+}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: Any, empty_database: str) -> Fleet:
+    """A server that nobody pushed to."""
+    return Fleet(tmp_path, empty_database, database)
+
+
+def test_every_report_and_list_has_the_rows_of_the_machine(fleet: Fleet, tmp_path: Path) -> None:
+    everything = {"all": 1, "limit": 1000, "days": 100_000}
+    empty, other = set(QUERIES), {}
+    local = fleet.push("laptop", *demo(tmp_path / "homes"))
+    with closing(local), closing(fleet.central()) as central:
+        for path, query in QUERIES.items():
+            for more in ({}, everything, {"source": "claude", "since": "2026-03-03", "limit": 3}):
+                given = {
+                    name: value
+                    for name, value in {**GIVEN.get(path, {}), **more}.items()
+                    if name in query.parameters
+                }
+                here, there = rows_of(local, query, given), rows_of(central, query, given)
+                if here != there:
+                    other[path, str(given)] = (here, there)
+                empty -= {path} if here else set()
+    assert not other, other
+    assert empty <= {"reports/unpriced_models", "reports/forks", "reports/issues_by_reason",
+                     "lists/issues", "reports/tool_use"}, empty  # fmt: skip
+
+
+_TOKENS = {"input_tokens": 3, "output_tokens": 10, "cache_read_input_tokens": 5}
+_SAID = [
+    user("how", "u1"),
+    assistant([call("t1", command="make")], "a1", "u1", usage=_TOKENS),
+    user([result("t1")], "u2", "a1", 2),
+]
+_MORE = assistant("so", "a2", "u2", 3, id="msg_2", usage=_TOKENS)
+_SUMS = """
+    select
+        sum(message_count), sum(prompt_count), sum(tool_call_count), sum(input_tokens),
+        sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens)
+    from sessions
+"""
+
+
+@pytest.mark.parametrize("longer", ["one", "two"])
+def test_what_two_machines_have_counts_once(fleet: Fleet, tmp_path: Path, longer: str) -> None:
+    """As in one database that has read the homes of both; one of them went on alone."""
+    for name in ("one", "two"):
+        more = [_MORE] if name == longer else []
+        write(tmp_path / name, f"projects/-srv-shop/{SESSION}.jsonl", *_SAID, *more)
+        fleet.push(name, tmp_path / name).close()
+    sync(tmp_path / "both.db", [tmp_path / "one", tmp_path / "two"])
+    with closing(open_reader(tmp_path / "both.db")) as both, closing(fleet.central()) as central:
+        for name in ("usage_by_model", "usage_by_day", "tool_use", "activity_by_hour"):
+            query = sql.query(f"reports/{name}")
+            assert rows_of(central, query, {}) == rows_of(both, query, {}), name
+        assert central.execute(_SUMS).fetchone() == tuple(both.execute(_SUMS).fetchone())
+        query = sql.query("lists/sessions")
+        assert len(rows_of(central, query, {})) == len(rows_of(both, query, {})) == 2
+
+
+@pytest.mark.parametrize("longer", ["one", "two", "none"])
+def test_what_was_pulled_is_not_missing_from_what_is_pushed_next(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longer: str
+) -> None:
+    """The own occurrence of a line stays the original, wherever the files lie."""
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    machines = {name: fleet.machine(name) for name in ("one", "two")}
+    # Of the own file, the path sorts after the pulled one, and before it.
+    for name, project in (("two", "-srv-market"), ("one", "-srv-shop")):
+        more = [_MORE] if name == longer else []
+        write(tmp_path / name, f"projects/{project}/{SESSION}.jsonl", *_SAID, *more)
+        machines[name].push(tmp_path / name)
+    before = _sums(fleet)
+    for name in ("one", "two", "one"):
+        run = CliRunner().invoke(cli, ["pull", "--db", str(machines[name].database)])
+        assert run.exit_code == 0, run.output
+        machines[name].push_all()
+        assert _sums(fleet) == before
+
+
+def _sums(fleet: Fleet) -> tuple[Any, ...]:
+    """The sums of all sessions, and the least of their counts."""
+    with closing(fleet.central()) as central:
+        (least,) = central.execute(
+            "select min(least(message_count, prompt_count, tool_call_count, input_tokens))"
+            " from sessions"
+        ).fetchone()
+        return (*central.execute(_SUMS).fetchone(), least)
+
+
+def test_a_report_is_asked_for_on_the_command_line(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    answers = []
+    for more in ((), ("--remote",)):
+        arguments = ["query", "usage_by_day", "-p", "project", "fernhill", "--json", *more]
+        run = CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "laptop.db")])
+        assert run.exit_code == 0, run.output
+        answers.append(json.loads(run.stdout))
+    here, there = answers
+    assert here["items"] == there["items"] != []
+    assert there["fresh"]["is_complete"]
+
+
+@pytest.mark.parametrize("name", sorted(OF_ONE_MACHINE))
+def test_what_is_about_one_machine_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DESTINATION, "host=/nowhere")
+    run = CliRunner().invoke(cli, ["query", name, "--remote"])
+    assert isinstance(run.exception, UsageError)
+    assert "without --remote" in str(run.exception)
+
+
+def test_a_number_that_is_too_large_is_as_large_as_can_be(fleet: Fleet) -> None:
+    with closing(fleet.central()) as central:
+        query = sql.query("reports/recent_sessions")
+        for days in ("9" * 30, "1e400", "-1", "1.5"):
+            assert rows_of(central, query, {"days": days}) == []
+        query = sql.query("reports/errors")
+        for limit in ("9" * 30, "1e400", "-1", "1.5"):
+            assert rows_of(central, query, {"limit": limit}) == []

@@ -1,0 +1,89 @@
+"""The tables of the server are those that the projection makes rows of, column by column."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assoc_ingest import sql
+from assoc_ingest.fleet.tables import (
+    BIGINT,
+    BYTEA,
+    DOUBLE,
+    FILES,
+    INTEGER,
+    KEYED,
+    LONGEST_KEY,
+    PLACED,
+    TABLES,
+    TEXT,
+    short_key,
+)
+
+LOCAL = {TEXT: "TEXT", INTEGER: "INTEGER", BIGINT: "INTEGER", DOUBLE: "REAL", BYTEA: "BLOB"}
+
+
+def test_the_server_has_the_columns_of_the_description(empty_database: str) -> None:
+    import psycopg
+
+    script = sql.data("schema", "fleet", "0001_tables.sql").read_text("utf-8")
+    with psycopg.connect(empty_database) as connection:
+        connection.execute(script.encode())
+        columns = connection.execute("""
+            select table_name, column_name, data_type, collation_name, is_nullable = 'NO'
+            from information_schema.columns
+            where table_schema = 'assoc'
+            order by table_name, ordinal_position
+        """).fetchall()
+        keys = connection.execute("""
+            select c.relname, array_agg(a.attname::text order by array_position(i.indkey, a.attnum))
+            from pg_index i
+            join pg_class c on c.oid = i.indrelid
+            join pg_attribute a on a.attrelid = c.oid and a.attnum = any(i.indkey)
+            where i.indisprimary and c.relnamespace = 'assoc'::regnamespace
+            group by c.relname
+        """).fetchall()
+    for table in (FILES, *TABLES):
+        first = ["origin_id", *(["file_no"] if table.placed or table is FILES else [])]
+        last = ["digest"] if table in KEYED else []
+        found = [column for column in columns if column[0] == table.name]
+        assert [name for _, name, *_ in found] == [*first, *table.names, *last]
+        types = {name: kind for _, name, kind, *_ in found}
+        assert {c.name: c.type for c in table.columns}.items() <= types.items()
+        assert all(order == "C" for *_, kind, order, _ in found if kind == TEXT), table.name
+        needed = {name for _, name, *_, is_needed in found if is_needed}
+        assert needed == {*first, *table.key, *last}
+        if table is not FILES:
+            assert dict(keys)[table.name] == [*first, *table.key]
+
+
+@pytest.mark.parametrize("table", [FILES, *TABLES], ids=lambda table: table.name)
+def test_a_column_of_a_name_of_the_local_schema_has_its_type(table, template: Path) -> None:  # type: ignore[no-untyped-def]
+    with closing(sqlite3.connect(template)) as connection:
+        rows = connection.execute("select name, type from pragma_table_info(?)", (table.name,))
+        local = dict(rows.fetchall())
+    assert local
+    for column in table.columns:
+        assert local.get(column.name, LOCAL[column.type]) == LOCAL[column.type], column.name
+
+
+def test_a_placed_table_begins_with_its_place() -> None:
+    for table in PLACED:
+        assert table.names[: len(table.key)] == table.key
+        assert table.key[0] == "byte_offset"
+
+
+@given(st.text(min_size=1, max_size=9), st.integers(1, 400))
+def test_a_key_that_is_too_long_for_an_index_is_shortened_and_stays_unique(
+    text: str, times: int
+) -> None:
+    long = text * times
+    assert len(short_key(long).encode()) <= LONGEST_KEY
+    is_short = len(long.encode()) <= LONGEST_KEY
+    assert (short_key(long) == long) == is_short
+    assert short_key(long + "a") != short_key(long)
