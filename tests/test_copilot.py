@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from assoc_ingest.records import Issue, ProjectEntry, SessionEntry
+from assoc_ingest.records import Issue, ProjectEntry, SessionEntry, ToolCall
 from assoc_ingest.source import Line
 from assoc_ingest.sources.copilot import Copilot
 
@@ -47,6 +48,25 @@ def test_the_project_is_the_directory_however_windows_spells_it() -> None:
     assert entry is not None
     assert (entry.cwd, entry.project_key) == ("C:\\Garden", "c:/garden")
     assert (project.key, project.path) == ("c:/garden", "C:\\Garden")
+
+
+def test_the_files_of_a_patch_are_named_from_where_the_session_is() -> None:
+    def event(kind: str, **data: object) -> bytes:
+        return json.dumps({"type": kind, "data": data}).encode()
+
+    patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: lib/b.py\n*** End Patch"
+    call = {"toolCallId": "c1", "name": "apply_patch", "arguments": patch}
+    lines = [
+        event("session.start", context={"cwd": "/srv/garden"}),
+        event("assistant.message", toolRequests=[call]),
+    ]
+    claim = Copilot().claim(("session-state", "s1.jsonl"))
+    assert claim is not None
+    _, context = Copilot().read(claim, [Line(0, lines[0])], {})
+    records, _ = Copilot().read(claim, [Line(100, lines[1])], context)
+    (made,) = [record for record in records if isinstance(record, ToolCall)]
+    assert made.target == "/srv/garden/a.py"
+    assert json.loads(made.paths or "") == ["/srv/garden/a.py", "/srv/garden/lib/b.py"]
 
 
 def test_a_description_without_values_is_an_issue() -> None:

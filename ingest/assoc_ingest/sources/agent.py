@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from ..fields import number
 from ..records import OTHER
-from ..source import LOG, Claim, Source
+from ..source import LOG, Claim, Listing, Source
 from .jsonl import complete_prefix
+
+_JOINTS = dict.fromkeys(map(ord, "-_"))  # that ids contain
 
 
 class AgentSource(Source):
@@ -15,7 +17,9 @@ class AgentSource(Source):
 
     is_agent = True
     variable = ""
-    """The environment variable that names the home."""
+    """The environment variable that names the home, or a directory that has it."""
+    below = ""
+    """The home below what the variable names."""
     place = ""
     """The home below that of the user, if the variable is not set."""
     resume: tuple[str, ...] = ()
@@ -23,12 +27,18 @@ class AgentSource(Source):
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the configured home, else the default."""
-        own = environment.get(self.variable, "").strip() or (home and f"{home}/{self.place}")
-        return [own] if own else []
+        stated = environment.get(self.variable, "").strip()
+        parts = (stated, self.below) if stated else (home, self.place)
+        return ["/".join(filter(None, parts))] if parts[0] else []
+
+    def recognises(self, listing: Listing) -> bool:
+        """A home has files in the directories of the layout."""
+        paths = (tuple(path.split("/")) for path in listing)
+        return any(len(parts) > 1 and self.claim(parts) for parts in paths)
 
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program finds a session by its id."""
-        is_id = session_key[:1].isalnum() and session_key.replace("-", "").isalnum()
+        is_id = session_key[:1].isalnum() and session_key.translate(_JOINTS).isalnum()
         return [*self.resume[:-1], self.resume[-1].format(session_key)] if is_id else None
 
     def shape(self, claim: Claim) -> str:

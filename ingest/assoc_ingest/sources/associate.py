@@ -49,8 +49,6 @@ from ..project_paths import comparable_name
 from ..records import (
     Document,
     HookEvent,
-    Issue,
-    LineType,
     Link,
     Record,
     Task,
@@ -60,6 +58,7 @@ from ..records import (
 from ..source import DOCUMENT, LOG, Claim, Line, Listing, Source
 from .claude.paths import folded, homes
 from .jsonl import JSONObject, complete_prefix
+from .plain_text import document_text, nothing_in
 from .reader import Reader
 
 _summary = re.compile(r"(.+)-summary-(\d+)\.md", re.DOTALL).fullmatch
@@ -219,15 +218,15 @@ def _issue_reference(item: JSONObject) -> str:
 
 def _summary_records(claim: Claim, lines: Iterable[Line]) -> Iterator[Record]:
     (line,) = lines
-    text = line.data.decode("utf-8", "replace").replace("\x00", "\u2400").lstrip("\ufeff")
+    text, records = document_text(line)
     if not text.strip():
-        yield Issue("empty", 1, None, 0, len(line.data))
+        yield from nothing_in(line, "empty")
         return
+    yield from records
     name = claim.parts[-1]
     found = _summary(name)
     session = found[1] if found else name
     headings = (row[2:].strip() for row in text.split("\n") if row.startswith("# "))
-    yield LineType("", "", 1)
     yield Document(
         "summary",
         next(filter(None, headings), name.removesuffix(".md")),

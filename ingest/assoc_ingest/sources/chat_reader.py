@@ -43,6 +43,8 @@ class ChatReader(Reader):
         self._usage: dict[str, Usage] = {}
         self._facts: dict[str, Any] = {}
         self._message_count = 0
+        self.counts_next = False
+        """Does the next row that is not the program's make the line a message?"""
         self._started: str | None = None
         self._ended: str | None = None
         self._block = 0
@@ -53,8 +55,11 @@ class ChatReader(Reader):
         self.parent: str | None = None
         """The id of the line before, if the current line states it."""
 
-    def begin(self, value: JSONObject, *, is_message: bool) -> None:
-        """Begin a line: its time, its id, and whether it counts as a message."""
+    def begin(self, value: JSONObject, *, is_message: bool | None) -> None:
+        """Begin a line: its time, its id, and whether it counts as a message.
+
+        With None, it does if it has a row that is not the program's.
+        """
         moment = self._moment = self.time(value, "timestamp")
         if moment is not None:
             self._started = min(self._started or moment, moment)
@@ -62,7 +67,8 @@ class ChatReader(Reader):
         self._uuid = self.name(value, "uuid")
         self._block = 0
         self.model = self.parent = None
-        self._message_count += is_message
+        self._message_count += bool(is_message)
+        self.counts_next = is_message is None
 
     def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
         """Add the row of the next block of the line."""
@@ -71,6 +77,9 @@ class ChatReader(Reader):
         is_tool = kind in TOOL_KINDS
         if kind == "prompt" and text.strip():
             self._facts.setdefault("first_prompt", text[:_MAX_PROMPT])
+        if self.counts_next and role != "system":
+            self._message_count += 1
+            self.counts_next = False
         self.records.append(
             Message(
                 kind,

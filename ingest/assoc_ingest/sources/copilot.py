@@ -23,18 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..fields import json_text, sample
+from ..fields import json_text
 from ..project_paths import comparable
-from ..records import Issue, LineExtra, LineType, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing
+from ..records import LineExtra, ProjectEntry, Record, SessionEntry
+from ..source import DOCUMENT, LOG, Claim, Context, Line
 from ..when import utc
 from .agent import AgentSource
 from .copilot_events import Events, is_ours
+from .plain_text import document_text, nothing_in
 
 _WORKSPACE = "workspace"
 _PRIVATE = frozenset(["config.json", "mcp-config.json", "logs", "mcp-oauth-config"])
 _LONGEST_VALUE = 2000
-_BLOCKS = ("|", "|-", ">", ">-")
+_NO_VALUES = ("|", "|-", ">", ">-", "null", "~")  # or texts of several lines
 _TAKEN = ("cwd", "branch", "name", "summary", "created_at", "updated_at")
 
 
@@ -45,10 +46,6 @@ class Copilot(AgentSource):
     label = "Copilot CLI"
     variable, place = "COPILOT_HOME", ".copilot"
     resume = ("copilot", "--resume={}")
-
-    def recognises(self, listing: Listing) -> bool:
-        """A home has the events of a session."""
-        return any(self.claim(tuple(path.split("/"))) for path in listing)
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Tokens, and logs that can repeat them."""
@@ -88,11 +85,12 @@ class Copilot(AgentSource):
 
 def _workspace(claim: Claim, line: Line) -> Iterator[Record]:
     """Yield what the description of a session says about it."""
-    values = _values(line.data.decode("utf-8", "replace").replace("\x00", "\u2400"))
+    text, records = document_text(line)
+    values = _values(text)
     if not values:
-        reason = "no values" if line.data.strip() else "empty"
-        yield Issue(reason, 1, sample(line.data), 0, len(line.data))
+        yield from nothing_in(line, "no values")
         return
+    yield from records
     cwd = values.get("cwd")
     if cwd is not None:
         yield ProjectEntry(comparable(cwd), None, cwd)
@@ -109,7 +107,6 @@ def _workspace(claim: Claim, line: Line) -> Iterator[Record]:
     rest = {key: value for key, value in values.items() if key not in _TAKEN}
     if rest:
         yield LineExtra(_WORKSPACE, None, json_text(rest), 0, len(line.data))
-    yield LineType("", "", 1)
 
 
 def _values(text: str) -> dict[str, str]:
@@ -126,11 +123,6 @@ def _values(text: str) -> dict[str, str]:
         if not colon or not value or not key.replace("_", "").isalnum():
             key = ""  # what follows is indented, and belongs to a list or an object
             continue
-        values[key] = "" if value in _BLOCKS else _unquoted(value)
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        values[key] = value[1:-1] if is_quoted else "" if value in _NO_VALUES else value
     return {key: value[:_LONGEST_VALUE] for key, value in values.items() if value}
-
-
-def _unquoted(value: str) -> str:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return value[1:-1]
-    return "" if value in ("null", "~") else value

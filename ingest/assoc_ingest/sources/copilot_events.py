@@ -43,6 +43,7 @@ from .chat_reader import ChatReader, tools
 from .copilot_tokens import Tokens
 from .jsonl import JSONObject
 from .media import image_in, readable, text_of
+from .patches import patched
 
 _action_of = actions(
     run="bash read_bash write_bash stop_bash list_bash powershell read_powershell"
@@ -80,6 +81,7 @@ _REPEATED = {
 }
 """Fields of `data` that have rows, or repeat what others have."""
 
+_LONGEST_PATH = 4096
 _MOST_PROMPTS = 100  # of which a later rewind can say where they are
 
 
@@ -94,8 +96,8 @@ class Events(ChatReader):
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim)
         self.context: dict[str, Any] = dict(context)
-        """What later lines need: what was spent, where the last prompts are, and whether a line
-        said where the session is."""
+        """What later lines need: what was spent, where the last prompts are, and where the session
+        is."""
         self.tokens = Tokens(self, self.context)
         self._agent: str | None = None
 
@@ -164,7 +166,8 @@ class Events(ChatReader):
     def _call(self, request: JSONObject, key: str) -> None:
         name, arguments = self.text(request, key), request.get("arguments")
         text = json_text({} if arguments is None else arguments)
-        paths = _patched(arguments) if isinstance(arguments, str) else []
+        cwd = self.context.get("cwd")
+        paths = patched(arguments, cwd) if isinstance(arguments, str) else ()
         given: JSONObject = {"path": paths[0]} if paths else mapping(arguments)
         call = self.text(request, "toolCallId")
         self.call(name, given, text, call, action=_action_of(name), paths=paths)
@@ -201,8 +204,8 @@ class Events(ChatReader):
         if cwd is not None:
             self.fact("first_cwd", cwd)
             if not self.context.get("is_placed"):  # a session belongs to where it began
-                self.context["is_placed"] = True
                 self.settle(cwd)
+            self.context.update(is_placed=True, cwd=cwd[:_LONGEST_PATH])
         stated = ("git_branch", context, "branch"), ("agent_version", data, "copilotVersion")
         for name, value, key in stated:
             if (text := self.text(value, key)) is not None:
@@ -245,12 +248,6 @@ def _kind_of_prompt(text: str, data: JSONObject) -> str:
     tag = "<cross_session_message>"
     is_sent = tag in (string(data.get("transformedContent")) or "") and tag not in text
     return "agent_message" if is_sent else "prompt"
-
-
-def _patched(patch: str) -> list[str]:
-    """Return the files that a patch changes."""
-    heads = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
-    return [line.partition(": ")[2].strip() for line in patch.split("\n") if line.startswith(heads)]
 
 
 def _bare(value: JSONObject) -> JSONObject:

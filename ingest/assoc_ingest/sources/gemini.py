@@ -27,14 +27,15 @@ The messages of a conversation are described in `gemini_chat`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from ..fields import MAX_TEXT, sample, string
-from ..records import Issue, LineType, ProjectEntry, Prompt, Record
-from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing
+from ..fields import MAX_TEXT, string
+from ..records import ProjectEntry, Prompt, Record
+from ..source import DOCUMENT, LOG, Claim, Context, Line
 from .agent import AgentSource
 from .gemini_chat import Chat, is_ours
 from .located import items_at
+from .plain_text import document_text, nothing_in
 from .reader import Reader
 
 _PRIVATE = frozenset(["google_accounts.json", "settings.json", ".env"])
@@ -47,23 +48,9 @@ class Gemini(AgentSource):
 
     name = "gemini"
     label = "Gemini CLI"
+    variable, below, place = "GEMINI_CLI_HOME", ".gemini", ".gemini"
     resume = ("gemini", "--resume", "{}")
     retention_days = 30
-
-    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Return `.gemini` in the configured home, else in the user's."""
-        above = environment.get("GEMINI_CLI_HOME") or home
-        return [f"{above}/.gemini"] if above else []
-
-    def recognises(self, listing: Listing) -> bool:
-        """A home has a conversation, or the directory of a project."""
-        for path in listing:
-            match path.split("/"):
-                case ["tmp", _, ".project_root"]:
-                    return True
-                case ["tmp", _, "chats", name] if name.endswith((_JSON, _JSONL)):
-                    return True
-        return False
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials in the root."""
@@ -122,11 +109,11 @@ class Gemini(AgentSource):
 def _root(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read the directory of a project."""
     (line,) = lines
-    path = line.data.decode("utf-8", "replace").replace("\x00", "\u2400").strip()
+    text, records = document_text(line)
+    path = text.strip()
     if not path or "\n" in path or len(path) > _LONGEST_PATH:
-        reason = "no path" if path else "empty"
-        return [Issue(reason, 1, sample(line.data), 0, len(line.data))]
-    return [ProjectEntry(claim.project_key or "", None, path), LineType("", "", 1)]
+        return nothing_in(line, "no path")
+    return [ProjectEntry(claim.project_key or "", None, path), *records]
 
 
 def _projects(claim: Claim, lines: Iterable[Line]) -> list[Record]:

@@ -16,10 +16,10 @@ action_of = actions(
     spawn="delegate_to_agent invoke_agent codebase_investigator generalist cli_help",
     ask="ask_user",
 )
-ENDED = ("success", "error", "cancelled")
-"""How a call can end. With any other status, it goes on."""
+ENDED = ("success", "error", "cancelled")  # with any other status, a call goes on
 
 _IN_ROWS = frozenset(["content", "thoughts", "model"])
+_ITSELF = ["messages"]  # of a conversation
 _OF_CALLS = frozenset(["id", "name", "args", "result", "description", "timestamp"])
 
 
@@ -39,7 +39,9 @@ def _text_of(part: object) -> str:
 
 def rest_of(value: JSONObject) -> JSONObject:
     """Return a message without what its rows have, and without what nobody can read."""
-    bare = mapping(readable(without(value, _IN_ROWS)))
+    bare = mapping(readable(without(value, _IN_ROWS if "type" in value else _ITSELF)))
+    if isinstance(stated := bare.get("$set"), dict):
+        bare["$set"] = without(stated, _ITSELF)
     if isinstance(calls := bare.get("toolCalls"), list):
         bare["toolCalls"] = [without(call, _OF_CALLS) for call in calls]
     return bare

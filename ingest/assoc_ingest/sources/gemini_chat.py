@@ -35,8 +35,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from ..fields import json_text, mapping, string, without
-from ..records import AgentLink, Message, Record, Superseded, WorkingDirectory
+from ..fields import json_text, mapping, string
+from ..records import AgentLink, Record, Superseded, WorkingDirectory
 from ..source import Claim, Context
 from ..when import utc
 from .agent import exit_code
@@ -46,19 +46,16 @@ from .jsonl import JSONObject
 from .located import items_at
 from .media import image_in
 
-_TYPES = frozenset(["user", "gemini", "info", "warning", "error"])
 _CONTEXT, _SUMMARY = "<session_context>", "<state_snapshot>"
 _REFERENCES = "--- Content from referenced files ---"
 _PLACES = ("**Workspace Directories:**\n  - ", "currently working in the directory: ")
-_MOST_KNOWN, _MOST_RECENT, _DIGITS = 1000, 40, 8
-_LONGEST_ID = 200
-_MOST_CALLS = 500
+_MOST_KNOWN, _MOST_RECENT, _MOST_CALLS, _LONGEST_ID, _DIGITS = 1000, 40, 500, 200, 8
 
 
 def is_ours(value: JSONObject) -> bool:
     """Has the object the shape of a line of this format?"""
     if "type" in value:
-        return string(value["type"]) in _TYPES and "id" in value
+        return value["type"] in ("user", "gemini", "info", "warning", "error") and "id" in value
     return any(key in value for key in ("$set", "$rewindTo", "sessionId"))
 
 
@@ -79,9 +76,8 @@ class Chat(ChatReader):
         self.context: dict[str, Any] = dict(context)
         self._recent: dict[str, list[Any]] = dict(self.context.get("recent", {}))
         known = self.context.get("known", "")
-        self._known = dict.fromkeys(
-            known[at : at + _DIGITS] for at in range(0, len(known), _DIGITS)
-        )
+        ids = (known[at : at + _DIGITS] for at in range(0, len(known), _DIGITS))
+        self._known: dict[str, None] = dict.fromkeys(ids)
 
     def take(self, value: JSONObject) -> None:
         """Take one line of a log in."""
@@ -104,7 +100,7 @@ class Chat(ChatReader):
         if value.get("kind") == "subagent":
             self.context["is_subagent"] = True
         self.fact("ai_title", self.text(value, "summary"))
-        self.keep_rest(value, ("messages",), _without_messages)
+        self.keep_rest(value, ("messages",), rest_of)
 
     def messages(self, items: object) -> None:
         """Take in the messages of a document, each at its own place."""
@@ -138,7 +134,7 @@ class Chat(ChatReader):
                 kind = string(item.get("type")) or ""
                 self._types[kind, ""] = self._types.get((kind, ""), 0) + 1
         elif stated.keys() - {"lastUpdated", "messages"} or not stated:
-            self.keep_rest(value, (), _without_messages)
+            self.keep_rest(value, (), rest_of)
 
     def _unknown(self, items: list[object]) -> dict[int, JSONObject]:
         """Return the messages of a list that were not read before, by their place in the line."""
@@ -165,9 +161,8 @@ class Chat(ChatReader):
         self.begin(value, is_message=False)
         identity = self.name(value, "$rewindTo")
         if identity is not None:
-            (first, *_) = self._recent.get(identity, [None])
-            uuid = self._identity(identity)
-            self.records.append(Superseded(self.moment, uuid, first, self.start))
+            (at, *_) = self._recent.get(identity, [None])
+            self.records.append(Superseded(self.moment, self._identity(identity), at, self.start))
         self.keep_rest(value, ())
 
     # -- messages --------------------------------------------------------------------------------
@@ -179,10 +174,10 @@ class Chat(ChatReader):
         """Read a message; of one that was read before, what is new in it."""
         identity = self.name(value, "id")
         key = None if identity is None else self._identity(identity)
-        self.begin({**value, "uuid": key}, is_message=False)
+        self.begin({**value, "uuid": key}, is_message=None)
         new: list[Any] = [self.start, 0, None, None, ""]
         offset, self._block, thoughts, content, calls = self._recent.get(identity or "", new)
-        before, kind = len(self.records), string(value.get("type")) or ""
+        kind = string(value.get("type")) or ""
         self.model = self.name(value, "model")
         thought, said = _digest(value.get("thoughts")), _digest(value.get("content"))
         if thought != thoughts:
@@ -191,10 +186,6 @@ class Chat(ChatReader):
             self._say(kind, value.get("content"))
         calls = self._calls_of(value, calls)
         self._spend_tokens(value, key)
-        self._message_count += any(
-            isinstance(record, Message) and record.role != "system"
-            for record in self.records[before:]
-        )
         if identity is not None and len(identity) <= _LONGEST_ID and len(calls) <= _MOST_CALLS:
             self._remember(identity, [offset, self._block, thought, said, calls])
         self.keep_rest(value, ("id",), rest_of)
@@ -311,10 +302,3 @@ class Chat(ChatReader):
         if self.context.get("is_subagent") and self.claim.agent_key is None:
             self._facts["sidechain_count"] = self._message_count
         return super().finish()
-
-
-def _without_messages(value: JSONObject) -> JSONObject:
-    bare = without(value, ["messages"])
-    if isinstance(inner := bare.get("$set"), dict):
-        bare["$set"] = without(inner, ["messages"])
-    return bare

@@ -21,9 +21,9 @@ from ...fields import MAX_TEXT, json_text, mapping, string
 from ...records import Paste, Prompt, Record
 from ...source import Claim, Line
 from ..jsonl import JSONObject, pieces
+from ..plain_text import document_text
 from ..reader import Reader
 from .paths import encoded, folded
-from .plans import text_of
 
 _HEAD_LINES = 20
 
@@ -88,5 +88,5 @@ def _pasted(reader: Reader, value: JSONObject) -> tuple[str | None, str | None]:
 def paste(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read a pasted text."""
     (line,) = lines
-    text, records = text_of(line)
+    text, records = document_text(line)
     return [*records, Paste(claim.parts[-1].removesuffix(".txt"), text[:MAX_TEXT])]

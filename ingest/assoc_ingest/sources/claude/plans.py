@@ -18,30 +18,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ...fields import MAX_TEXT, sample
-from ...records import Document, Issue, LineType, Plan, PlanLine, Record
+from ...fields import MAX_TEXT
+from ...records import Document, Plan, PlanLine, Record
 from ...source import Claim, Line
+from ..plain_text import document_text
 
 UNTITLED = "(untitled)"
 
 _heading = re.compile(r"#{1,6} ").match
 
 
-def text_of(line: Line) -> tuple[str, list[Record]]:
-    """Return the text of a document that is not JSON, its line type, and issues for losses."""
-    data = line.data.removeprefix(b"\xef\xbb\xbf")
-    records: list[Record] = [LineType("", "", 1)]
-    text = data.decode("utf-8", "replace")
-    if "\ufffd" in text and b"\xef\xbf\xbd" not in data:
-        reason = "invalid UTF-8 was replaced"
-        records.append(Issue(reason, 0, sample(line.data), line.start, len(line.data)))
-    return text.replace("\x00", "\u2400"), records
-
-
 def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read a plan and classify its lines."""
     (line,) = lines
-    text, records = text_of(line)
+    text, records = document_text(line)
     text = text[:MAX_TEXT]
     name = claim.parts[-1].removesuffix(".md")
     return [*records, Plan(title_of(text) or UNTITLED, text, name), *_classified(text)]
@@ -50,7 +40,7 @@ def plan(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     """Read a note of the agent about a project."""
     (line,) = lines
-    text, records = text_of(line)
+    text, records = document_text(line)
     text = text[:MAX_TEXT]
     path = "/".join(claim.parts)
     name = claim.parts[-1].removesuffix(".md")

@@ -44,6 +44,7 @@ from ...fields import MAX_TEXT, json_text, number, string
 from ...records import Record, Task, TaskDependency, Todo, ToolResultFile
 from ...source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Line
 from ..jsonl import JSONObject
+from ..plain_text import document_text
 from ..reader import Reader
 from . import history, lists, plans, teams
 from .paths import in_project, uuid
@@ -233,7 +234,7 @@ def _tool_result(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     text: str | None = None
     records: list[Record] = []
     for line in lines:
-        text, records = plans.text_of(line)
+        text, records = document_text(line)
         text = text[:MAX_TEXT]
         media_type = media_type or "text/plain"
     media_type = media_type or "application/octet-stream"

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from ...fields import mapping
 from ...records import Record
-from ...source import DOCUMENT, LOG, Claim, Context, Line, Listing
+from ...source import DOCUMENT, LOG, Claim, Context, Line
 from ..agent import AgentSource
 from ..claude.paths import uuid
 from ..jsonl import pieces
@@ -58,10 +58,6 @@ class Codex(AgentSource):
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program accepts the id of a thread, which is a uuid."""
         return ["codex", "resume", session_key] if _uuid(session_key) else None
-
-    def recognises(self, listing: Listing) -> bool:
-        """A home has rollouts."""
-        return any(_thread(tuple(path.split("/"))) is not None for path in listing)
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials, settings and logs in the root, and snapshots of the environment."""

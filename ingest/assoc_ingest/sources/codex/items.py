@@ -64,7 +64,6 @@ class Items(ChatReader):
         super().__init__(claim)
         self.context = context
         self.thread = thread
-        self._is_counted = False
         self._open: dict[str, list[Any]] = context.setdefault("open", {})
         self._items: dict[str, Callable[[JSONObject], None]] = {
             "message": self._message,
@@ -78,11 +77,6 @@ class Items(ChatReader):
             "agent_message": self._mail,
         }
 
-    def begin(self, value: JSONObject, *, is_message: bool) -> None:
-        """Begin a line."""
-        super().begin(value, is_message=is_message)
-        self._is_counted = False
-
     def finish(self) -> list[Record]:
         """Return everything that was gathered. A thread that nobody asked for is hidden."""
         if "hidden" in self.context:
@@ -93,7 +87,7 @@ class Items(ChatReader):
         """Take an item in."""
         kind = string(item.get("type")) or ""
         self.identify(kind, item)
-        self._is_counted = False
+        self.counts_next = True
         self.context.pop("interrupted", None)
         if kind in self._items:
             self._items[kind](item)
@@ -111,9 +105,6 @@ class Items(ChatReader):
     def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
         """Add the row of the next block. The title of a fork is not the prompt of its parent."""
         known = self._facts.get("first_prompt")
-        if role != "system" and not self._is_counted:
-            self._message_count += 1
-            self._is_counted = True
         super().say(kind, text, role, is_error=is_error)
         if known is None and self.thread.is_inherited:
             self._facts.pop("first_prompt", None)

@@ -22,6 +22,7 @@ from ...records import AgentLink
 from ..claude.paths import folded
 from ..claude.tools import BY_RESULT, DECLINED, ERROR, OK
 from ..jsonl import JSONObject
+from ..patches import in_full
 from . import tools
 from .items import Items
 
@@ -72,7 +73,7 @@ class Operations(Items):
         given = arguments or without(about, _DESCRIBED)
         deed = tools.deed(name, given, json_text(given), self.context.get("cwd"))
         paths = tuple(
-            tools.in_full(path, self.context.get("cwd")) for path in mapping(about.get("changes"))
+            in_full(path, self.context.get("cwd")) for path in mapping(about.get("changes"))
         )
         target: JSONObject = {"path": paths[0]} if paths else deed.target
         text = json_text(tools.without_data(given))

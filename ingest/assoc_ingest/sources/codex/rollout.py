@@ -86,7 +86,7 @@ class Rollout(Operations):
         """Return the records of a rollout of the first versions, which is one document."""
         for value in self.document(lines):
             about = mapping(value.get("session"))
-            self.begin(about, is_message=False)
+            self.begin(about, is_message=None)
             self._bare_meta(about)
             for item in self.items(value, "items"):
                 self.item(item)
@@ -103,7 +103,7 @@ class Rollout(Operations):
         return kind or "", inner or ""
 
     def _line(self, value: JSONObject) -> None:
-        self.begin(value, is_message=False)
+        self.begin(value, is_message=None)
         self.model = self.context.get("model")
         payload = value.get("payload")
         kind = string(value.get("type"))

@@ -20,8 +20,7 @@ Wall time 0.2 seconds
 Output:
 ```
 
-A patch names its files on lines of its own: `*** Add File: a.py`, `*** Update File: a.py`,
-`*** Delete File: a.py`, `*** Move to: b.py`; older versions pass it to a shell.
+Older versions pass a patch to a shell.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from .. import media
 from ..agent import actions
 from ..claude.tools import DECLINED, ERROR, OK
 from ..jsonl import JSONObject
+from ..patches import patched
 
 _action_of = actions(
     run="shell shell_command exec_command write_stdin local_shell container.exec unified_exec"
@@ -54,7 +54,6 @@ _HEADER = 1000  # letters of an output that can say how its command ended
 _exit_code = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,9})$", re.MULTILINE)
 _wall_time = re.compile(r"^Wall time:? (\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _output_heading = re.compile(r"^Output:", re.MULTILINE)
-_patched = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,4096})$", re.MULTILINE)
 _user_in_url = re.compile(r"//[^/@]*+@")
 _FAILED = (
     "Script failed",
@@ -113,18 +112,6 @@ def command_of(arguments: Mapping[str, object]) -> str | None:
 
 def _is_patch(command: str) -> bool:
     return command.lstrip().startswith("apply_patch")
-
-
-def patched(patch: str, cwd: str | None) -> tuple[str, ...]:
-    """Return the files that a patch names, in full, each once."""
-    names = dict.fromkeys(found[1].strip() for found in _patched.finditer(patch))
-    return tuple(in_full(name, cwd) for name in names)
-
-
-def in_full(path: str, cwd: str | None) -> str:
-    """Return a path in full, if it is relative and the working directory is known."""
-    is_full = path.startswith(("/", "\\")) or path[1:2] == ":"
-    return path if is_full or cwd is None else f"{cwd.rstrip('/')}/{path}"
 
 
 # -- outputs -------------------------------------------------------------------------------------

@@ -22,12 +22,15 @@ Ids of messages and parts ascend with time; those of sessions descend. A change 
 `time_updated`; a deleted row leaves nothing. Tables and columns with secrets are never selected:
 `account`, `control_account`, `credential`, `session_share`, `share_url`. Nor is `event`, a log of
 all that is in the other tables, which can be a hundred times as large.
+
+The package is larger than that of an agent with one kind of files: both stores have to give the
+same lines, and copies are told by what they say, because forks do not name their origin.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from ...entry import Database, Gathered, Member, Table, entry_names
 from ...fields import mapping, string
@@ -93,16 +96,10 @@ class OpenCode(AgentSource):
 
     name = "opencode"
     label = "OpenCode"
+    # The same on macOS and Windows.
+    variable, below, place = "XDG_DATA_HOME", "opencode", ".local/share/opencode"
+    resume = ("opencode", "-s", "{}")
     database = _LAYOUT
-
-    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """Everything is in one directory, on macOS and Windows, too."""
-        place = environment.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
-        return [f"{place}/opencode"] if place else []
-
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """It asks for the session that is to go on."""
-        return ["opencode", "-s", session_key]
 
     def recognises(self, listing: Listing) -> bool:
         """A home has its database, or messages in files."""
