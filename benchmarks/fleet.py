@@ -4,7 +4,10 @@
 
 Everything is pushed to a database without and to one with the text index, and compared with a bare
 COPY of the same rows and bytes, which checks and compares nothing. Then one line is appended to a
-transcript many times, and pushed each time; the text index is made, and searched.
+transcript many times, and pushed each time; the text index is made, and searched. For searches of a
+large record, `--copies N` lets the server have the machine N times more, as if others had pushed:
+
+    python -m benchmarks.fleet --size 60MB --profile real --copies 60     # a million messages
 """
 
 from __future__ import annotations
@@ -47,6 +50,24 @@ from benchmarks.homes import Homes, size_of, transcripts
 from benchmarks.synthetic import shapes
 
 _APPENDS = 40
+
+_COPIED = {
+    "origins": {"uuid": "gen_random_uuid()", "label": "label || {n}"},
+    "sources": {},
+    "projects": {},
+    "files": {"file_key": "sha256(file_key || int4send({n}))"},
+    "frames": {},
+    "messages": {
+        "session_key": "{n} || session_key",
+        "uuid": "uuid || {n}",
+        # The newest ones are of all machines.
+        "timestamp": "overlay(timestamp placing lpad(({n} % 60)::text, 2, '0') from 18 for 2)",
+    },
+    "tool_calls": {},
+    "sessions": {"session_key": "{n} || session_key"},
+    "subagents": {},
+}
+"""Tables that a search reads, with the columns in which copies differ."""
 
 
 class Bench:
@@ -124,7 +145,24 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def measure(bench: Bench) -> Iterator[tuple[str, str]]:
+def multiply(connection: Any, copies: int) -> None:
+    """Let the server have its only machine so many times more."""
+    for table, changed in _COPIED.items():
+        columns = connection.execute(
+            "select quote_ident(attname) from pg_attribute"
+            f" where attrelid = 'assoc.{table}'::regclass and attnum > 0 and not attisdropped"
+        )
+        names = [name for (name,) in columns.fetchall()]
+        values = changed | {"origin_id": "origin_id + {n}"}
+        chosen = ", ".join(values.get(name.strip('"'), name) for name in names).format(n="n")
+        connection.execute(
+            f"insert into assoc.{table} ({', '.join(names)})"
+            f" select {chosen} from assoc.{table}, generate_series(1, {copies}) n"
+        )
+        connection.execute(f"analyze assoc.{table}")
+
+
+def measure(bench: Bench, copies: int = 0) -> Iterator[tuple[str, str]]:
     """Yield what was measured and how much it was."""
     source = size_of(bench.home)
     made = seconds(lambda: bench.projected(is_masked=False))
@@ -142,6 +180,7 @@ def measure(bench: Bench) -> Iterator[tuple[str, str]]:
         ).fetchone()
         idle = min(seconds(lambda: bench.push(connection, state)) for _ in range(5))
         appends = sorted(_appends(bench, connection, state))
+        multiply(connection, copies)
         making = seconds(lambda: administration.make_text_index(connection))
         (messages,) = connection.execute("select count(*) from assoc.messages").fetchone()
         (indexed_size,) = connection.execute(
@@ -163,7 +202,8 @@ def measure(bench: Bench) -> Iterator[tuple[str, str]]:
     yield "push, credentials covered, s", f"{masked:.1f}"
     yield "push with text index, s (rows/s)", f"{indexed:.1f} ({report.rows / indexed:,.0f})"
     yield "text index made, s (messages/s)", f"{making:.1f} ({messages / making:,.0f})"
-    yield "stored, of the source", f"{stored / source:.2f}, index {indexed_size / source:.2f}"
+    index_share = indexed_size / source / (copies + 1)
+    yield "stored, of the source", f"{stored / source:.2f}, index {index_share:.2f}"
     yield "push of nothing, ms", f"{idle * 1e3:.1f}"
     yield (
         "push of a line, ms: middle, p95",
@@ -200,10 +240,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=parse_size, default=parse_size("60MB"))
     parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the home")
+    parser.add_argument("--copies", type=int, default=0, help="of the machine, for the searches")
     options = parser.parse_args(arguments)
     home = Homes().of_size(options.size, options.profile)
     with scratch(Homes().build) as place, own_server() as server:
-        for what, much in measure(Bench(place, home, server)):
+        for what, much in measure(Bench(place, home, server), options.copies):
             print(f"{what:40} {much}")
     return 0
 

@@ -6,6 +6,7 @@ a rewritten history leaves none of the old; and nothing is written where agents 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
@@ -26,8 +27,10 @@ from tests.support.writing import assistant, call, in_memory, jsonl, result, use
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.walk import recognised
+from assoc_ingest.records import Message
 from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.reader import Reader
 from assoc_ingest.store.upserts import ENTRIES, split
 from assoc_ingest.sync.run import SyncOptions, sync
 
@@ -86,6 +89,24 @@ def test_syncing_twice_changes_nothing(case: str, fresh: Fresh, place: Path) -> 
     assert sync(database, [home], SyncOptions(full=True)).rows == 0
     assert_same(once, dump(database))
     check(database, home)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_reads_a_file_is_gone_with_it(case: str, fresh: Fresh, place: Path) -> None:
+    """No collector of cycles runs meanwhile: a reader in a cycle would keep all of its records."""
+    home = home_of(case, place)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        sync(fresh(), [home])
+        gc.collect()
+        kept = {type(found).__name__ for found in gc.garbage if isinstance(found, Reader | Message)}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert kept == set()
 
 
 @pytest.mark.slow

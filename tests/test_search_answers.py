@@ -304,6 +304,10 @@ def test_a_copied_command_leaves_nothing_out(ask: Ask) -> None:
     assert (answer.hits[0].kind, answer.hits[0].why) == ("tool_use", "verbatim")
     assert answer.notes == ("Nothing is left out: a message holds -rn as it stands.",)
     assert not ask("grep -acquire_connection").hits
+    # A phrase that must not be there is part of no command, although its words stand there.
+    answer = ask('the -"connection pool"')
+    assert answer.notes == ()
+    assert all("connection pool" not in text for text in texts(answer))
 
 
 def test_a_flag_is_a_word_and_quotes_escape(ask: Ask) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.support.machines import Fleet
-from tests.support.writing import SESSION, assistant, call, result, user, write
+from tests.support.writing import SESSION, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.search import search as local_search
@@ -53,6 +55,140 @@ def test_the_same_messages_are_found(fleet: Fleet, tmp_path: Path, query: str) -
         here = local_search(local, query, limit=100, closest=False).hits
         there = _found(central, query)
         assert {hit.byte for hit in here if hit.what == "message"} == {hit["byte"] for hit in there}
+
+
+@pytest.mark.parametrize(
+    "query", ['pool -"is empty"', 'pool -"empty is"', '"pool is empty" OR cafe']
+)
+def test_phrases_are_exact_where_they_must_and_must_not_be(
+    fleet: Fleet, tmp_path: Path, query: str
+) -> None:
+    with closing(open_reader(tmp_path / "laptop.db")) as local, closing(fleet.central()) as central:
+        here = local_search(local, query, limit=100, closest=False).hits
+        there = _found(central, query)
+    assert here
+    assert {hit.byte for hit in here if hit.what == "message"} == {hit["byte"] for hit in there}
+
+
+def test_conversations_are_the_best_with_their_best_hits(fleet: Fleet, tmp_path: Path) -> None:
+    """Of many hits only those that are shown come from the server; the others are counted."""
+    for number in range(4):
+        key = f"{number}{SESSION[1:]}"
+        said = [
+            user(f"{'pool ' * turn}water", f"w{number}{turn}", sessionId=key)
+            for turn in range(1, 6)
+        ]
+        write(tmp_path / "desk", f"projects/-srv-shop/{key}.jsonl", *said)
+    fleet.push("desk", tmp_path / "desk").close()
+    with closing(fleet.central()) as central:
+        answer = search(central, "pool water", Filters(), limit=3, shown=2)
+        flat = search(central, "pool water", Filters(), limit=3, shown=0)
+        everything = search(central, "pool water", Filters(), limit=100, shown=0)
+    assert [len(group.hits) + group.more for group in answer.groups] == [5, 5, 5]
+    assert [len(group.hits) for group in answer.groups] == [2, 2, 2]
+    assert (answer.count, flat.count, len(everything.hits)) == (20, 20, 20)
+    assert flat.hits == everything.hits[:3] == answer.hits
+    assert flat.groups == ()
+    by_conversation: dict[str | None, list[Any]] = {}
+    for hit in everything.hits:
+        by_conversation.setdefault(hit.session_key, []).append(hit)
+    best = list(by_conversation.values())[:3]
+    assert [list(group.hits) for group in answer.groups] == [hits[:2] for hits in best]
+
+
+def test_lines_are_numbered_over_all_stretches_of_a_file(fleet: Fleet, tmp_path: Path) -> None:
+    path = write(tmp_path / "desk", f"projects/-srv-shop/{SESSION}.jsonl")
+    desk = fleet.machine("desk")
+    for number in range(4):
+        with path.open("ab") as file:
+            file.write(jsonl(user(f"frost {number}", f"f{number}", second=number)))
+            file.write(b"\n\n" * number + jsonl(user("x" * 2**20, f"x{number}", second=9)))
+        desk.push(tmp_path / "desk")
+    lines = path.read_bytes().split(b"\n")
+    with closing(fleet.central()) as central:
+        hits = _found(central, "frost")
+    assert len(hits) == 4
+    assert all(hit["snippet"].replace("**", "").encode() in lines[hit["line"] - 1] for hit in hits)
+    cut = "update assoc.frames set data = null where start > 0"
+    assert desk.connection.execute(cut).rowcount > 2
+    with closing(fleet.central()) as central:
+        told = {hit["snippet"][-1]: hit["line"] for hit in _found(central, "frost")}
+    assert told == {"0": 1, "1": 3, "2": None, "3": None}  # the first stretch ends with line 2
+
+
+_LETTERS = "".join(map(chr, range(1, 0x250))) + "ΆΟΔΟΣςЁЖжßẞİ中文한글かな\u0301\u200b\xad、—'_"
+
+
+def test_the_words_of_a_text_do_not_depend_on_how_they_are_found(fleet: Fleet) -> None:
+    """Texts of ASCII alone take a shorter way."""
+    chance = random.Random(7)
+    alphabets = (_LETTERS, _LETTERS[:127], _LETTERS[:127])
+    texts = ["".join(chance.choices(chance.choice(alphabets), k=40)) for _ in range(500)]
+    texts += ["", " ", "a_b-c.d/e f'g", "Ünïcode Ὀδυσσεύς ЁЛКА", "1.5e10 0x1F v2.3.4", "a\tb\nc"]
+    with closing(fleet.central()) as central:
+        for text in texts:
+            (words, plain) = central.execute(
+                "select assoc.words(:text)::text,"
+                " to_tsvector('pg_catalog.simple', assoc.plain_text(:text)"
+                " || ' ' || coalesce(assoc.cjk_pairs(:text), ''))::text",
+                {"text": text},
+            ).fetchone()
+            assert words == plain, text
+            if text.isascii():
+                expected = re.sub("[^0-9a-z]+", " ", text.lower())
+                assert set(re.findall(r"'(\w+)'", words)) == set(expected.split())
+
+
+_PIECES = [
+    *(
+        "copper",
+        "Lantern",
+        "cafe",
+        "café",
+        "CAFE\u0301",
+        "ca\u200bfe",
+        "ca\xadfe",
+        "fin",
+        "\ufb01n",
+    ),
+    *("12", "\uff11\uff12", "½", "ω", "Ώ", "中文", "x"),
+    *(" ", " ", " ", "-", "_", ".", "—", "…", "、", "\n", "\u200b", "→", ""),
+]
+_PHRASES = [
+    "copper lantern",
+    "cafe copper",
+    "Café fin",
+    "fin 12",
+    "copper ω cafe",
+    "1 2",
+    "cafe caf",
+]
+
+
+@pytest.mark.parametrize("is_prefix", [False, True])
+def test_patterns_of_phrases_say_nothing_wrong(fleet: Fleet, is_prefix: bool) -> None:
+    """A strict one finds only what the words have, the other one all of it."""
+    chance, decided = random.Random(5), {True: 0, False: 0}
+    with closing(fleet.central()) as central:
+        for phrase in _PHRASES:
+            pieces = [*_PIECES, *phrase.split() * 5, *" -" * 8]
+            texts = ["".join(chance.choices(pieces, k=9)) for _ in range(600)]
+            terms = {"clauses": [[{"text": phrase, "is_prefix": is_prefix}]], "without": []}
+            found = central.execute(
+                """
+                select
+                    t.value,
+                    assoc.words(t.value) @@ assoc.query_of(cast(:terms as json), true) as holds,
+                    lower(t.value) ~ (assoc.phrases_of(cast(:terms as json), true))[1] as strict,
+                    lower(t.value) ~ (assoc.phrases_of(cast(:terms as json), false))[1] as loose
+                from json_array_elements_text(cast(:texts as json)) as t
+                """,
+                {"terms": json.dumps(terms), "texts": json.dumps(texts)},
+            )
+            for text, holds, strict, loose in found:
+                assert strict <= holds <= loose, (phrase, text)
+                decided[bool(holds)] += strict == loose
+    assert min(decided.values()) > 20
 
 
 def test_a_hit_has_what_a_local_hit_has_and_its_machine(

@@ -118,7 +118,7 @@ def find(
         return Findings(candidates, terms, groups, listed, None, Marker(terms, clean=clean))
     terms = query_parser.parse(query)
     note = None
-    if terms.without and not terms.fields:
+    if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
         typed = _as_it_stands(connection, query, filters)
         if typed is not None:
             note = f"Nothing is left out: a message holds -{terms.without[0].text} as it stands."

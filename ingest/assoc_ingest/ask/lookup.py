@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -68,14 +69,18 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
 
 def short_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that means only it."""
-    shared = max(_shared(key, other) for other in _neighbours(connection, key))
-    return key[: max(_SHORTEST, shared + 1)]
+    return shortest(key, _neighbours(connection, key))
 
 
 def short_agent_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of a subagent's key that means only it, as `short_key` does."""
     (row,) = sql.ask(connection, "pages/agent_key_neighbours", key=key)
-    shared = max(_shared(key, row["before"]), _shared(key, row["after"]))
+    return shortest(key, (row["before"], row["after"]))
+
+
+def shortest(key: str, neighbours: Iterable[str | None]) -> str:
+    """Return the shortest beginning of `key`, eight letters at least, that none of these has."""
+    shared = max(_shared(key, other) for other in neighbours)
     return key[: max(_SHORTEST, shared + 1)]
 
 

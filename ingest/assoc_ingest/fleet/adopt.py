@@ -17,6 +17,7 @@ from .machine import database_uuid
 from .masks import Masks
 from .same_files import give_keys, same_files
 from .server import Origin, Server
+from .state import State
 from .turns import one_at_a_time, state_of
 
 
@@ -25,20 +26,24 @@ def adopt(database: Path, name: str | None = None) -> tuple[Origin, int]:
 
     Return it, and the number of files that were found again.
     """
-    state = state_of(database)
-    with one_at_a_time(database), connect(state.destination) as connection:
-        server = Server(connection)
-        origin = _chosen(server.mine(), name or state.uuid, state.label if name is None else "")
-        with writing(database) as writer:
-            masks = Masks(is_on=state.masks is not None)
-            found = same_files(writer, server.beginnings(origin.origin_id), masks)
-            give_keys(writer, origin.uuid, found)
-            state.db_uuid = database_uuid(writer)
-        state.uuid, state.label, state.cursor = origin.uuid, origin.label, None
-        state.nonces = [str(uuid4())]
-        state.save()
-        state.version = server.adopt(origin.origin_id, state.db_uuid, state.nonces[0])
-        state.save()
+    with one_at_a_time(database):
+        state = state_of(database)
+        with connect(state.destination) as connection:
+            return _adopted(database, name, state, Server(connection))
+
+
+def _adopted(database: Path, name: str | None, state: State, server: Server) -> tuple[Origin, int]:
+    origin = _chosen(server.mine(), name or state.uuid, state.label if name is None else "")
+    with writing(database) as writer:
+        masks = Masks(is_on=state.masks is not None)
+        found = same_files(writer, server.beginnings(origin.origin_id), masks)
+        give_keys(writer, origin.uuid, found)
+        state.db_uuid = database_uuid(writer)
+    state.uuid, state.label, state.cursor = origin.uuid, origin.label, None
+    state.nonces = [str(uuid4())]
+    state.save()
+    state.version = server.adopt(origin.origin_id, state.db_uuid, state.nonces[0])
+    state.save()
     return origin, len(found)
 
 

@@ -7,7 +7,7 @@ of the query. Titles and the smaller stores are not searched there, and nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ from ..ask import query_parser
 from ..ask.candidates import Candidate
 from ..ask.filters import Filters
 from ..ask.hits import Hit, Marker
-from ..ask.lookup import short_agent_key, short_key
+from ..ask.lookup import shortest
 from ..ask.ranking import ALL_WORDS, VERBATIM, Found, is_special
 from ..ask.resume import resume_line
 from ..ask.search_result import Group, SearchResult
@@ -26,37 +26,35 @@ from ..files.archive import Frame, unpacked
 if TYPE_CHECKING:
     import sqlite3
 
-_MOST = 500
-"""Candidates that the server ranks: the newest."""
 _MOST_FRAMES = 100
-"""Frames of a file that are fetched to number a line."""
+"""Frames of a file that are fetched to number its lines."""
 
 _SEARCH = """
     select *
     from assoc.search_v1(
         cast(:terms as json), cast(:parts as text[]), :literal, cast(:kinds as text[]), :since,
         :until, cast(:projects as bigint[]), :session, :source, :origin,
-        cast(:tools as boolean), cast(:most as int4)
+        cast(:tools as boolean), cast(:most as int4), cast(:shown as int4)
     )
 """
+_TOTALS = ("found", "conversations", "has_more")
+_NEIGHBOURS = "select * from assoc.key_neighbours_v1(cast(:keys as text[]))"
 _FRAMES = """
-    select
-        f.start,
-        coalesce(
-            (
-                select min(n.start)
-                from assoc.frames n
-                where n.origin_id = f.origin_id and n.file_no = f.file_no and n.start > f.start
-            ),
-            o."offset"
-        ) as stop,
-        f.data
-    from assoc.frames f
-    join assoc.files o using (origin_id, file_no)
-    where f.origin_id = cast(:origin as int4) and f.file_no = cast(:file as int4)
-      and f.start >= 0 and f.start < cast(:byte as bigint)
-    order by f.start
-    limit cast(:frames as int4)
+    select w.origin_id, w.file_no, f.start, f.stop, f.data
+    from json_to_recordset(cast(:wanted as json)) as w (origin_id int4, file_no int4, byte bigint)
+    cross join lateral (
+        select
+            f.start,
+            coalesce(lead(f.start) over (order by f.start), o."offset") as stop,
+            f.data
+        from assoc.frames f
+        join assoc.files o using (origin_id, file_no)
+        where f.origin_id = w.origin_id and f.file_no = w.file_no and f.start >= 0
+        order by f.start
+        limit cast(:frames as int4)
+    ) f
+    where f.start < w.byte
+    order by w.origin_id, w.file_no, f.start
 """
 
 
@@ -95,24 +93,25 @@ def search(
         "projects": json.loads(str(given["project"])) if given["project"] else None,
         "tools": tools,
         "origin": origin,
-        "most": _MOST,
+        "most": limit,
+        "shown": shown,
         **{name: given[name] for name in ("since", "until", "session", "source")},
     }
     rows = connection.execute(_SEARCH, asked).fetchall() if terms.clauses else []
-    hits, grouped = _Hits(connection, terms), _grouped(rows)
+    hits = _Hits(connection, terms, rows)
     groups = tuple(
         Group(
             members[0]["session_key"],
             members[0]["session"],
             hits.of(members[:shown]),
-            max(0, len(members) - shown),
+            max(0, members[0]["in_conversation"] - shown),
         )
-        for members in (grouped[:limit] if shown else ())
+        for members in (_grouped(rows)[:limit] if shown else ())
     )
-    best = hits.of(rows[:limit])
-    is_cut = len(rows) >= _MOST
+    best = hits.of(row for row in rows if row["place"] <= limit)
+    found, conversations, has_more = map(rows[0].__getitem__, _TOTALS) if rows else (0, 0, 0)
     notes = (terms.note,) if terms.note else ()
-    return SearchResult(groups, best, len(grouped), len(rows), is_cut, None, notes)
+    return SearchResult(groups, best, conversations, found, bool(has_more), None, notes)
 
 
 def with_machines(result: SearchResult) -> SearchResult:
@@ -144,18 +143,19 @@ def _alone(terms: Terms) -> list[str]:
 
 def _grouped(rows: Iterable[Any]) -> list[list[Any]]:
     """Return the rows by conversation, in the order of their best."""
-    found: dict[object, list[Any]] = {}
+    found: dict[int, list[Any]] = {}
     for row in rows:
-        found.setdefault((row["source"], row["session_key"] or row["id"]), []).append(row)
-    return list(found.values())
+        found.setdefault(row["conversation"], []).append(row)
+    return [found[number] for number in sorted(found)]
 
 
 class _Hits:
     """Makes hits of the rows of the server."""
 
-    def __init__(self, connection: sqlite3.Connection, terms: Terms) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, terms: Terms, rows: Sequence[Any]) -> None:
         self._marker = Marker(terms)
+        self._lines = _line_numbers(connection, rows)
+        self._short_keys = _short_keys(connection, rows)
         self._made: dict[int, OriginHit] = {}
 
     def of(self, rows: Iterable[Any]) -> tuple[Hit, ...]:
@@ -163,8 +163,8 @@ class _Hits:
         return tuple(self._made.get(row["id"]) or self._make(row) for row in rows)
 
     def _make(self, row: Any) -> OriginHit:
-        key = self._key(row["session_key"], row["agent_key"])
-        line = self._line(row["origin_id"], row["file_no"], row["byte_offset"])
+        key = self._short_keys.get(_key(row))
+        line = self._lines.get(_place(row))
         why = VERBATIM if row["is_verbatim"] else ALL_WORDS
         candidate = Candidate(cast("sqlite3.Row", {**row, "what": "message"}), row["scope"])
         session = {**row, "kind": row["session_kind"]}
@@ -196,23 +196,72 @@ class _Hits:
         self._made[hit.id] = hit
         return hit
 
-    def _key(self, session_key: str | None, agent_key: str | None) -> str | None:
-        if agent_key:
-            return short_agent_key(self._connection, agent_key)
-        return short_key(self._connection, session_key) if session_key else None
 
-    def _line(self, origin: int, file: int, byte: int) -> int | None:
-        """Return the number of the line at an offset, None where the archive cannot tell it."""
-        given = {"origin": origin, "file": file, "byte": byte, "frames": _MOST_FRAMES}
-        frames = self._connection.execute(_FRAMES, given).fetchall()
-        line, end = 1, 0
-        for frame in frames:
-            if frame["start"] != end or frame["data"] is None:
-                return None
+def _key(row: Any) -> tuple[str | None, bool]:
+    """Return the key of what a row belongs to, and whether that is a subagent."""
+    return row["agent_key"] or row["session_key"], bool(row["agent_key"])
+
+
+def _short_keys(
+    connection: sqlite3.Connection, rows: Iterable[Any]
+) -> dict[tuple[str | None, bool], str]:
+    """Return the shortest beginnings of keys that mean only them."""
+    keys = {_key(row) for row in rows}
+    given = [key for key, _ in keys if key]
+    found = connection.execute(_NEIGHBOURS, {"keys": given}) if given else ()
+    neighbours = {row["key"]: tuple(row)[1:] for row in found}
+    # A key of a session has to differ from those of subagents, too.
+    return {
+        (key, is_agent): shortest(key, neighbours[key][2 if is_agent else 0 :])
+        for key, is_agent in keys
+        if key
+    }
+
+
+def _place(row: Any) -> tuple[int, int, int]:
+    return row["origin_id"], row["file_no"], row["byte_offset"]
+
+
+def _line_numbers(
+    connection: sqlite3.Connection, rows: Iterable[Any]
+) -> dict[tuple[int, int, int], int]:
+    """Return the number of the line of each row by its place, where the archive can tell it."""
+    bytes_of: dict[tuple[int, int], set[int]] = {}
+    for origin, file, byte in map(_place, rows):
+        bytes_of.setdefault((origin, file), set()).add(byte)
+    wanted = [
+        {"origin_id": origin, "file_no": file, "byte": max(found)}
+        for (origin, file), found in bytes_of.items()
+    ]
+    if not wanted:
+        return {}
+    given = {"wanted": json.dumps(wanted), "frames": _MOST_FRAMES}
+    frames: dict[tuple[int, int], list[Any]] = {}
+    for frame in connection.execute(_FRAMES, given):
+        frames.setdefault((frame["origin_id"], frame["file_no"]), []).append(frame)
+    return {
+        (*file, byte): line
+        for file, found in bytes_of.items()
+        for byte, line in _numbered(sorted(found), frames.get(file, ()))
+    }
+
+
+def _numbered(wanted: Iterable[int], frames: Iterable[Any]) -> Iterator[tuple[int, int]]:
+    """Yield ascending offsets with the numbers of their lines, as far as frames have no gap."""
+    rest = iter(frames)
+    line, start, counted, end, data = 1, 0, 0, 0, b""
+    for byte in wanted:
+        while end < byte:
+            frame = next(rest, None)
+            if frame is None or frame["start"] != end or frame["data"] is None:
+                return
+            line += data.count(b"\n", counted - start)
+            start = counted = end
             end = frame["stop"]
             try:
-                data = unpacked(Frame(frame["start"], end, frame["data"]), file)
+                data = unpacked(Frame(start, end, frame["data"]), frame["file_no"])
             except ArchiveError:
-                return None
-            line += data.count(b"\n", 0, byte - frame["start"])
-        return line if end >= byte else None
+                return
+        line += data.count(b"\n", counted - start, byte - start)
+        counted = byte
+        yield byte, line

@@ -18,6 +18,7 @@ by its own output and everything that no message of the run has.
 from __future__ import annotations
 
 from typing import Any
+from weakref import proxy
 
 from .chat_reader import ChatReader
 from .jsonl import JSONObject
@@ -35,7 +36,7 @@ class Tokens:
     """
 
     def __init__(self, reader: ChatReader, context: dict[str, Any]) -> None:
-        self._reader = reader
+        self._reader: ChatReader = proxy(reader)  # which has this: no cycle
         self._context = context
 
     def message(self, data: JSONObject, identity: str | None) -> None:

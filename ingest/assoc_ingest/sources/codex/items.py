@@ -65,17 +65,6 @@ class Items(ChatReader):
         self.context = context
         self.thread = thread
         self._open: dict[str, list[Any]] = context.setdefault("open", {})
-        self._items: dict[str, Callable[[JSONObject], None]] = {
-            "message": self._message,
-            "reasoning": self._reasoning,
-            "function_call": self._function_call,
-            "custom_tool_call": self._custom_call,
-            "local_shell_call": self._other_call,
-            "tool_search_call": self._other_call,
-            "web_search_call": self._web_search,
-            "image_generation_call": self._image,
-            "agent_message": self._mail,
-        }
 
     def finish(self) -> list[Record]:
         """Return everything that was gathered. A thread that nobody asked for is hidden."""
@@ -89,8 +78,8 @@ class Items(ChatReader):
         self.identify(kind, item)
         self.counts_next = True
         self.context.pop("interrupted", None)
-        if kind in self._items:
-            self._items[kind](item)
+        if kind in _ITEMS:
+            _ITEMS[kind](self, item)
         elif kind.endswith("_output"):
             self._output(item)
         elif kind not in _SILENT and (text := obvious_text(item)):
@@ -285,3 +274,18 @@ class Items(ChatReader):
         """Keep what a line states that has no row, without what nobody can read."""
         rest = mapping(tools.without_data(payload))
         self.keep(left_over(rest, taken), kind=kind, moment=self.moment, is_silent=True)
+
+
+# Not in the reader: it would refer to itself, and stay until cycles are collected.
+_ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
+    "message": Items._message,
+    "reasoning": Items._reasoning,
+    "function_call": Items._function_call,
+    "custom_tool_call": Items._custom_call,
+    "local_shell_call": Items._other_call,
+    "tool_search_call": Items._other_call,
+    "web_search_call": Items._web_search,
+    "image_generation_call": Items._image,
+    "agent_message": Items._mail,
+}
+"""How items are read, by their type."""

@@ -50,31 +50,6 @@ class Rollout(Operations):
     def __init__(self, claim: Claim, context: dict[str, Any]) -> None:
         super().__init__(claim, context, Thread(context.setdefault("thread", {})))
         self._tokens = Tokens(self, self.thread.state)
-        self._lines: dict[str, Callable[[JSONObject, JSONObject], None]] = {
-            "session_meta": self._meta,
-            "turn_context": self._turn_context,
-            "response_item": lambda value, payload: self.item(payload),
-            "event_msg": self._event,
-            "compacted": self._compacted,
-            "token_usage_record": self._record,
-        }
-        self._events: dict[str, Callable[[JSONObject], None]] = {
-            "task_started": self._begin_turn,
-            "turn_started": self._begin_turn,
-            "token_count": self._token_count,
-            "thread_name_updated": self._title,
-            "turn_aborted": self._aborted,
-            "thread_rolled_back": self._roll_back,
-            "error": self._error,
-            "stream_error": self._error,
-            "exec_command_end": self.ended,
-            "patch_apply_end": self.ended,
-            "mcp_tool_call_end": self.ended,
-            "dynamic_tool_call_response": self.ended,
-            "item_completed": self.completed,
-            "collab_agent_spawn_end": self.spawned,
-            "sub_agent_activity": self.spawned,
-        }
 
     def read(self, lines: Iterable[Line]) -> list[Record]:
         """Return the records of the lines; `context` then has what later lines need."""
@@ -109,9 +84,9 @@ class Rollout(Operations):
         kind = string(value.get("type"))
         if isinstance(payload, dict):
             self.thread.line(value)
-            take = self._lines.get(kind or "")
+            take = _LINES.get(kind or "")
             if take is not None:
-                take(value, payload)
+                take(self, value, payload)
         elif kind is not None:
             self.item(value)
         elif "id" in value:
@@ -163,9 +138,9 @@ class Rollout(Operations):
     # -- events ----------------------------------------------------------------------------------
 
     def _event(self, value: JSONObject, payload: JSONObject) -> None:
-        take = self._events.get(string(payload.get("type")) or "")
+        take = _EVENTS.get(string(payload.get("type")) or "")
         if take is not None:
-            take(payload)
+            take(self, payload)
 
     def _begin_turn(self, payload: JSONObject) -> None:
         self.thread.begin_turn(payload)
@@ -210,3 +185,31 @@ class Rollout(Operations):
         if text is not None:
             self.identify("compacted", payload)
             self.say("compact_summary", text, "user")
+
+
+# Not in the reader, as in `items`.
+_LINES: dict[str, Callable[[Rollout, JSONObject, JSONObject], None]] = {
+    "session_meta": Rollout._meta,
+    "turn_context": Rollout._turn_context,
+    "response_item": lambda rollout, value, payload: rollout.item(payload),
+    "event_msg": Rollout._event,
+    "compacted": Rollout._compacted,
+    "token_usage_record": Rollout._record,
+}
+_EVENTS: dict[str, Callable[[Rollout, JSONObject], None]] = {
+    "task_started": Rollout._begin_turn,
+    "turn_started": Rollout._begin_turn,
+    "token_count": Rollout._token_count,
+    "thread_name_updated": Rollout._title,
+    "turn_aborted": Rollout._aborted,
+    "thread_rolled_back": Rollout._roll_back,
+    "error": Rollout._error,
+    "stream_error": Rollout._error,
+    "exec_command_end": Rollout.ended,
+    "patch_apply_end": Rollout.ended,
+    "mcp_tool_call_end": Rollout.ended,
+    "dynamic_tool_call_response": Rollout.ended,
+    "item_completed": Rollout.completed,
+    "collab_agent_spawn_end": Rollout.spawned,
+    "sub_agent_activity": Rollout.spawned,
+}

@@ -21,6 +21,7 @@ record of the thread on, only records count.
 from __future__ import annotations
 
 from typing import Any
+from weakref import proxy
 
 from ...fields import mapping, string
 from ..chat_reader import ChatReader
@@ -43,7 +44,7 @@ class Tokens:
     """
 
     def __init__(self, reader: ChatReader, state: dict[str, Any]) -> None:
-        self._reader = reader
+        self._reader: ChatReader = proxy(reader)  # which has this: no cycle
         self._state = state
 
     def answer(self) -> None:
