@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick test-source thorough soak storm faults fleet-faults fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
+.PHONY: help setup test quick test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
 	bench-compare bench-search home ci
 
 help: ## list these commands
@@ -31,6 +31,9 @@ faults: ## run the fault tests with ten times as many kills, failing writes and 
 
 fleet-faults: ## kill a thousand pushes, crash the server and cut connections hundreds of times
 	ASSOC_NEEDS_PG=1 ASSOC_FAULTS=85 $(BIN)/pytest -n auto tests/fleet/test_fleet_faults.py
+
+fleet-versions: ## run the tests of the server with PostgreSQL 14, 16, 17 and 18, which npm brings
+	$(BIN)/python -m tests.fleet.versions $${VERSIONS:-14 16 17 18}
 
 soak: ## for an hour, kill a watch every few seconds while files change
 	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}

@@ -155,7 +155,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.codex.thread._uuid7": ("digits", "dashes"),
     "sources.codex.tools._exit_code": ("lines", "digits", "exit codes of commands"),
     "sources.codex.tools._output_heading": ("lines", "letters"),
-    "sources.codex.tools._patched": ("lines", "patches", "letters of a patch"),
+    "sources.patches._patched": ("lines", "patches", "letters of a patch"),
     "sources.codex.tools._user_in_url": ("slashes", "addresses"),
     "sources.codex.tools._wall_time": ("digits", "wall times"),
     "sources.claude.paths._not_alphanumeric": ("dashes",),
