@@ -88,6 +88,7 @@ class MadeLocal:
         """Let a file have these frames."""
         self.change += 1
         name = key.encode().ljust(16, b".")
+        assert name not in self.gone, "a file that comes back has another key"
         given = {"path": f"{key}.jsonl", "source_no": 1, "session_key": "s", **attributes}
         values = row("files", file_key=name, **given)
         self.contents[name] = MadeContent(name, values, list(_complete(frames)))
