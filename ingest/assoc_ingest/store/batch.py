@@ -202,6 +202,7 @@ class Batch:
         if not keeps_rows and not is_cleared:
             self._buffer.flush()
             clear_rows(self.connection, self._touched, file.id)
+        file.has_entries = upserts.has_entries(self.connection, file.id)
         self.connection.execute("update files set own_since = null where id = ?", (file.id,))
         self._file_rows.refer(file)
         self._take_in(file)

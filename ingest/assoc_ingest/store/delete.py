@@ -41,21 +41,17 @@ def clear_all_rows(connection: sqlite3.Connection, file_ids: Iterable[int]) -> N
     For a database that nobody else can see, outside a transaction: each statement is one. What
     follows from the rows is not noted: afterwards, everything has to be derived again.
     """
-    triggers = connection.execute(
-        "select type, name, sql from sqlite_master where type = 'trigger'"
-        " and tbl_name = 'messages' and name glob 'messages_*fts_delete'"
-    ).fetchall()
-    for type_, name, _ in triggers:  # they would take each text out of the index, word by word
-        connection.execute(f"drop {type_} {name}")
+    triggers = fts.delete_triggers(connection, CLEARED)
+    for index in triggers:  # they would take each text out of the index, word by word
+        connection.execute(f"drop trigger {index}_delete")
     connection.execute("create temp table if not exists cleared (id integer primary key)")
     ids = list(file_ids)
     for start in range(0, len(ids), _FILES_AT_ONCE):
         fill(connection, "cleared", ids[start : start + _FILES_AT_ONCE])
         for table in CLEARED:
             _delete(connection, table, "in (select id from cleared)")
-    for *_, statement in triggers:
+    for index, statement in triggers.items():
         connection.execute(statement)
-    for index in fts.OF_MESSAGES:
         fts.rebuild_index(connection, index)
 
 

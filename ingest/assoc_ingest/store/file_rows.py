@@ -56,7 +56,7 @@ def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
     )  # fmt: skip
     return OpenFile(
         known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
-        gone_at=known.gone_at, has_entries=True, context=known.context,
+        gone_at=known.gone_at, context=known.context,
     )  # fmt: skip
 
 

@@ -266,6 +266,18 @@ def _note_changes(
     )
 
 
+def has_entries(connection: sqlite3.Connection, file_id: int) -> bool:
+    """Are there entries of a document, gone or not?"""
+    (found,) = connection.execute(_HAS_ENTRIES, {"file": file_id}).fetchone()
+    return bool(found)
+
+
+_HAS_ENTRIES = "select " + " or ".join(
+    f"exists (select 1 from {table} where file_id = :file and {condition})"
+    for table, condition in CONDITIONS.items()
+)
+
+
 def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> None:
     """Record that a document is missing, and its entries with it."""
     for table, condition in CONDITIONS.items():

@@ -28,6 +28,12 @@ _OTHER_BYTES = "The archived bytes do not match the checksum of the file."
 _PLACED = [
     table for kind, table in TABLES.items() if {"byte_offset", "byte_length"} <= {*COLUMNS[kind]}
 ]
+_BEYOND = " union all ".join(
+    f"select '{table}', min(byte_offset) from {table}"
+    " where file_id = :file and byte_offset + byte_length > :end"
+    " having min(byte_offset) is not null"
+    for table in _PLACED
+)
 
 
 class Listed(NamedTuple):
@@ -162,15 +168,9 @@ class FileCheck:
 
     def _beyond(self, known: KnownFile) -> tuple[str, int] | None:
         """Return (table, byte offset) of a row that lies after the bytes that were read."""
-        for table in _PLACED:
-            (offset,) = self.connection.execute(
-                f"select min(byte_offset) from {table}"
-                " where file_id = ? and byte_offset + byte_length > ?",
-                (known.id, known.checkpoint.offset),
-            ).fetchone()
-            if offset is not None:
-                return table, offset
-        return None
+        values = {"file": known.id, "end": known.checkpoint.offset}
+        found: tuple[str, int] | None = self.connection.execute(_BEYOND, values).fetchone()
+        return found
 
     def _wrong_counts(self, known: KnownFile, found: Callable[..., Finding]) -> list[Finding]:
         row = self.connection.execute(

@@ -106,7 +106,7 @@ def compare(
     """Compare the rows of a file with its replayed stretches. Raises what reading these raises."""
     compared, touched = Compared(), Touched()
     is_log = source.shape(file.claim) == LOG
-    file.has_entries, file.is_empty = False, True  # in the empty database
+    file.is_empty = True  # in the empty database
     with snapshot(scratch):
         file_rows = FileRows(scratch, touched, "")
         file_rows.refer(file)
@@ -129,7 +129,10 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield the first difference of each table."""
     is_log = source.shape(file.claim) == LOG
+    filled = _filled(connection, file.id) | _filled(scratch, file.id)
     for kind, table in TABLES.items():
+        if table not in filled:
+            continue
         columns, query = _query(kind, is_log, source.reads_local_times)
         values = {"file": file.id, "gone_at": file.gone_at}
         rows: Iterable[Any] = connection.execute(query, values)
@@ -141,6 +144,18 @@ def _differences(
                 offsets = (row[0] for row in pair if row is not None)
                 yield Difference(table, min(offsets) if columns[0] == "byte_offset" else None)
                 break
+
+
+def _filled(connection: sqlite3.Connection, file_id: int) -> set[str]:
+    """Return the tables with rows of a file. Most have none, and a query for each costs more."""
+    found = connection.execute(_FILLED, {"file": file_id}).fetchone()
+    return {table for table, has_rows in zip(_TABLES, found, strict=True) if has_rows}
+
+
+_TABLES = sorted(set(TABLES.values()))
+_FILLED = "select " + ", ".join(
+    f"exists (select 1 from {table} where file_id = :file)" for table in _TABLES
+)
 
 
 @cache

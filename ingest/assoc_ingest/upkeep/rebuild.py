@@ -4,11 +4,10 @@ For use when a parser has learned something, or when rows are damaged: the archi
 bytes.
 
 1. The database is copied (`store/replacing`). Nobody sees the copy, so the next steps need no log.
-2. A full-text index that differs from its table is rebuilt: otherwise rows could not be removed.
-3. The rows of all files whose archive is complete are removed, and their archived bytes parsed
-   again, as in a first sync.
-4. Everything that follows from rows is derived again, all at once.
-5. The content of the copy replaces that of the database in one transaction: a reader sees the old
+2. The rows of all files whose archive is complete are removed, and the full-text indexes made of
+   what is left; the bytes of these files are parsed again, as in a first sync.
+3. Everything that follows from rows is derived again, all at once.
+4. The content of the copy replaces that of the database in one transaction: a reader sees the old
    rows or the new ones, never a mixture, and a rebuild that ends early has changed nothing.
 
 If the disk has no room for a copy, rows are replaced in the database itself, file by file.
@@ -43,6 +42,7 @@ from ..store import database, fts, location
 from ..store.batch import Batch
 from ..store.clock import Clock
 from ..store.delete import clear_all_rows
+from ..store.inserts import CLEARED
 from ..store.replacing import has_room, replaced
 from ..store.report import Progress
 from ..store.transaction import transaction
@@ -144,7 +144,8 @@ def _rebuild_in_copy(
     while True:
         try:
             with replaced(connection) as copy:
-                _repair_indexes(copy, set(fts.indexes(copy)) - set(fts.OF_MESSAGES))
+                made_anew = fts.delete_triggers(copy, CLEARED)
+                _repair_indexes(copy, set(fts.indexes(copy)) - made_anew.keys())
                 plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
                 for file_id in endless:
                     plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
