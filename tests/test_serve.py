@@ -218,17 +218,20 @@ def serving(database: Path, *options: str, **environment: str) -> Iterator[Serve
 
 
 @posix
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 0), ("SIGINT", 130)])
 def test_a_signal_ends_it_and_the_watch_beside_it(
-    number: int, code: int, home: Path, tmp_path: Path
+    name: str, code: int, home: Path, tmp_path: Path
 ) -> None:
-    database = tmp_path / "assoc.db"
-    with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
+    database, temporary = tmp_path / "assoc.db", tmp_path / "temporary"
+    temporary.mkdir()
+    own = {"CLAUDE_CONFIG_DIR": str(home), "TMPDIR": str(temporary)}
+    with serving(database, "--watch", **own) as server:
         server.said(r"messages? added")
         assert not is_free(database)
-        server.process.send_signal(number)
+        server.process.send_signal(getattr(signal, name))
         assert server.process.wait(PATIENCE) == code, server.log()
         assert is_free(database), "the watch is still there"
+        assert not list(temporary.iterdir())
         assert "Traceback" not in server.log()
 
 

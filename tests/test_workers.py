@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 from tests.faults.changing import Home
 from tests.support import stuck
 from tests.support.child import Child
@@ -30,6 +31,7 @@ from tests.support.pieces import (
 )
 from tests.support.writing import PROJECT, TRANSCRIPT, user, write
 
+from assoc_ingest.cli import cli
 from assoc_ingest.files import changes
 from assoc_ingest.files.parsing import RAN_AWAY
 from assoc_ingest.files.scanning import Walk
@@ -337,6 +339,20 @@ def test_verify_finds_the_same_in_workers(
         found = verify(database)
     assert len(started) == 2
     assert found == usual
+
+
+@pytest.mark.parametrize("command", ["verify", "rebuild"])
+def test_jobs_says_how_many_processes_read(
+    command: str, fresh: Fresh, started: list[_Worker]
+) -> None:
+    database = fresh()
+    sync(database, sorted(DEMO.iterdir()), SyncOptions(jobs=1))
+    of_the_index = command == "rebuild"
+    for jobs, count in ((1, 0), (3, 3 + of_the_index)):
+        with everything_through_workers(job_bytes=2_000):
+            result = CliRunner().invoke(cli, [command, "-d", str(database), "--jobs", str(jobs)])
+        assert result.exit_code == 0, result.output
+        assert len(started) == count
 
 
 @posix

@@ -96,7 +96,7 @@ def serve(database: Path, options: ServeOptions) -> int:
     address = f"http://{HOST}:{port}/"
     with ExitStack() as stack:
         stack.enter_context(guard.switched_on())
-        stack.enter_context(_ended_by_sigterm())
+        stack.enter_context(_ended_by_signals())
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assoc-ingest-")))
         if watched:
             stack.enter_context(_following(database))
@@ -273,14 +273,25 @@ def _browser(address: str, port: int) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end a server with 0, as it ends a watch: that is how it is to be stopped."""
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM end a server with 0, as it ends a watch: that is how it is to be stopped.
+
+    So does a terminal that is closed, unless `nohup` keeps that away: otherwise, the temporary
+    directory would stay.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)
 
-    before = signal.signal(signal.SIGTERM, end)
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    handlers = {signal.SIGTERM: end}
+    if os.name != "nt" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        handlers[signal.SIGHUP] = hang_up
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
