@@ -19,6 +19,9 @@ from ..sql import id_list
 from . import fts, upserts
 from .inserts import CLEARED
 
+CLEARED_INDEXES = frozenset({*(f"{table}_fts" for table in CLEARED), *fts.OF_MESSAGES})
+"""The full-text indexes of tables that `clear_all_rows` clears, which it makes anew."""
+
 _DELETED_AT_ONCE = 5000
 _FILES_AT_ONCE = 500
 _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `stale_lists`
@@ -41,17 +44,21 @@ def clear_all_rows(connection: sqlite3.Connection, file_ids: Iterable[int]) -> N
     For a database that nobody else can see, outside a transaction: each statement is one. What
     follows from the rows is not noted: afterwards, everything has to be derived again.
     """
-    triggers = fts.delete_triggers(connection, CLEARED)
-    for index in triggers:  # they would take each text out of the index, word by word
-        connection.execute(f"drop trigger {index}_delete")
+    indexes = CLEARED_INDEXES.intersection(fts.indexes(connection))
+    names = {f"{index}_delete" for index in indexes}
+    rows = connection.execute("select type, name, sql from sqlite_master where type = 'trigger'")
+    triggers = [each for each in rows.fetchall() if each[1] in names]
+    for type_, name, _ in triggers:  # they would take each text out of the index, word by word
+        connection.execute(f"drop {type_} {name}")
     connection.execute("create temp table if not exists cleared (id integer primary key)")
     ids = list(file_ids)
     for start in range(0, len(ids), _FILES_AT_ONCE):
         fill(connection, "cleared", ids[start : start + _FILES_AT_ONCE])
         for table in CLEARED:
             _delete(connection, table, "in (select id from cleared)")
-    for index, statement in triggers.items():
+    for *_, statement in triggers:
         connection.execute(statement)
+    for index in indexes:
         fts.rebuild_index(connection, index)
 
 

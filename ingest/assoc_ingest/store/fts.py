@@ -53,19 +53,6 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
 
 
-def delete_triggers(connection: sqlite3.Connection, tables: Iterable[str]) -> dict[str, str]:
-    """Return the triggers that take what is deleted from these tables out of an index.
-
-    By the name of the index, whose trigger is `INDEX_delete`; a user's own are left out.
-    """
-    of_tables = {f"{table}_fts" for table in tables} | {*OF_MESSAGES}
-    rows = connection.execute(
-        "select name, sql from sqlite_master where type = 'trigger' order by name"
-    ).fetchall()
-    found = ((name.removesuffix("_delete"), statement) for name, statement in rows)
-    return {index: statement for index, statement in found if index in of_tables}
-
-
 # -- an index that is made in a database of its own ----------------------------------------------
 
 _FILLED = ("data", "idx", "docsize")  # tables of an index; its settings are in a fourth

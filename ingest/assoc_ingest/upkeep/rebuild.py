@@ -41,8 +41,7 @@ from ..sql import id_list
 from ..store import database, fts, location
 from ..store.batch import Batch
 from ..store.clock import Clock
-from ..store.delete import clear_all_rows
-from ..store.inserts import CLEARED
+from ..store.delete import CLEARED_INDEXES, clear_all_rows
 from ..store.replacing import has_room, replaced
 from ..store.report import Progress
 from ..store.transaction import transaction
@@ -144,8 +143,7 @@ def _rebuild_in_copy(
     while True:
         try:
             with replaced(connection) as copy:
-                made_anew = fts.delete_triggers(copy, CLEARED)
-                _repair_indexes(copy, set(fts.indexes(copy)) - made_anew.keys())
+                _repair_indexes(copy, set(fts.indexes(copy)) - CLEARED_INDEXES)
                 plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
                 for file_id in endless:
                     plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
