@@ -340,6 +340,20 @@ def test_a_rebuild_keeps_what_is_gone(listed: Listed, is_deleted: bool) -> None:
     assert_same(dump(listed.place.database), before)
 
 
+def test_a_rebuild_removes_what_an_empty_list_never_named(listed: Listed) -> None:
+    if listed.kind is LISTS["workspaces"]:
+        pytest.skip("its file has secrets and is not archived: rows that are there are kept")
+    listed.says("a")
+    listed.says()
+    connection = connect(listed.place.database)
+    with connection:
+        connection.execute(f"update {listed.kind.table} set gone_at = null")  # a mistake
+    connection.close()
+    rebuild(listed.place.database)
+    assert listed.ids() == {}
+    assert verify(listed.place.database).findings == []
+
+
 @pytest.mark.parametrize("kind", ["index", "todos", "workspaces"])
 def test_what_is_gone_is_copied_out_of_a_damaged_database(kind: str, place: Place) -> None:
     listed = Listed(place, LISTS[kind])
