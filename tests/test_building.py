@@ -9,7 +9,7 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext, redirect_stderr
+from contextlib import ExitStack, closing, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -83,6 +83,7 @@ def test_it_is_private_whole_and_open_to_readers(home: Path, place: Path, expect
     with connect(database) as connection:
         assert connection.execute("pragma journal_mode").fetchone()[0] == "wal"
     assert verify(database).findings == []
+    assert _schema(database) == _schema(place / "ordinary.db")
 
 
 @pytest.mark.slow
@@ -121,11 +122,17 @@ def test_what_was_committed_before_an_interruption_is_kept(
     with patch.object(Batch, "prepare", interrupt), pytest.raises(interruption):
         sync(database, [home])
     check(database)
+    assert _schema(database) == _schema(place / "ordinary.db")
     assert 0 < len(dump(database)["messages"]) < len(expected["messages"])
     assert _names(database) == ["index.db", "index.db.lock"]
     sync(database, [home])
     check(database, home)
     assert_same(dump(database), expected)
+
+
+def _schema(database: Path) -> set[tuple[str, str]]:
+    with closing(connect(database)) as connection:
+        return set(map(tuple, connection.execute("select name, sql from sqlite_master")))
 
 
 INT, TERM = signal.SIGINT, signal.SIGTERM

@@ -330,6 +330,18 @@ def test_the_schema_and_the_program_know_the_same_invisible_letters(tmp_path: Pa
         assert {text.replace("none", "").strip() for text in texts} == {"ab"}
 
 
+def test_the_schema_and_the_program_agree_on_each_letter(tmp_path: Path) -> None:
+    """Also on those beside them, which begin with the same bytes: dashes, quotes, accents."""
+    beside = {chr(ord(letter) + step) for letter in INVISIBLE for step in range(-9, 10)}
+    with index(tmp_path / "assoc.db") as rows:
+        fill_stores(rows, "a")
+        for table, columns in STORES.items():
+            joined = f"update {table} set {columns[-1]} = ? returning joined is not null"
+            for letter in beside | set(INVISIBLE):
+                found = rows.connection.execute(joined, (f"é{letter}b",)).fetchall()
+                assert found == [(letter in INVISIBLE,)], (table, hex(ord(letter)))
+
+
 @pytest.mark.parametrize("letter", ["a", "%", "_", "é", "漢", "😀", "\\", '"'])
 @pytest.mark.parametrize(
     "length",

@@ -499,15 +499,45 @@ CREATE TABLE inbox_items ( -- A message from one agent to another
 , joined text
     generated always as (case
         when length(coalesce(text, '') || char(10) || coalesce(summary, '')) = length(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob)) then null
-        when coalesce(text, '') || char(10) || coalesce(summary, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'c2ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'cd8f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'd89c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281')) then null
+        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'c2ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'cd8f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'd89c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808b')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808d')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280aa')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ab')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ac')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ae')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a0')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a1')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a2')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a3')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a4')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a6')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a7')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a8')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(text, '') || char(10) || coalesce(summary, '')
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* text and summary without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX inbox_items_key on inbox_items (
     file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
@@ -544,15 +574,45 @@ CREATE TABLE documents ( -- A note, memory, summary or ticket
     ordinal integer not null default 0, gone_at text /* of a ticket: when a sync found it missing from its list */, extra text /* JSON object: what else its file states of it */, joined text
     generated always as (case
         when length(coalesce(title, '') || char(10) || coalesce(text, '')) = length(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob)) then null
-        when coalesce(title, '') || char(10) || coalesce(text, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'c2ad')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'cd8f')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'd89c')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281')) then null
+        when not (instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'c2ad')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'cd8f')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'd89c')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808b')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808c')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808d')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808e')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808f')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280aa')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ab')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ac')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ad')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ae')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a0')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a1')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a2')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a3')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a4')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a6')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a7')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a8')
+            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(title, '') || char(10) || coalesce(text, '')
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* title and text without invisible letters; null where they have none */, -- among the documents of one file
     unique (file_id, ordinal)
 ) strict;
@@ -576,15 +636,45 @@ CREATE TABLE prompts ( -- A line of the global prompt history
     byte_length integer not null, joined text
     generated always as (case
         when length(coalesce(text, '') || char(10) || coalesce(pasted, '')) = length(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob)) then null
-        when coalesce(text, '') || char(10) || coalesce(pasted, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'c2ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'cd8f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'd89c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281')) then null
+        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'c2ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'cd8f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'd89c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808b')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808c')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808d')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808e')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808f')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280aa')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ab')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ac')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ad')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ae')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a0')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a1')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a2')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a3')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a4')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a6')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a7')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a8')
+            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(text, '') || char(10) || coalesce(pasted, '')
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* text and pasted without invisible letters; null where they have none */,
     unique (file_id, byte_offset)
 ) strict;
@@ -662,15 +752,25 @@ CREATE TABLE tool_result_files ( -- A tool output that was too large for its tra
 , joined text
     generated always as (case
         when length(text) = length(cast(text as blob)) then null
-        when text not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(text as blob), x'c2ad') or instr(cast(text as blob), x'cd8f') or instr(cast(text as blob), x'd89c')
+            or instr(cast(text as blob), x'e1a08e') or instr(cast(text as blob), x'efbbbf') or instr(cast(text as blob), x'e280')
+            or instr(cast(text as blob), x'e281')) then null
+        when not (instr(cast(text as blob), x'c2ad') or instr(cast(text as blob), x'cd8f') or instr(cast(text as blob), x'd89c')
+            or instr(cast(text as blob), x'e1a08e') or instr(cast(text as blob), x'efbbbf') or instr(cast(text as blob), x'e2808b')
+            or instr(cast(text as blob), x'e2808c') or instr(cast(text as blob), x'e2808d') or instr(cast(text as blob), x'e2808e')
+            or instr(cast(text as blob), x'e2808f') or instr(cast(text as blob), x'e280aa') or instr(cast(text as blob), x'e280ab')
+            or instr(cast(text as blob), x'e280ac') or instr(cast(text as blob), x'e280ad') or instr(cast(text as blob), x'e280ae')
+            or instr(cast(text as blob), x'e281a0') or instr(cast(text as blob), x'e281a1') or instr(cast(text as blob), x'e281a2')
+            or instr(cast(text as blob), x'e281a3') or instr(cast(text as blob), x'e281a4') or instr(cast(text as blob), x'e281a6')
+            or instr(cast(text as blob), x'e281a7') or instr(cast(text as blob), x'e281a8') or instr(cast(text as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         text
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* text without invisible letters; null where it has none */) strict;
 CREATE INDEX tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
@@ -785,15 +885,25 @@ CREATE TABLE todos ( -- An item of a todo list
 , channel text not null default 'file' /* file; transcript: its list has no file that names anything, so the last call tells of it */, stated_at text /* of a transcript: time of that call */, tool_use_id text /* of a transcript: that call */, byte_offset integer not null default 0 /* of a transcript: first byte of its line */, joined text
     generated always as (case
         when length(content) = length(cast(content as blob)) then null
-        when content not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(content as blob), x'c2ad') or instr(cast(content as blob), x'cd8f') or instr(cast(content as blob), x'd89c')
+            or instr(cast(content as blob), x'e1a08e') or instr(cast(content as blob), x'efbbbf') or instr(cast(content as blob), x'e280')
+            or instr(cast(content as blob), x'e281')) then null
+        when not (instr(cast(content as blob), x'c2ad') or instr(cast(content as blob), x'cd8f') or instr(cast(content as blob), x'd89c')
+            or instr(cast(content as blob), x'e1a08e') or instr(cast(content as blob), x'efbbbf') or instr(cast(content as blob), x'e2808b')
+            or instr(cast(content as blob), x'e2808c') or instr(cast(content as blob), x'e2808d') or instr(cast(content as blob), x'e2808e')
+            or instr(cast(content as blob), x'e2808f') or instr(cast(content as blob), x'e280aa') or instr(cast(content as blob), x'e280ab')
+            or instr(cast(content as blob), x'e280ac') or instr(cast(content as blob), x'e280ad') or instr(cast(content as blob), x'e280ae')
+            or instr(cast(content as blob), x'e281a0') or instr(cast(content as blob), x'e281a1') or instr(cast(content as blob), x'e281a2')
+            or instr(cast(content as blob), x'e281a3') or instr(cast(content as blob), x'e281a4') or instr(cast(content as blob), x'e281a6')
+            or instr(cast(content as blob), x'e281a7') or instr(cast(content as blob), x'e281a8') or instr(cast(content as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         content
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* content without invisible letters; null where it has none */) strict;
 CREATE INDEX todos_session_key on todos (session_key) where session_key is not null;
 CREATE INDEX todos_session on todos (session_id) where session_id is not null;
@@ -1191,15 +1301,45 @@ CREATE TABLE tasks ( -- A task of a task list
 , joined text
     generated always as (case
         when length(coalesce(subject, '') || char(10) || coalesce(description, '')) = length(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob)) then null
-        when coalesce(subject, '') || char(10) || coalesce(description, '') not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'c2ad')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'cd8f')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'd89c')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281')) then null
+        when not (instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'c2ad')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'cd8f')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'd89c')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e1a08e')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'efbbbf')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808b')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808c')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808d')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808e')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808f')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280aa')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ab')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ac')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ad')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ae')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a0')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a1')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a2')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a3')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a4')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a6')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a7')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a8')
+            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(subject, '') || char(10) || coalesce(description, '')
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* subject and description without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX tasks_key on tasks (source_id, list_key, task_key, channel);
 CREATE INDEX tasks_list on tasks (list_key);
@@ -1222,15 +1362,45 @@ CREATE TABLE plans ( -- A plan: a file, or what only a transcript tells of
 , joined text
     generated always as (case
         when length(coalesce(title, '') || char(10) || text) = length(cast(coalesce(title, '') || char(10) || text as blob)) then null
-        when coalesce(title, '') || char(10) || text not glob '*[' || char(173, 847, 1564, 6158, 8203) || '-' || char(8207, 8234) || '-' || char(8238, 8288) || '-' || char(8292, 8294) || '-' || char(8297, 65279) || ']*' then null
+        when not (instr(cast(coalesce(title, '') || char(10) || text as blob), x'c2ad')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'cd8f')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'd89c')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e1a08e')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'efbbbf')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281')) then null
+        when not (instr(cast(coalesce(title, '') || char(10) || text as blob), x'c2ad')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'cd8f')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'd89c')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e1a08e')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'efbbbf')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808b')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808c')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808d')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808e')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808f')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280aa')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ab')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ac')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ad')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ae')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a0')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a1')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a2')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a3')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a4')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a6')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a7')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a8')
+            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a9')) then null
         else
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(title, '') || char(10) || text
-        , char(173), ''), char(847), ''), char(1564), ''), char(6158), ''), char(8203), ''), char(8204), '')
-        , char(8205), ''), char(8206), ''), char(8207), ''), char(8234), ''), char(8235), ''), char(8236), '')
-        , char(8237), ''), char(8238), ''), char(8288), ''), char(8289), ''), char(8290), ''), char(8291), '')
-        , char(8292), ''), char(8294), ''), char(8295), ''), char(8296), ''), char(8297), ''), char(65279), '')
+        , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
+        , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
+        , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
     end) virtual /* title and text without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX plans_key on plans (file_id, byte_offset, name);
 CREATE INDEX plans_name on plans (name);
@@ -1271,82 +1441,12 @@ CREATE TRIGGER messages_cjk_fts_update after update of text, tool_text, has_cjk,
     select new.id, new.text, new.tool_text, new.joined_text, new.joined_tool_text where new.has_cjk = 1;
 end;
 CREATE VIRTUAL TABLE inbox_items_fts using fts5 (text, summary, joined, content="inbox_items", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER inbox_items_fts_insert after insert on inbox_items begin
-    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
-end;
-CREATE TRIGGER inbox_items_fts_delete after delete on inbox_items begin
-    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
-end;
-CREATE TRIGGER inbox_items_fts_update after update of text, summary, joined on inbox_items begin
-    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
-    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
-end;
 CREATE VIRTUAL TABLE tasks_fts using fts5 (subject, description, joined, content="tasks", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER tasks_fts_insert after insert on tasks begin
-    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
-end;
-CREATE TRIGGER tasks_fts_delete after delete on tasks begin
-    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
-end;
-CREATE TRIGGER tasks_fts_update after update of subject, description, joined on tasks begin
-    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
-    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
-end;
 CREATE VIRTUAL TABLE todos_fts using fts5 (content, joined, content="todos", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER todos_fts_insert after insert on todos begin
-    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
-end;
-CREATE TRIGGER todos_fts_delete after delete on todos begin
-    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
-end;
-CREATE TRIGGER todos_fts_update after update of content, joined on todos begin
-    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
-    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
-end;
 CREATE VIRTUAL TABLE plans_fts using fts5 (title, text, joined, content="plans", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER plans_fts_insert after insert on plans begin
-    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
-end;
-CREATE TRIGGER plans_fts_delete after delete on plans begin
-    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
-end;
-CREATE TRIGGER plans_fts_update after update of title, text, joined on plans begin
-    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
-    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
-end;
 CREATE VIRTUAL TABLE documents_fts using fts5 (title, text, joined, content="documents", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER documents_fts_insert after insert on documents begin
-    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
-end;
-CREATE TRIGGER documents_fts_delete after delete on documents begin
-    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
-end;
-CREATE TRIGGER documents_fts_update after update of title, text, joined on documents begin
-    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
-    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
-end;
 CREATE VIRTUAL TABLE prompts_fts using fts5 (text, pasted, joined, content="prompts", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER prompts_fts_insert after insert on prompts begin
-    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
-end;
-CREATE TRIGGER prompts_fts_delete after delete on prompts begin
-    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
-end;
-CREATE TRIGGER prompts_fts_update after update of text, pasted, joined on prompts begin
-    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
-    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
-end;
 CREATE VIRTUAL TABLE tool_result_files_fts using fts5 (text, joined, content="tool_result_files", content_rowid="id", tokenize="unicode61 remove_diacritics 2");
-CREATE TRIGGER tool_result_files_fts_insert after insert on tool_result_files begin
-    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
-end;
-CREATE TRIGGER tool_result_files_fts_delete after delete on tool_result_files begin
-    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
-end;
-CREATE TRIGGER tool_result_files_fts_update after update of text, joined on tool_result_files begin
-    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
-    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
-end;
 CREATE VIEW retention as -- What the agent will delete, and when; what only this database still holds
 select
     f.path,
@@ -1693,6 +1793,76 @@ CREATE TABLE forgotten_files ( -- A file that was forgotten: what other records 
     file_key blob not null unique,      -- key that the file had
     change_id integer not null          -- the change that removed it
 ) strict;
+CREATE TRIGGER inbox_items_fts_insert after insert on inbox_items begin
+    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
+end;
+CREATE TRIGGER inbox_items_fts_delete after delete on inbox_items begin
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
+end;
+CREATE TRIGGER inbox_items_fts_update after update of text, summary, joined on inbox_items begin
+    insert into inbox_items_fts (inbox_items_fts, rowid, text, summary, joined) values ('delete', old.id, old.text, old.summary, old.joined);
+    insert into inbox_items_fts (rowid, text, summary, joined) values (new.id, new.text, new.summary, new.joined);
+end;
+CREATE TRIGGER tasks_fts_insert after insert on tasks begin
+    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
+end;
+CREATE TRIGGER tasks_fts_delete after delete on tasks begin
+    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
+end;
+CREATE TRIGGER tasks_fts_update after update of subject, description, joined on tasks begin
+    insert into tasks_fts (tasks_fts, rowid, subject, description, joined) values ('delete', old.id, old.subject, old.description, old.joined);
+    insert into tasks_fts (rowid, subject, description, joined) values (new.id, new.subject, new.description, new.joined);
+end;
+CREATE TRIGGER todos_fts_insert after insert on todos begin
+    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
+end;
+CREATE TRIGGER todos_fts_delete after delete on todos begin
+    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
+end;
+CREATE TRIGGER todos_fts_update after update of content, joined on todos begin
+    insert into todos_fts (todos_fts, rowid, content, joined) values ('delete', old.id, old.content, old.joined);
+    insert into todos_fts (rowid, content, joined) values (new.id, new.content, new.joined);
+end;
+CREATE TRIGGER plans_fts_insert after insert on plans begin
+    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
+end;
+CREATE TRIGGER plans_fts_delete after delete on plans begin
+    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+end;
+CREATE TRIGGER plans_fts_update after update of title, text, joined on plans begin
+    insert into plans_fts (plans_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+    insert into plans_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
+end;
+CREATE TRIGGER documents_fts_insert after insert on documents begin
+    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
+end;
+CREATE TRIGGER documents_fts_delete after delete on documents begin
+    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+end;
+CREATE TRIGGER documents_fts_update after update of title, text, joined on documents begin
+    insert into documents_fts (documents_fts, rowid, title, text, joined) values ('delete', old.id, old.title, old.text, old.joined);
+    insert into documents_fts (rowid, title, text, joined) values (new.id, new.title, new.text, new.joined);
+end;
+CREATE TRIGGER prompts_fts_insert after insert on prompts begin
+    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
+end;
+CREATE TRIGGER prompts_fts_delete after delete on prompts begin
+    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
+end;
+CREATE TRIGGER prompts_fts_update after update of text, pasted, joined on prompts begin
+    insert into prompts_fts (prompts_fts, rowid, text, pasted, joined) values ('delete', old.id, old.text, old.pasted, old.joined);
+    insert into prompts_fts (rowid, text, pasted, joined) values (new.id, new.text, new.pasted, new.joined);
+end;
+CREATE TRIGGER tool_result_files_fts_insert after insert on tool_result_files begin
+    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
+end;
+CREATE TRIGGER tool_result_files_fts_delete after delete on tool_result_files begin
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
+end;
+CREATE TRIGGER tool_result_files_fts_update after update of text, joined on tool_result_files begin
+    insert into tool_result_files_fts (tool_result_files_fts, rowid, text, joined) values ('delete', old.id, old.text, old.joined);
+    insert into tool_result_files_fts (rowid, text, joined) values (new.id, new.text, new.joined);
+end;
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1718,4 +1888,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0022_same_projects', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0023_usage_by_source', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0024_unpriced', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0025_changes', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0025_changes', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0026_invisible_letters_sooner', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

@@ -56,21 +56,21 @@ LONG_LINE = "line is longer than 64 MiB"
 def read(work: Iterable[Work], *, thorough: bool) -> Generator[Step, None, None]:
     """Yield the steps for each file. With `thorough`, every byte read before is compared."""
     with ThreadPoolExecutor(1, "compress") as thread:
-        packer = _Packer(Compressor(), thread)
+        packer = Packer(Compressor(), thread)
         for item in work:
-            yield from _read_file(item, thorough, packer)
+            yield from read_file(item, packer, thorough=thorough)
 
 
 @dataclass(frozen=True, slots=True)
-class _Packer:
-    """Compresses frames for the archive, large ones in a thread."""
+class Packer:
+    """Compresses frames for the archive, large ones in a thread, if there is one."""
 
     compressor: Compressor
-    thread: ThreadPoolExecutor
+    thread: ThreadPoolExecutor | None = None
 
     def begin(self, start: int, data: bytes) -> Callable[[], list[Frame]]:
         """Begin to compress the bytes at `start`; the returned function waits for the frames."""
-        if len(data) < _LARGE:
+        if self.thread is None or len(data) < _LARGE:
             return partial(self.compressor.frames, start, data)
         return self.thread.submit(self.compressor.frames, start, data).result
 
@@ -78,7 +78,8 @@ class _Packer:
 # -- one file ------------------------------------------------------------------------------------
 
 
-def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
+def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
+    """Yield the steps for one file. With `thorough`, every byte read before is compared."""
     shape = work.root.source.shape(work.claim)
     if work.listed is not None:
         yield from _note_database(work, work.listed)
@@ -98,7 +99,7 @@ def _read_file(work: Work, thorough: bool, packer: _Packer) -> Iterator[Step]:
         yield Unreadable(work.found.location, error.strerror or str(error))
 
 
-def _read_opened(work: Work, shape: str, thorough: bool, packer: _Packer) -> Iterator[Step]:
+def _read_opened(work: Work, shape: str, thorough: bool, packer: Packer) -> Iterator[Step]:
     try:
         descriptor = open_content(work.found.location)
     except FileNotFoundError:
@@ -116,7 +117,7 @@ def _read_opened(work: Work, shape: str, thorough: bool, packer: _Packer) -> Ite
 
 
 def _read_log(
-    work: Work, descriptor: int, size: int, thorough: bool, packer: _Packer
+    work: Work, descriptor: int, size: int, thorough: bool, packer: Packer
 ) -> Iterator[Step]:
     source, known, claim, generation = work.root.source, work.known, work.claim, 0
     prefix = _resumed(work, claim, descriptor, size, thorough)
@@ -146,7 +147,7 @@ def _read_log(
     yield from _log_parts(opened, read_now, size, packer)
 
 
-def _read_entry(work: Work, lines: Lines, packer: _Packer) -> Iterator[Step]:
+def _read_entry(work: Work, lines: Lines, packer: Packer) -> Iterator[Step]:
     """Read an entry, compare it with what was read before, and parse it if it differs.
 
     A large one is read once more for that, so that memory does not have all of it.
@@ -204,7 +205,7 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
 
 
 def _log_parts(
-    opened: Opened, read_now: Iterable[Stretch], size: int, packer: _Packer
+    opened: Opened, read_now: Iterable[Stretch], size: int, packer: Packer
 ) -> Iterator[Step]:
     """Yield the steps for the lines after the prefix, of a file that has this size.
 
@@ -242,7 +243,7 @@ def _log_parts(
 
 
 def _read_document(
-    work: Work, descriptor: int, size: int, packer: _Packer, *, is_private: bool
+    work: Work, descriptor: int, size: int, packer: Packer, *, is_private: bool
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)

@@ -143,7 +143,8 @@ class Batch:
             file.has_entries = True
         elif prefix is None:
             self._file_rows.clear_unreadable(file.id)
-        self._file_rows.refer(file)
+        if known is not None:
+            self._file_rows.refer(file)
         if known is not None and known.path != found.path:
             self._touched.moved.add(file.id)
             # It is the first generation at its new path, whatever it was at the old one.

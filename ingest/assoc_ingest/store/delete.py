@@ -19,9 +19,6 @@ from ..sql import id_list
 from . import fts, upserts
 from .inserts import CLEARED
 
-CLEARED_INDEXES = frozenset({*(f"{table}_fts" for table in CLEARED), *fts.OF_MESSAGES})
-"""The full-text indexes of tables that `clear_all_rows` clears, which it makes anew."""
-
 _DELETED_AT_ONCE = 5000
 _FILES_AT_ONCE = 500
 _LISTS = "('chat_list', 'chat_list_backup')"  # a list and its copy, see `stale_lists`
@@ -39,27 +36,20 @@ def clear_rows(connection: sqlite3.Connection, touched: Touched, file_id: int) -
 
 
 def clear_all_rows(connection: sqlite3.Connection, file_ids: Iterable[int]) -> None:
-    """Delete the rows of many files at once, as `clear_rows` does for one; index the others anew.
+    """Delete the rows of many files at once, as `clear_rows` does for one.
 
     For a database that nobody else can see, outside a transaction: each statement is one. What
-    follows from the rows is not noted: afterwards, everything has to be derived again.
+    follows from the rows is not noted: afterwards, everything has to be derived again. The indexes
+    of messages are rebuilt from what is left; the caller has put off all others (`fts.PutOff`).
     """
-    indexes = CLEARED_INDEXES.intersection(fts.indexes(connection))
-    names = {f"{index}_delete" for index in indexes}
-    rows = connection.execute("select type, name, sql from sqlite_master where type = 'trigger'")
-    triggers = [each for each in rows.fetchall() if each[1] in names]
-    for type_, name, _ in triggers:  # they would take each text out of the index, word by word
-        connection.execute(f"drop {type_} {name}")
+    put_off = fts.PutOff(connection, fts.OF_MESSAGES)
     connection.execute("create temp table if not exists cleared (id integer primary key)")
     ids = list(file_ids)
     for start in range(0, len(ids), _FILES_AT_ONCE):
         fill(connection, "cleared", ids[start : start + _FILES_AT_ONCE])
         for table in CLEARED:
             _delete(connection, table, "in (select id from cleared)")
-    for *_, statement in triggers:
-        connection.execute(statement)
-    for index in indexes:
-        fts.rebuild_index(connection, index)
+    put_off.catch_up()
 
 
 def _delete(connection: sqlite3.Connection, table: str, of_files: str) -> None:

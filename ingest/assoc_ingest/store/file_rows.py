@@ -60,6 +60,21 @@ def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
     )  # fmt: skip
 
 
+_REFERENCES = (
+    *("path", "kind", "project_key", "workflow", "team_key", "session_key"),
+    *("session_id", "subagent_id", "project_id", "team_id"),
+)
+"""What the row of a file says of its place, and of what follows from it."""
+
+
+def _references(file: OpenFile) -> tuple[object, ...]:
+    claim = file.claim
+    return (
+        file.found.path, claim.kind, claim.project_key, claim.workflow, claim.team_key,
+        file.session_key, file.session_id, file.subagent_id, file.project_id, file.team_id,
+    )  # fmt: skip
+
+
 class FileRows:
     """Writes the rows of files in the transaction of a batch."""
 
@@ -69,19 +84,20 @@ class FileRows:
         self._now = now
 
     def insert(self, file: OpenFile, generation: int) -> int:
-        """Insert the row of a new file. Raises BusyError if there is one already."""
-        found, claim = file.found, file.claim
+        """Insert the row of a new file with its references. Raises BusyError if there is one."""
+        self._find_references(file)
+        found = file.found
         cursor = self._connection.execute(
-            "insert into files (path, kind, size, offset, line_count, issue_count,"
-            " first_seen_at, last_synced_at, agent_key, project_key, workflow, generation,"
-            " inode, device, mtime_ns, ctime_ns, prefix_crc, source_id,"
-            " file_key)"
-            " values (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, randomblob(16))"
+            f"insert into files ({', '.join(_REFERENCES)}, agent_key, size, generation, inode,"
+            " device, first_seen_at, last_synced_at, offset, line_count, issue_count, mtime_ns,"
+            " ctime_ns, prefix_crc, source_id, file_key)"
+            f" values ({'?, ' * len(_REFERENCES)}?, ?, ?, ?,"
+            " ?, ?, ?, 0, 0, 0, 0,"
+            " 0, 0, ?, randomblob(16))"
             " on conflict do nothing",
             (
-                found.path, claim.kind, found.size, self._now, self._now, claim.agent_key,
-                claim.project_key, claim.workflow, generation, found.inode, found.device,
-                file.source_id,
+                *_references(file), file.claim.agent_key, found.size, generation, found.inode,
+                found.device, self._now, self._now, file.source_id,
             ),
         )  # fmt: skip
         if not cursor.rowcount:
@@ -102,6 +118,13 @@ class FileRows:
 
     def refer(self, file: OpenFile) -> None:
         """Fill in the references of a file; insert the project, session or subagent if missing."""
+        self._find_references(file)
+        self._connection.execute(
+            f"update files set {' = ?, '.join(_REFERENCES)} = ? where id = ?",
+            (*_references(file), file.id),
+        )
+
+    def _find_references(self, file: OpenFile) -> None:
         claim = file.claim
         source = file.source_id
         if claim.project_key is not None:
@@ -113,16 +136,6 @@ class FileRows:
             file.session_id = self.session(source, file.session_key)
         if claim.agent_key is not None:
             file.subagent_id = self.subagent(source, file.session_key, claim)
-        self._connection.execute(
-            "update files set path = ?, kind = ?, project_key = ?, workflow = ?, team_key = ?,"
-            " session_key = ?, session_id = ?, subagent_id = ?, project_id = ?, team_id = ?"
-            " where id = ?",
-            (
-                file.found.path, claim.kind, claim.project_key, claim.workflow, claim.team_key,
-                file.session_key, file.session_id, file.subagent_id, file.project_id,
-                file.team_id, file.id,
-            ),
-        )  # fmt: skip
 
     def session(self, source_id: int, session_key: str) -> int:
         """Return the id of a session, inserted if it is missing; it is derived again later."""

@@ -21,6 +21,14 @@ invisible letters where there are any."""
 OF_MESSAGES = ("messages_fts", "messages_cjk_fts")
 """The indexes into which `Batch` puts messages; triggers take care of all others."""
 
+OF_OTHERS = tuple(
+    f"{table}_fts"
+    for table in (
+        *("inbox_items", "tasks", "todos", "plans", "documents", "prompts", "tool_result_files"),
+    )
+)
+"""The indexes that triggers keep as their tables are."""
+
 
 def indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes."""
@@ -51,6 +59,49 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
     """Rebuild an index from its table. Raises sqlite3.Error."""
     name = _quoted(index)
     connection.execute(f"insert into {name} ({name}) values ('rebuild')")
+
+
+# -- indexes that are made at the end --------------------------------------------------------------
+
+_KEPT_BY = ("insert", "delete", "update")  # the triggers of an index, each named after it
+
+
+class PutOff:
+    """Lets rows change without their indexes, which are rebuilt at the end.
+
+    For a database that nobody else can see. A trigger indexes each row for itself, and takes a text
+    out of the index word by word; to index all rows of a table at once takes a third of the time.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, names: Iterable[str]) -> None:
+        """Remove the triggers of these indexes. Raises sqlite3.Error."""
+        self._connection = connection
+        self._indexes = sorted(set(names).intersection(indexes(connection)))
+        with transaction(connection, is_noted=False):
+            self._triggers = self._take()
+
+    def catch_up(self) -> None:
+        """Rebuild the indexes, and create the triggers again. Raises sqlite3.Error.
+
+        If it was interrupted, it can be called again.
+        """
+        for index in self._indexes:
+            rebuild_index(self._connection, index)
+        with transaction(self._connection, is_noted=False):
+            self._take()
+            for statement in self._triggers:
+                self._connection.execute(statement)
+
+    def _take(self) -> list[str]:
+        """Remove the triggers that are there; return the statements that create them."""
+        names = {f"{index}_{event}" for index in self._indexes for event in _KEPT_BY}
+        rows = self._connection.execute(
+            "select type, name, sql from sqlite_master where type = 'trigger'"
+        )
+        there = [each for each in rows.fetchall() if each[1] in names]
+        for type_, name, _ in there:
+            self._connection.execute(f"drop {type_} {name}")
+        return [statement for *_, statement in there]
 
 
 # -- an index that is made in a database of its own ----------------------------------------------

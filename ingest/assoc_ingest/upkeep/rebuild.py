@@ -4,9 +4,10 @@ For use when a parser has learned something, or when rows are damaged: the archi
 bytes.
 
 1. The database is copied (`store/replacing`). Nobody sees the copy, so the next steps need no log.
-2. The rows of all files whose archive is complete are removed, and the full-text indexes made of
-   what is left; the bytes of these files are parsed again, as in a first sync.
-3. Everything that follows from rows is derived again, all at once.
+2. The rows of all files whose archive is complete are removed, and their bytes are parsed again, as
+   in a first sync.
+3. Everything that follows from rows is derived again, all at once, and the full-text indexes are
+   rebuilt.
 4. The content of the copy replaces that of the database in one transaction: a reader sees the old
    rows or the new ones, never a mixture, and a rebuild that ends early has changed nothing.
 
@@ -41,7 +42,7 @@ from ..sql import id_list
 from ..store import database, fts, location
 from ..store.batch import Batch
 from ..store.clock import Clock
-from ..store.delete import CLEARED_INDEXES, clear_all_rows
+from ..store.delete import clear_all_rows
 from ..store.replacing import has_room, replaced
 from ..store.report import Progress
 from ..store.transaction import transaction
@@ -143,12 +144,16 @@ def _rebuild_in_copy(
     while True:
         try:
             with replaced(connection) as copy:
-                _repair_indexes(copy, set(fts.indexes(copy)) - CLEARED_INDEXES)
+                made_anew = {*fts.OF_MESSAGES, *fts.OF_OTHERS}
+                _repair_indexes(copy, set(fts.indexes(copy)) - made_anew)
+                put_off = fts.PutOff(copy, fts.OF_OTHERS)
                 plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
                 for file_id in endless:
                     plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
                 clear_all_rows(copy, (id_ for id_, plan in plans.items() if plan.is_whole))
-                return _rebuild(copy, progress, jobs, plans)
+                rebuilt = _rebuild(copy, progress, jobs, plans)
+                put_off.catch_up()
+                return rebuilt
         except _EndlessError as error:  # its rows were removed from the copy, and have to stay
             endless.add(error.file_id)
 

@@ -34,7 +34,7 @@ from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 from . import process
 
-_AHEAD = 8 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
+_AHEAD = 16 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
 _LIVES = 8  # workers that may die before no more are started
 
 

@@ -33,6 +33,10 @@ RAN_AWAY = 1
 """The exit code of a worker that took longer for an item than it may."""
 
 
+_NICENESS = 5
+"""Workers give way to the writer, for which everything waits, and to the user's other programs."""
+
+
 class Job(Protocol):
     """What a worker does: items, one after the other."""
 
@@ -54,6 +58,8 @@ def main() -> None:
     jobs: SimpleQueue[Job] = SimpleQueue()
     Thread(target=_take, args=(os.fdopen(os.dup(0), "rb"), jobs), daemon=True).start()
     gc.disable()  # records have no cycles
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     _say(out, READY)
     while True:
         _do(jobs.get(), out, nowhere)

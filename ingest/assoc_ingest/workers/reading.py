@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..files import changes
+from ..files.archive import Compressor
 from ..files.packed import content_size, is_packed, opened
 from ..files.parsing import RAN_AWAY
 from ..files.steps import Closed, Opened, Part, Step, Unreadable, Work
@@ -90,7 +91,8 @@ class ReadJob:
 
     def items(self) -> Iterator[Iterator[bytes]]:
         """Yield for each file its steps, packed."""
-        return (_read(item, self.thorough) for item in self.work)
+        packer = changes.Packer(Compressor())  # the other cores have work of their own
+        return (_read(item, packer, self.thorough) for item in self.work)
 
     def around(self, number: int) -> tuple[ReadJob, ReadJob]:
         """Return the files before one of them, and those after it."""
@@ -102,7 +104,7 @@ class ReadJob:
         return parcels.packed(_given_up(self.work[number]), self.work[number])
 
 
-def _read(item: Work, thorough: bool) -> Iterator[bytes]:
+def _read(item: Work, packer: changes.Packer, thorough: bool) -> Iterator[bytes]:
     path, size = item.found.location, item.found.size
     if item.entry is not None and size > LARGEST:
         return
@@ -110,7 +112,7 @@ def _read(item: Work, thorough: bool) -> Iterator[bytes]:
     if item.entry is None and is_large and _is_too_much(path, size):
         return
     steps: list[Step] = []
-    for step in changes.read([item], thorough=thorough):
+    for step in changes.read_file(item, packer, thorough=thorough):
         steps.append(step)
         if isinstance(step, Part) and step.size > _LARGE:
             yield parcels.packed(steps, item)
