@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -495,6 +496,39 @@ def test_a_parser_that_never_ends_costs_its_file_and_no_other(
     sync(oracle, [home], SyncOptions(jobs=1))
     assert_same(dump(database), dump(oracle))
     assert all(worker._process.returncode is not None for worker in started)
+
+
+@pytest.fixture
+def worker() -> Iterator[_Worker]:
+    worker = _Worker()
+    yield worker
+    worker.kill()
+    worker.wait()
+
+
+def test_the_time_of_each_piece_counts_and_not_that_of_all(worker: _Worker) -> None:
+    job = stuck.Pieces(seconds=0.6, count=6, size=10, takes=0.4)
+    assert worker.do(job) == [[bytes(10)] * 6]
+    with pytest.raises(pool._RanAwayError):
+        worker.do(stuck.Pieces(seconds=0.6, count=1, size=10, takes=3))
+
+
+def test_what_the_writer_takes_to_read_a_piece_does_not_count(worker: _Worker) -> None:
+    """A result is larger than a pipe, and the writer may be stopped for an hour."""
+    next_message, taken = worker._next, 0
+
+    def slowly() -> tuple[bytes, bytes]:
+        nonlocal taken
+        taken += 1
+        if taken == 3:
+            time.sleep(2)
+        return next_message()
+
+    with patch.object(worker, "_next", slowly):
+        assert worker.do(stuck.Pieces(seconds=0.2, count=2, size=3_000_000)) == [
+            [bytes(3_000_000)] * 2
+        ]
+    assert taken > 4
 
 
 # -- the end -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,3 +73,21 @@ class OddCheck(CheckJob):
 def odd_check(database: str, files: tuple[Listed, ...], seconds: float) -> OddCheck:
     """Return a job; see `odd_job`."""
     return OddCheck(database, files, 1.0 if any(STUCK in file.path for file in files) else seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A job of one item, whose pieces have a size in bytes and take a while, in seconds."""
+
+    seconds: float
+    count: int
+    size: int
+    takes: float = 0.0
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        yield self._pieces()
+
+    def _pieces(self) -> Iterator[bytes]:
+        for _ in range(self.count):
+            time.sleep(self.takes)
+            yield bytes(self.size)

@@ -1,6 +1,6 @@
 """The only writer. A batch is one transaction: rows, index rows, archive, checkpoints.
 
-`Batch` takes the records of many files, about 16 MB of input, and writes them in bulk:
+`Batch` takes the records of many files, about 32 MB of input, and writes them in bulk:
 
 1. a file is registered: its row, and the session, subagent and project that its path names;
 2. the rows and the archive of a rewritten file are deleted;
@@ -37,7 +37,7 @@ from .fts import MESSAGE_COLUMNS
 from .row_buffer import RowBuffer, Text, Written
 from .transaction import begin, commit, roll_back
 
-BATCH_BYTES = 16 * 1024 * 1024
+BATCH_BYTES = 32 * 1024 * 1024
 """Input after which a batch is committed."""
 
 FILE_BYTES = 4 * 1024

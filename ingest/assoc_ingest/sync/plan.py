@@ -98,6 +98,18 @@ def make_plan(
     return plan
 
 
+def is_large(roots: Iterable[Root], size: int) -> bool:
+    """Have roots of which nothing was read so many bytes? It looks no further than that."""
+    for root in roots:
+        for found in walk(root, Walk(), WHOLE, set()):
+            claim = root.source.claim(found.parts)
+            if claim is not None and root.source.shape(claim) != UNREAD:
+                size -= found.size
+                if size <= 0:
+                    return True
+    return False
+
+
 def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> list[Work]:
     """Add to each transcript's claim the subagents that have files of their own."""
     agents = AgentFiles(connection)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..files.changes import read
 from ..files.steps import Step, Work
+from ..workers.amount import worker_count
 
 if TYPE_CHECKING:
     from ..workers.index_aside import IndexAside
@@ -38,3 +39,13 @@ def index_aside(
     from ..workers import index_aside as aside
 
     return aside.index_aside(connection)
+
+
+def started_ahead(jobs: int | None, size: int) -> AbstractContextManager[None]:
+    """Start the workers that read so many bytes while the database is being prepared."""
+    count = worker_count(jobs, size)
+    if count == 1:
+        return nullcontext()
+    from ..workers import pool
+
+    return pool.started_ahead(count)

@@ -2,7 +2,7 @@
 
 0. If an older version derived the tables, they are derived again (`rebuild`).
 1. The roots are found and walked (`plan`): which files changed, and which are gone.
-2. Changed files are read and parsed (`changes`) and stored in batches of about 16 MB. A rewritten
+2. Changed files are read and parsed (`changes`) and stored in batches of about 32 MB. A rewritten
    file is one transaction, whatever its size, so that no reader sees half of it.
 3. Missing files are marked as gone; their rows stay.
 4. The directories of projects are checked, and the end of the run is recorded in `sync_runs`.
@@ -31,7 +31,8 @@ from ..store.sync_runs import record_end
 from ..store.transaction import transaction
 from ..when import now
 from . import project_dirs
-from .plan import Places, Plan, make_plan
+from .plan import Places, Plan, is_large, make_plan
+from .processes import started_ahead
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -107,13 +108,13 @@ def _build(
     bytes; the rest is read into the finished database.
     """
     roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
-    if make_plan(None, roots, Report(""), full=False).bytes < WORTH_BUILDING:
+    if not is_large(roots, WORTH_BUILDING):
         return True
 
     def is_enough() -> bool:
         return report.bytes_read >= AT_RISK
 
-    with building(database) as connection:
+    with started_ahead(options.jobs, WORTH_BUILDING), building(database) as connection:
         sync_into(connection, given, options, report, progress, is_stopped=is_enough, goes_on=True)
     return is_enough()
 

@@ -25,16 +25,18 @@ from __future__ import annotations
 import os
 import pickle
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 from . import process
 
 _AHEAD = 16 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
+_PIPE_BYTES = 1024 * 1024
 _LIVES = 8  # workers that may die before no more are started
 
 
@@ -150,7 +152,7 @@ class Workers(Generic[J]):
             if self._is_over or self._lives <= 0:
                 return None
             try:
-                worker = _Worker()
+                worker = _ahead.pop() if _ahead else _Worker()
             except OSError:
                 self._lives = 0
                 return None
@@ -162,6 +164,20 @@ class Workers(Generic[J]):
         worker.wait()
         with self._lock:
             self._all.discard(worker)
+
+
+@contextmanager
+def started_ahead(count: int) -> Iterator[None]:
+    """Start workers that are about to be needed; end those that were not."""
+    with suppress(OSError):  # told when one is needed
+        _ahead.extend(_Worker() for _ in range(count))
+    try:
+        yield
+    finally:
+        while _ahead:
+            worker = _ahead.pop()
+            worker.kill()
+            worker.wait()
 
 
 class SingleWorker:
@@ -190,6 +206,15 @@ class SingleWorker:
             self._worker.wait()
 
 
+def _enlarge(pipe: BinaryIO) -> None:
+    """Let a pipe hold a megabyte where that can be said, so that no end waits for the other."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with suppress(OSError):  # a user may have only so much in pipes
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
 class _Worker:
     """A process, and the pipes to and from it."""
 
@@ -197,6 +222,7 @@ class _Worker:
         """Start the process. Raises OSError."""
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with our own module
             process.command(),
+            bufsize=_PIPE_BYTES,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -206,6 +232,8 @@ class _Worker:
         )
         self._jobs = cast(BinaryIO, self._process.stdin)
         self._messages = cast(BinaryIO, self._process.stdout)
+        for pipe in (self._jobs, self._messages):
+            _enlarge(pipe)
         self._is_ready = False
 
     def do(self, job: process.Job) -> Result:
@@ -258,3 +286,7 @@ class _Worker:
         for pipe in (self._jobs, self._messages):
             with suppress(OSError):
                 pipe.close()
+
+
+_ahead: list[_Worker] = []
+"""Workers that were started before anything was known for them to do."""

@@ -14,8 +14,10 @@ import faulthandler
 import gc
 import os
 import pickle
+import select
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,6 +39,10 @@ _NICENESS = 5
 """Workers give way to the writer, for which everything waits, and to the user's other programs."""
 
 
+_EXTRA = 1.0
+"""Seconds that a piece may take beyond its time."""
+
+
 class Job(Protocol):
     """What a worker does: items, one after the other."""
 
@@ -52,7 +58,7 @@ class Job(Protocol):
 
 def main() -> None:
     """Do jobs until standard input ends."""
-    out = os.fdopen(os.dup(1), "wb")
+    out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)  # whatever else is printed is no message
     jobs: SimpleQueue[Job] = SimpleQueue()
@@ -60,9 +66,12 @@ def main() -> None:
     gc.disable()  # records have no cycles
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
-    _say(out, READY)
+    if os.name != "nt":
+        os.set_blocking(out, False)
+    watchdog = _Watchdog(nowhere)
+    _say(out, watchdog, READY)
     while True:
-        _do(jobs.get(), out, nowhere)
+        _do(jobs.get(), out, watchdog)
 
 
 def _take(given: BinaryIO, jobs: SimpleQueue[Job]) -> None:
@@ -75,29 +84,59 @@ def _take(given: BinaryIO, jobs: SimpleQueue[Job]) -> None:
         os._exit(0)
 
 
-def _do(job: Job, out: BinaryIO, nowhere: int) -> None:
+class _Watchdog:
+    """Ends this process if a piece takes too long.
+
+    Each time it is set, it starts a thread, and jobs have thousands of pieces that take no time.
+    So it is set for a second more than a piece may take, and again only when that second is over.
+    """
+
+    def __init__(self, nowhere: int) -> None:
+        self._nowhere = nowhere
+        self._set_at: float | None = None
+
+    def begin(self, seconds: float) -> None:
+        """Give the piece that begins its time."""
+        now = time.monotonic()
+        if self._set_at is None or now - self._set_at > _EXTRA:
+            faulthandler.dump_traceback_later(seconds + _EXTRA, exit=True, file=self._nowhere)
+            self._set_at = now
+
+    def rest(self) -> None:
+        """Wait for the next piece: what is not done here may take as long as it likes."""
+        if self._set_at is not None:
+            faulthandler.cancel_dump_traceback_later()
+            self._set_at = None
+
+
+def _do(job: Job, out: int, watchdog: _Watchdog) -> None:
     try:
         for item in job.items():
-            _say(out, AT)
-            faulthandler.dump_traceback_later(job.seconds, exit=True, file=nowhere)
+            _say(out, watchdog, AT)
+            watchdog.begin(job.seconds)
             for piece in item:
-                faulthandler.cancel_dump_traceback_later()  # the writer may take its time
-                _say(out, PIECE, piece)
+                _say(out, watchdog, PIECE, piece)
                 del piece
-                faulthandler.dump_traceback_later(job.seconds, exit=True, file=nowhere)
-            faulthandler.cancel_dump_traceback_later()
+                watchdog.begin(job.seconds)
     except Exception as error:
-        faulthandler.cancel_dump_traceback_later()
-        _say(out, FAILED, repr(error).encode(errors="replace"))
+        watchdog.rest()
+        _say(out, watchdog, FAILED, repr(error).encode(errors="replace"))
     else:
-        _say(out, DONE)
+        watchdog.rest()
+        _say(out, watchdog, DONE)
 
 
-def _say(out: BinaryIO, tag: bytes, data: bytes = b"") -> None:
+def _say(out: int, watchdog: _Watchdog, tag: bytes, data: bytes = b"") -> None:
+    if os.name == "nt":  # where no write says that it would have to wait
+        watchdog.rest()
+    rest = memoryview(HEAD.pack(tag, len(data)) + data)
     try:
-        out.write(HEAD.pack(tag, len(data)))
-        out.write(data)
-        out.flush()
+        while rest:
+            try:
+                rest = rest[os.write(out, rest) :]
+            except BlockingIOError:  # the writer takes its time
+                watchdog.rest()
+                select.select([], [out], [])
     except OSError:  # the writer is gone
         os._exit(0)
 
