@@ -18,7 +18,14 @@ from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user,
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.store.database import APPLICATION_ID, DERIVATION, open_reader, writing
+from assoc_ingest.store.database import (
+    APPLICATION_ID,
+    DERIVATION,
+    LOG_LIMIT,
+    in_bulk,
+    open_reader,
+    writing,
+)
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.check_database import fresh_schema
 
@@ -363,3 +370,18 @@ def test_an_error_outside_a_batch_is_in_the_list_of_runs(
     assert [tuple(run) for run in runs] == [(None,), ("disk I/O error",)]
     sync(database, [home])
     check(database, home)
+
+
+def test_the_settings_for_many_changes_end_with_them(tmp_path: Path) -> None:
+    def settings(connection: sqlite3.Connection) -> list[int]:
+        names = ("cache_size", "wal_autocheckpoint")
+        return [connection.execute(f"pragma {name}").fetchone()[0] for name in names]
+
+    with writing(tmp_path / "assoc.db") as connection:
+        usual = settings(connection)
+        with pytest.raises(OSError, match="full"), in_bulk(connection):
+            pages, log = settings(connection)
+            raise OSError("the disk is full")
+        assert settings(connection) == usual
+        assert pages < usual[0] < 0, "in KiB, a negative number"
+        assert log * connection.execute("pragma page_size").fetchone()[0] == LOG_LIMIT

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from ..files.steps import Opened, Part, Step, without_unsettled
 from ..store.clock import Clock
+from ..store.database import in_bulk
 from ..store.report import Progress, Report
 from ..store.sync_runs import record_start
 from ..upkeep.moved_copies import note
@@ -49,6 +50,7 @@ def execute(
     total = report.bytes_read + plan.bytes
     count = worker_count(jobs, plan.bytes)
     with (
+        in_bulk(connection) if count > 1 and not is_new else nullcontext(),
         index_aside(connection, is_wanted=is_new and count > 1) as aside,
         Batches(
             connection,
