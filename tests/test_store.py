@@ -379,9 +379,8 @@ def test_the_settings_for_many_changes_end_with_them(tmp_path: Path) -> None:
 
     with writing(tmp_path / "assoc.db") as connection:
         usual = settings(connection)
-        with pytest.raises(OSError, match="full"), in_bulk(connection):
+        with in_bulk(connection):
             pages, log = settings(connection)
-            raise OSError("the disk is full")
         assert settings(connection) == usual
         assert pages < usual[0] < 0, "in KiB, a negative number"
         assert log * connection.execute("pragma page_size").fetchone()[0] == LOG_LIMIT

@@ -52,7 +52,7 @@ JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 """Settings of a connection that writes beside readers."""
 
 _USUAL = ("cache_size = -32768", "wal_autocheckpoint = 1000")
-_IN_BULK = ("cache_size = -65536", "wal_autocheckpoint = 4000")
+_IN_BULK = ("cache_size = -65536", "wal_autocheckpoint = 4096")
 """KiB of pages in memory, and pages of 16 KiB in the log from which on they are copied back. Each
 batch of a large sync changes most pages of the indexes of random keys: so they are read and copied
 back less often, and the log is as large as it may stay."""
