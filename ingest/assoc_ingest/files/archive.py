@@ -32,6 +32,7 @@ _OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.checksum_flag: 1,
 }
+_BEGINNING = 1024  # bytes
 _BLANKS = 1024 * 1024  # bytes of a gap that are filled at a time
 
 MOST_BLANK = 4 * 1024**3
@@ -141,6 +142,24 @@ def read(
         original = unpacked(Frame(frame_start, frame_end, data), file_id)
         high = len(original) if end is None else min(len(original), end - frame_start)
         yield original[max(0, start - frame_start) : high]
+
+
+def read_beginning(connection: sqlite3.Connection, file_id: int) -> Iterator[bytes]:
+    """Yield the archived bytes of a file, very few at first: mostly its first line is enough.
+
+    Raises ArchiveError if a frame is damaged that is read as a whole.
+    """
+    rows = connection.execute(
+        'select start, "end", data from archive where file_id = ? order by start', (file_id,)
+    )
+    read = 0
+    for start, end, data in rows:
+        if start == 0:
+            little = first_bytes(data, _BEGINNING)
+            read = len(little)
+            yield little
+        yield unpacked(Frame(start, end, data), file_id)[read:]
+        read = 0
 
 
 def read_whole(connection: sqlite3.Connection, file_id: int, size: int) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -43,9 +43,16 @@ def files_of(connection: sqlite3.Connection, which: str = "true") -> Iterator[Fi
 
 
 def parsed(
-    connection: sqlite3.Connection, files: Iterable[File], agents: AgentFiles, count: int
+    connection: sqlite3.Connection,
+    files: Iterable[File],
+    agents: AgentFiles,
+    count: int,
+    claims: Mapping[int, Claim | None] | None = None,
 ) -> Generator[tuple[File, list[bytes] | None], None, None]:
-    """Yield the files with what workers made of their archive, None if they made nothing."""
+    """Yield the files with what workers made of their archive, None if they made nothing.
+
+    `claims` are those of the files, if they are known; None for one that no worker should parse.
+    """
     if count == 1:
         yield from ((file, None) for file in files)
         return
@@ -54,20 +61,30 @@ def parsed(
     def sent() -> Iterator[replaying.Archived]:
         for file in files:
             waiting.append(file)
-            yield _to_parse(connection, file, agents)
+            claim = _claim_to_parse(connection, file) if claims is None else claims[file.known.id]
+            yield _to_parse(connection, file, claim, agents)
 
     with closing(replaying.replayed(sent(), count)) as results:
         for pieces in results:
             yield waiting.popleft(), pieces
 
 
-def _to_parse(connection: sqlite3.Connection, file: File, agents: AgentFiles) -> replaying.Archived:
+def _claim_to_parse(connection: sqlite3.Connection, file: File) -> Claim | None:
+    """Return the claim of a file that a worker may parse, None of one that it may not."""
+    source, _, known = file
+    if lost.is_unnamed(known.path):
+        return None
+    claim = claim_of(connection, source, known)
+    return claim if claim is not None and is_archived(source, claim, known) else None
+
+
+def _to_parse(
+    connection: sqlite3.Connection, file: File, claim: Claim | None, agents: AgentFiles
+) -> replaying.Archived:
     """Return what a worker needs to parse a file; nothing for one that it should not parse."""
     source, source_id, known = file
-    claim, frames = None, []
-    if replaying.worth_sending(known.checkpoint.offset) and not lost.is_unnamed(known.path):
-        claim = claim_of(connection, source, known)
-    if claim is not None and is_archived(source, claim, known):
+    frames = []
+    if claim is not None and replaying.worth_sending(known.checkpoint.offset):
         claim = agents.with_files(source, source_id, claim)
         frames = archive.stored_frames(connection, known.id)
     return replaying.Archived(known.id, source.name, claim, tuple(frames))
@@ -87,8 +104,13 @@ def stretches_of(
     return replay(source, claim, archived)
 
 
-def claim_of(connection: sqlite3.Connection, source: Source, known: KnownFile) -> Claim | None:
-    """Return the claim of a file, from its path and, if that is not enough, its first lines."""
+def claim_of(
+    connection: sqlite3.Connection, source: Source, known: KnownFile, *, is_sound: bool = False
+) -> Claim | None:
+    """Return the claim of a file, from its path and, if that is not enough, its first lines.
+
+    If its archive `is_sound`, no more of it is unpacked than is needed.
+    """
     if lost.is_unnamed(known.path):
         claim = lost.claim_of_unnamed(source.name, known)
         return claim and lost.with_places(connection, claim, known.id)
@@ -97,8 +119,9 @@ def claim_of(connection: sqlite3.Connection, source: Source, known: KnownFile) -
         return claim
     if known.kind == FOREIGN_DOCUMENT:  # it is not archived
         return source.as_kind(claim, known.kind)
+    read = archive.read_beginning if is_sound else archive.read
     try:
-        return source.classify(claim, lines_of(archive.read(connection, known.id)))
+        return source.classify(claim, lines_of(read(connection, known.id)))
     except ArchiveError:
         return source.as_kind(claim, known.kind)
 

@@ -171,9 +171,12 @@ def _rebuild(
     agents = AgentFiles(connection)
     done = 0
     count = worker_count(jobs, total)
+    claims = None
+    if plans is not None:
+        claims = {id_: plan.claim if plan.is_whole else None for id_, plan in plans.items()}
     with (
         index_aside(connection) if plans is not None and count > 1 else nullcontext() as aside,
-        closing(parsed(connection, files_of(connection), agents, count)) as files,
+        closing(parsed(connection, files_of(connection), agents, count, claims)) as files,
     ):
         for first in files:
             with Batch(connection, clock.now(), aside, is_derived_later=plans is not None) as batch:

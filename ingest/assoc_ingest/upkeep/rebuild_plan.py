@@ -32,8 +32,8 @@ class Plan(NamedTuple):
 def plan_of(connection: sqlite3.Connection, file: File) -> Plan:
     """Look at the archive of a file, before any of its rows are removed."""
     source, _, known = file
-    claim = claim_of(connection, source, known)
     gaps, is_as_read = examined(connection, known)
+    claim = claim_of(connection, source, known, is_sound=is_as_read and not gaps)
     is_whole = (
         not gaps
         and is_as_read
