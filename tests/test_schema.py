@@ -17,6 +17,7 @@ from docs.new_schema import FILE, one_by_one, written_out
 from sqlite_utils import Database
 
 from assoc_ingest import sql
+from assoc_ingest.store import fts
 from assoc_ingest.store.database import APPLICATION_ID, writing
 
 
@@ -160,6 +161,19 @@ def test_every_full_text_index_follows_its_table(empty: sqlite3.Connection) -> N
 
 def _triggers_of(index: str) -> str:
     return f"type = 'trigger' and name like '{index}!_%' escape '!'"
+
+
+def test_what_is_rebuilt_at_once_is_every_index(empty: sqlite3.Connection) -> None:
+    """Those of messages are filled by batches, all others by triggers with their names."""
+    assert {*fts.OF_MESSAGES, *fts.OF_OTHERS} == set(fts.indexes(empty))
+    put_off = fts.PutOff(empty, fts.OF_OTHERS)
+    left = names(empty, "type = 'trigger' and sql like '%_fts %'")
+    assert all(name.startswith(fts.OF_MESSAGES) for name in left)
+    put_off.catch_up()
+    kept = {
+        f"{index}_{event}" for index in fts.OF_OTHERS for event in ("insert", "delete", "update")
+    }
+    assert kept < set(names(empty, "type = 'trigger'"))
 
 
 def test_an_update_trigger_watches_every_column_that_is_indexed(empty: sqlite3.Connection) -> None:

@@ -19,6 +19,7 @@ from .. import sql
 from ..errors import DamagedError, DatabaseError, DatabaseIOError
 from ..failures import Failure, kind_of
 from . import changes
+from .bulk import USUAL
 from .location import locked, log_stays_with, resolved, unfinished
 from .transaction import transaction
 
@@ -50,12 +51,6 @@ _SAFE = (
 
 JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 """Settings of a connection that writes beside readers."""
-
-_USUAL = ("cache_size = -32768", "wal_autocheckpoint = 1000")
-_IN_BULK = ("cache_size = -65536", "wal_autocheckpoint = 4096")
-"""KiB of pages in memory, and pages of 16 KiB in the log from which on they are copied back. Each
-batch of a large sync changes most pages of the indexes of random keys: so they are read and copied
-back less often, and the log is as large as it may stay."""
 
 _CLOSING_TIMEOUT = 200  # milliseconds; a command that is done does not wait for readers
 
@@ -211,7 +206,7 @@ def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Conne
             *_SAFE,
             f"page_size = {_PAGE_SIZE}",
             *journal,
-            *_USUAL,
+            *USUAL,
             "temp_store = memory",
         ):
             connection.execute(f"pragma {setting}").fetchall()
@@ -221,18 +216,6 @@ def open_writer(path: Path, journal: Sequence[str] = JOURNALED) -> sqlite3.Conne
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def in_bulk(connection: sqlite3.Connection) -> Iterator[None]:
-    """Use a writer's connection for very many changes, outside a transaction."""
-    for setting in _IN_BULK:
-        connection.execute(f"pragma {setting}").fetchall()
-    try:
-        yield
-    finally:
-        for setting in _USUAL:
-            connection.execute(f"pragma {setting}").fetchall()
 
 
 def _close_writer(connection: sqlite3.Connection) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
 
 from ..files.steps import Opened, Part, Step, without_unsettled
+from ..store.bulk import in_bulk
 from ..store.clock import Clock
-from ..store.database import in_bulk
 from ..store.report import Progress, Report
 from ..store.sync_runs import record_start
 from ..upkeep.moved_copies import note

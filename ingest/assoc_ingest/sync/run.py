@@ -32,7 +32,6 @@ from ..store.transaction import transaction
 from ..when import now
 from . import project_dirs
 from .plan import Places, Plan, is_large, make_plan
-from .processes import started_ahead
 from .roots import Given, find_roots, given_roots
 
 WORTH_BUILDING = 32 * 1024 * 1024
@@ -107,6 +106,8 @@ def _build(
     If the process is killed, everything has to be read again. So building stops after `AT_RISK`
     bytes; the rest is read into the finished database.
     """
+    from .processes import started_ahead  # much to import, and mostly there is a database
+
     roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
     if not is_large(roots, WORTH_BUILDING):
         return True

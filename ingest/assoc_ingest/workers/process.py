@@ -35,7 +35,7 @@ RAN_AWAY = 1
 """The exit code of a worker that took longer for an item than it may."""
 
 
-_NICENESS = 5
+_NICENESS = 10
 """Workers give way to the writer, for which everything waits, and to the user's other programs."""
 
 

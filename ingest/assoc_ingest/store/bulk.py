@@ -1,0 +1,33 @@
+"""How much a writer's connection keeps in memory and in the log, for few changes and for many.
+
+Each batch of a large sync changes most pages of the indexes of random keys. So a large sync keeps
+more pages in memory, and copies back what is in the log less often: when it is as large as it may
+stay (`database.LOG_LIMIT`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+USUAL = ("cache_size = -32768", "wal_autocheckpoint = 1000")
+"""Settings of every writer: KiB of pages in memory, as a negative number, and pages of 16 KiB in
+the log from which on they are copied back."""
+
+_IN_BULK = ("cache_size = -65536", "wal_autocheckpoint = 4096")
+
+
+@contextmanager
+def in_bulk(connection: sqlite3.Connection) -> Iterator[None]:
+    """Use a writer's connection for very many changes, outside a transaction."""
+    _set(connection, _IN_BULK)
+    try:
+        yield
+    finally:
+        _set(connection, USUAL)
+
+
+def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
+    for setting in settings:
+        connection.execute(f"pragma {setting}").fetchall()
