@@ -26,6 +26,9 @@ from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.store import staging as builder
 from assoc_ingest.store.batch import Batch, Written
 from assoc_ingest.store.database import open_reader
+from assoc_ingest.store.report import Report
+from assoc_ingest.sync.plan import is_large, make_plan
+from assoc_ingest.sync.roots import find_roots, given_roots
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.verify import verify
 
@@ -71,6 +74,18 @@ def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
     assert_same(dump(built), dump(ordinary))
     assert (report.files_read, report.bytes_read) == (again.files_read, again.bytes_read)
     assert sync(built, [home]).files_read == 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whether_there_is_much_to_read_is_known_before_all_of_it(case: str, place: Path) -> None:
+    roots = find_roots(None, given_roots([home_of(case, place)], None), None, Report(""))
+    size = make_plan(None, roots, Report(""), full=False).bytes
+    if case.startswith("opencode"):  # its store counts as the files that it consists of
+        assert is_large(roots, size // 2)
+        assert not is_large(roots, size * 50)
+    else:
+        assert is_large(roots, size) == (size > 0)
+        assert not is_large(roots, size + 1)
 
 
 @pytest.mark.slow

@@ -145,10 +145,10 @@ class Batch:
             self._file_rows.clear_unreadable(file.id)
         if known is not None:
             self._file_rows.refer(file)
-        if known is not None and known.path != found.path:
-            self._touched.moved.add(file.id)
-            # It is the first generation at its new path, whatever it was at the old one.
-            self.connection.execute("update files set generation = 0 where id = ?", (file.id,))
+            if known.path != found.path:
+                self._touched.moved.add(file.id)
+                # It is the first generation at its new path, whatever it was at the old one.
+                self.connection.execute("update files set generation = 0 where id = ?", (file.id,))
         self._take_in(file)
         return file
 

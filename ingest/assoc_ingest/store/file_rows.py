@@ -66,6 +66,11 @@ _REFERENCES = (
 )
 """What the row of a file says of its place, and of what follows from it."""
 
+_OF_NEW = (
+    *(*_REFERENCES, "agent_key", "size", "generation", "inode", "device"),
+    *("first_seen_at", "last_synced_at", "source_id"),
+)
+
 
 def _references(file: OpenFile) -> tuple[object, ...]:
     claim = file.claim
@@ -88,13 +93,9 @@ class FileRows:
         self._find_references(file)
         found = file.found
         cursor = self._connection.execute(
-            f"insert into files ({', '.join(_REFERENCES)}, agent_key, size, generation, inode,"
-            " device, first_seen_at, last_synced_at, offset, line_count, issue_count, mtime_ns,"
-            " ctime_ns, prefix_crc, source_id, file_key)"
-            f" values ({'?, ' * len(_REFERENCES)}?, ?, ?, ?,"
-            " ?, ?, ?, 0, 0, 0, 0,"
-            " 0, 0, ?, randomblob(16))"
-            " on conflict do nothing",
+            f"insert into files ({', '.join(_OF_NEW)}, offset, line_count, issue_count, mtime_ns,"
+            f" ctime_ns, prefix_crc, file_key) values ({', '.join('?' * len(_OF_NEW))},"
+            " 0, 0, 0, 0, 0, 0, randomblob(16)) on conflict do nothing",
             (
                 *_references(file), file.claim.agent_key, found.size, generation, found.inode,
                 found.device, self._now, self._now, file.source_id,

@@ -99,11 +99,17 @@ def make_plan(
 
 
 def is_large(roots: Iterable[Root], size: int) -> bool:
-    """Have roots of which nothing was read so many bytes? It looks no further than that."""
+    """Have roots of which nothing was read so many bytes? It looks no further than that.
+
+    A store counts as its files, whatever the size of its entries is.
+    """
     for root in roots:
         for found in walk(root, Walk(), WHOLE, set()):
             claim = root.source.claim(found.parts)
-            if claim is not None and root.source.shape(claim) != UNREAD:
+            if claim is None:
+                continue
+            is_of_store = claim.kind == DATABASE or claim.within is not None
+            if is_of_store or root.source.shape(claim) != UNREAD:
                 size -= found.size
                 if size <= 0:
                     return True
