@@ -168,6 +168,22 @@ def test_a_log_may_be_cut_at_any_line(case: str, fresh: Fresh, place: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_log_may_be_empty_at_first(case: str, place: Path, fresh: Fresh) -> None:
+    """What its lines say of it, such as whose it is, is then known only later."""
+    home, grown, whole = home_of(case, place), fresh(), fresh()
+    contents = {log: log.read_bytes() for log in logs_of(home)}
+    for log in contents:
+        log.write_bytes(b"")
+    sync(grown, [home])
+    for log, content in contents.items():
+        log.write_bytes(content)
+    sync(grown, [home])
+    sync(whole, [home])
+    assert_same(dump(grown), dump(whole))
+
+
+@pytest.mark.slow
 @given(st.data())
 def test_a_log_may_be_cut_anywhere(template: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=in_memory()) as directory:

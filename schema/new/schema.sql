@@ -506,38 +506,15 @@ CREATE TABLE inbox_items ( -- A message from one agent to another
             or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'efbbbf')
             or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280')
             or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281')) then null
-        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'c2ad')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'cd8f')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'd89c')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e1a08e')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'efbbbf')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808b')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808c')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808d')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808e')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e2808f')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280aa')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ab')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ac')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ad')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e280ae')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a0')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a1')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a2')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a3')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a4')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a6')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a7')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a8')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(summary, '') as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(text, '') || char(10) || coalesce(summary, '')
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        coalesce(text, '') || char(10) || coalesce(summary, ''))
     end) virtual /* text and summary without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX inbox_items_key on inbox_items (
     file_id, byte_offset, coalesce(timestamp, ''), coalesce(sender, ''), coalesce(text_hash, ''), ordinal
@@ -581,38 +558,15 @@ CREATE TABLE documents ( -- A note, memory, summary or ticket
             or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'efbbbf')
             or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280')
             or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281')) then null
-        when not (instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'c2ad')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'cd8f')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'd89c')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e1a08e')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'efbbbf')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808b')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808c')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808d')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808e')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e2808f')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280aa')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ab')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ac')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ad')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e280ae')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a0')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a1')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a2')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a3')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a4')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a6')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a7')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a8')
-            or instr(cast(coalesce(title, '') || char(10) || coalesce(text, '') as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(title, '') || char(10) || coalesce(text, '')
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        coalesce(title, '') || char(10) || coalesce(text, ''))
     end) virtual /* title and text without invisible letters; null where they have none */, -- among the documents of one file
     unique (file_id, ordinal)
 ) strict;
@@ -643,38 +597,15 @@ CREATE TABLE prompts ( -- A line of the global prompt history
             or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'efbbbf')
             or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280')
             or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281')) then null
-        when not (instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'c2ad')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'cd8f')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'd89c')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e1a08e')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'efbbbf')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808b')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808c')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808d')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808e')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e2808f')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280aa')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ab')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ac')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ad')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e280ae')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a0')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a1')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a2')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a3')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a4')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a6')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a7')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a8')
-            or instr(cast(coalesce(text, '') || char(10) || coalesce(pasted, '') as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(text, '') || char(10) || coalesce(pasted, '')
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        coalesce(text, '') || char(10) || coalesce(pasted, ''))
     end) virtual /* text and pasted without invisible letters; null where they have none */,
     unique (file_id, byte_offset)
 ) strict;
@@ -755,22 +686,15 @@ CREATE TABLE tool_result_files ( -- A tool output that was too large for its tra
         when not (instr(cast(text as blob), x'c2ad') or instr(cast(text as blob), x'cd8f') or instr(cast(text as blob), x'd89c')
             or instr(cast(text as blob), x'e1a08e') or instr(cast(text as blob), x'efbbbf') or instr(cast(text as blob), x'e280')
             or instr(cast(text as blob), x'e281')) then null
-        when not (instr(cast(text as blob), x'c2ad') or instr(cast(text as blob), x'cd8f') or instr(cast(text as blob), x'd89c')
-            or instr(cast(text as blob), x'e1a08e') or instr(cast(text as blob), x'efbbbf') or instr(cast(text as blob), x'e2808b')
-            or instr(cast(text as blob), x'e2808c') or instr(cast(text as blob), x'e2808d') or instr(cast(text as blob), x'e2808e')
-            or instr(cast(text as blob), x'e2808f') or instr(cast(text as blob), x'e280aa') or instr(cast(text as blob), x'e280ab')
-            or instr(cast(text as blob), x'e280ac') or instr(cast(text as blob), x'e280ad') or instr(cast(text as blob), x'e280ae')
-            or instr(cast(text as blob), x'e281a0') or instr(cast(text as blob), x'e281a1') or instr(cast(text as blob), x'e281a2')
-            or instr(cast(text as blob), x'e281a3') or instr(cast(text as blob), x'e281a4') or instr(cast(text as blob), x'e281a6')
-            or instr(cast(text as blob), x'e281a7') or instr(cast(text as blob), x'e281a8') or instr(cast(text as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         text
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        text)
     end) virtual /* text without invisible letters; null where it has none */) strict;
 CREATE INDEX tool_result_files_session_key on tool_result_files (session_key) where session_key is not null;
 CREATE INDEX tool_result_files_session on tool_result_files (session_id) where session_id is not null;
@@ -888,22 +812,15 @@ CREATE TABLE todos ( -- An item of a todo list
         when not (instr(cast(content as blob), x'c2ad') or instr(cast(content as blob), x'cd8f') or instr(cast(content as blob), x'd89c')
             or instr(cast(content as blob), x'e1a08e') or instr(cast(content as blob), x'efbbbf') or instr(cast(content as blob), x'e280')
             or instr(cast(content as blob), x'e281')) then null
-        when not (instr(cast(content as blob), x'c2ad') or instr(cast(content as blob), x'cd8f') or instr(cast(content as blob), x'd89c')
-            or instr(cast(content as blob), x'e1a08e') or instr(cast(content as blob), x'efbbbf') or instr(cast(content as blob), x'e2808b')
-            or instr(cast(content as blob), x'e2808c') or instr(cast(content as blob), x'e2808d') or instr(cast(content as blob), x'e2808e')
-            or instr(cast(content as blob), x'e2808f') or instr(cast(content as blob), x'e280aa') or instr(cast(content as blob), x'e280ab')
-            or instr(cast(content as blob), x'e280ac') or instr(cast(content as blob), x'e280ad') or instr(cast(content as blob), x'e280ae')
-            or instr(cast(content as blob), x'e281a0') or instr(cast(content as blob), x'e281a1') or instr(cast(content as blob), x'e281a2')
-            or instr(cast(content as blob), x'e281a3') or instr(cast(content as blob), x'e281a4') or instr(cast(content as blob), x'e281a6')
-            or instr(cast(content as blob), x'e281a7') or instr(cast(content as blob), x'e281a8') or instr(cast(content as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         content
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        content)
     end) virtual /* content without invisible letters; null where it has none */) strict;
 CREATE INDEX todos_session_key on todos (session_key) where session_key is not null;
 CREATE INDEX todos_session on todos (session_id) where session_id is not null;
@@ -1308,38 +1225,15 @@ CREATE TABLE tasks ( -- A task of a task list
             or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'efbbbf')
             or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280')
             or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281')) then null
-        when not (instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'c2ad')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'cd8f')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'd89c')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e1a08e')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'efbbbf')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808b')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808c')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808d')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808e')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e2808f')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280aa')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ab')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ac')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ad')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e280ae')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a0')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a1')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a2')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a3')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a4')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a6')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a7')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a8')
-            or instr(cast(coalesce(subject, '') || char(10) || coalesce(description, '') as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(subject, '') || char(10) || coalesce(description, '')
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        coalesce(subject, '') || char(10) || coalesce(description, ''))
     end) virtual /* subject and description without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX tasks_key on tasks (source_id, list_key, task_key, channel);
 CREATE INDEX tasks_list on tasks (list_key);
@@ -1369,38 +1263,15 @@ CREATE TABLE plans ( -- A plan: a file, or what only a transcript tells of
             or instr(cast(coalesce(title, '') || char(10) || text as blob), x'efbbbf')
             or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280')
             or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281')) then null
-        when not (instr(cast(coalesce(title, '') || char(10) || text as blob), x'c2ad')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'cd8f')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'd89c')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e1a08e')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'efbbbf')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808b')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808c')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808d')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808e')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e2808f')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280aa')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ab')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ac')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ad')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e280ae')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a0')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a1')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a2')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a3')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a4')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a6')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a7')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a8')
-            or instr(cast(coalesce(title, '') || char(10) || text as blob), x'e281a9')) then null
-        else
+        else nullif(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
         coalesce(title, '') || char(10) || text
         , char(173), '') , char(847), '') , char(1564), '') , char(6158), '') , char(8203), '') , char(8204), '')
         , char(8205), '') , char(8206), '') , char(8207), '') , char(8234), '') , char(8235), '') , char(8236), '')
         , char(8237), '') , char(8238), '') , char(8288), '') , char(8289), '') , char(8290), '') , char(8291), '')
-        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), '')
+        , char(8292), '') , char(8294), '') , char(8295), '') , char(8296), '') , char(8297), '') , char(65279), ''),
+        coalesce(title, '') || char(10) || text)
     end) virtual /* title and text without invisible letters; null where they have none */) strict;
 CREATE UNIQUE INDEX plans_key on plans (file_id, byte_offset, name);
 CREATE INDEX plans_name on plans (name);

@@ -61,13 +61,13 @@ def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
 
 
 _REFERENCES = (
-    *("path", "kind", "project_key", "workflow", "team_key", "session_key"),
+    *("path", "kind", "project_key", "workflow", "team_key", "session_key", "agent_key"),
     *("session_id", "subagent_id", "project_id", "team_id"),
 )
 """What the row of a file says of its place, and of what follows from it."""
 
 _OF_NEW = (
-    *(*_REFERENCES, "agent_key", "size", "generation", "inode", "device"),
+    *(*_REFERENCES, "size", "generation", "inode", "device"),
     *("first_seen_at", "last_synced_at", "source_id"),
 )
 
@@ -76,7 +76,8 @@ def _references(file: OpenFile) -> tuple[object, ...]:
     claim = file.claim
     return (
         file.found.path, claim.kind, claim.project_key, claim.workflow, claim.team_key,
-        file.session_key, file.session_id, file.subagent_id, file.project_id, file.team_id,
+        file.session_key, claim.agent_key, file.session_id, file.subagent_id, file.project_id,
+        file.team_id,
     )  # fmt: skip
 
 
@@ -97,8 +98,8 @@ class FileRows:
             f" ctime_ns, prefix_crc, file_key) values ({', '.join('?' * len(_OF_NEW))},"
             " 0, 0, 0, 0, 0, 0, randomblob(16)) on conflict do nothing",
             (
-                *_references(file), file.claim.agent_key, found.size, generation, found.inode,
-                found.device, self._now, self._now, file.source_id,
+                *_references(file), found.size, generation, found.inode, found.device,
+                self._now, self._now, file.source_id,
             ),
         )  # fmt: skip
         if not cursor.rowcount:
