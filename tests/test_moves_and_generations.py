@@ -413,3 +413,17 @@ def test_a_title_that_a_rewrite_takes_back_is_gone_from_the_session_it_titled(
     write(index.home, other, own)
     index.sync()
     assert ("A title",) not in index.rows("title", "sessions")
+
+
+def test_nothing_is_left_of_a_project_whose_only_file_moved(
+    place: Path, fresh: Callable[[], Path]
+) -> None:
+    """Its session has a file in another project, too, and belongs to that one."""
+    index = Index(place / "home", fresh)
+    write(index.home, f"projects/-srv-Demo/{SESSION}.jsonl", HELLO, ANSWER)
+    write(index.home, TRANSCRIPT, HELLO)
+    index.sync()
+    assert {key for (key,) in index.rows("key", "projects")} == {"-srv-Demo", "-srv-demo"}
+    (index.home / "projects" / "-srv-demo").rename(index.home / "projects" / "-srv-moved")
+    index.sync()
+    assert {key for (key,) in index.rows("key", "projects")} == {"-srv-Demo", "-srv-moved"}

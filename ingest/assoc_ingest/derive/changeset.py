@@ -78,6 +78,17 @@ class Touched:
     """Dependencies of tasks that transcripts state have changed."""
     first_message_id: int = 0
 
+    def leave_project(self, connection: sqlite3.Connection, file_id: int) -> None:
+        """Record the project of a file that is about to move: nothing may be left of it.
+
+        It need not be that of its session, which has other files, too.
+        """
+        (project,) = connection.execute(
+            "select project_id from files where id = ?", (file_id,)
+        ).fetchone()
+        if project is not None:
+            self.projects.add(project)
+
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
         """Record what depends on the rows of a file, before they are deleted."""
         self.responses.update(

@@ -144,6 +144,8 @@ class Batch:
         elif prefix is None:
             self._file_rows.clear_unreadable(file.id)
         if known is not None:
+            if known.path != found.path:
+                self._touched.leave_project(self.connection, file.id)
             self._file_rows.refer(file)
             if known.path != found.path:
                 self._touched.moved.add(file.id)
