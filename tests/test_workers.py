@@ -43,6 +43,7 @@ from assoc_ingest.files.walk import Root, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import fts
 from assoc_ingest.store.batch import Batch
+from assoc_ingest.store.bulk import in_bulk
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import check_jobs
 from assoc_ingest.upkeep.rebuild import rebuild
@@ -507,10 +508,10 @@ def worker() -> Iterator[_Worker]:
 
 
 def test_the_time_of_each_piece_counts_and_not_that_of_all(worker: _Worker) -> None:
-    job = stuck.Pieces(seconds=0.6, count=6, size=10, takes=0.4)
-    assert worker.do(job) == [[bytes(10)] * 6]
+    job = stuck.Pieces(seconds=2, count=7, size=10, takes=0.5)
+    assert worker.do(job) == [[bytes(10)] * 7]
     with pytest.raises(pool._RanAwayError):
-        worker.do(stuck.Pieces(seconds=0.6, count=1, size=10, takes=3))
+        worker.do(stuck.Pieces(seconds=0.2, count=1, size=10, takes=5))
 
 
 def test_what_the_writer_takes_to_read_a_piece_does_not_count(worker: _Worker) -> None:
@@ -529,6 +530,33 @@ def test_what_the_writer_takes_to_read_a_piece_does_not_count(worker: _Worker) -
             [bytes(3_000_000)] * 2
         ]
     assert taken > 4
+
+
+def test_workers_that_were_started_ahead_are_used_or_ended(started: list[_Worker]) -> None:
+    job = stuck.Pieces(seconds=60, count=1, size=10)
+    with pool.started_ahead(2):
+        assert len(started) == 2
+        with Workers[Any](1) as workers:
+            taken = workers._take()
+            assert taken in started
+            assert taken.do(job) == [[bytes(10)]]
+        assert len(started) == 2
+    assert not pool._ahead
+    assert all(worker._process.returncode is not None for worker in started)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_large_sync_has_settings_of_its_own_where_others_may_read(
+    is_new: bool, home: Path, fresh: Fresh, place: Path
+) -> None:
+    database = place / "new.db" if is_new else fresh()
+    with (
+        every_new_database_is_built(),
+        everything_through_workers(),
+        patch("assoc_ingest.sync.execution.in_bulk", side_effect=in_bulk) as used,
+    ):
+        sync(database, [home])
+    assert used.called is not is_new
 
 
 # -- the end -------------------------------------------------------------------------------------

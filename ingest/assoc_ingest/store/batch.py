@@ -144,10 +144,11 @@ class Batch:
         elif prefix is None:
             self._file_rows.clear_unreadable(file.id)
         if known is not None:
-            if known.path != found.path:
+            is_moved = known.path != found.path
+            if is_moved:
                 self._touched.leave_project(self.connection, file.id)
             self._file_rows.refer(file)
-            if known.path != found.path:
+            if is_moved:
                 self._touched.moved.add(file.id)
                 # It is the first generation at its new path, whatever it was at the old one.
                 self.connection.execute("update files set generation = 0 where id = ?", (file.id,))

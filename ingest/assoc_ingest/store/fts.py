@@ -66,7 +66,8 @@ class PutOff:
     """Lets rows change without their indexes, which are rebuilt at the end.
 
     For a database that nobody else can see. A trigger indexes each row for itself, and takes a text
-    out of the index word by word; to index all rows of a table at once takes a third of the time.
+    out of the index word by word; to index all rows of a table at once takes two thirds of the time
+    where rows are only added, and much less where they are also changed or removed.
     """
 
     def __init__(self, connection: sqlite3.Connection, names: Iterable[str]) -> None:
