@@ -146,14 +146,29 @@ def test_a_model_without_a_price_is_looked_up_once_for_each_version_of_the_libra
     with writing(database) as connection:
         refresh_prices(connection)
         assert asked == ["house-model"]
-        monkeypatch.setattr(prices, "origin", lambda: "genai-prices 99.0")
+        monkeypatch.setattr(prices, "is_installed", lambda origin: False)
+        monkeypatch.setattr(prices, "installed", lambda: "genai-prices 99.0")
         refresh_prices(connection)
         assert asked == ["house-model", "house-model"]
         monkeypatch.setattr(prices, "library_prices", one_price)
-        monkeypatch.setattr(prices, "origin", lambda: "genai-prices 99.1")
+        monkeypatch.setattr(prices, "installed", lambda: "genai-prices 99.1")
         refresh_prices(connection)
         assert connection.execute("select cost_microusd from response_costs").fetchone() == (30,)
         assert connection.execute("select count(*) from unpriced").fetchone() == (0,)
+
+
+def test_which_version_is_installed_is_not_read_again_for_each_line(
+    database: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs(database, transcript, line(1, "claude-haiku-4-5", DAY, {"input_tokens": 1000}))
+    assert prices.is_installed(prices.installed())
+    assert not prices.is_installed("genai-prices 99.0")
+    monkeypatch.setattr(prices, "installed", lambda: pytest.fail("it was read"))
+    with writing(database) as connection:
+        refresh_prices(connection)
+        connection.execute("insert into unpriced (model, origin) values ('x', 'genai-prices 99.0')")
+        with pytest.raises(pytest.fail.Exception):  # one of them was asked of another version
+            refresh_prices(connection)
 
 
 def one_price(model: str) -> list[prices.Price]:

@@ -35,7 +35,7 @@ from assoc_ingest.stopping import stopped_by_signals
 from assoc_ingest.store.report import Report
 from assoc_ingest.sync import run as syncing
 from assoc_ingest.sync.notifier import SystemWatcher, Wakeups, WatchError
-from assoc_ingest.sync.prices import library_prices, origin
+from assoc_ingest.sync.prices import installed, library_prices
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchOptions, watch
 
@@ -804,7 +804,7 @@ def test_a_directory_that_may_not_be_read_stops_no_other(
         path.chmod(0o777)
     closed = home / "projects" / "-srv-closed"
     closed.chmod(0)
-    list(library_prices(origin()))  # that user may not read the environment that we run in
+    list(library_prices(installed()))  # that user may not read the environment that we run in
     SystemWatcher([str(home)], Event()).close()
 
     def run() -> int:

@@ -348,6 +348,26 @@ def test_verify_finds_the_same_in_workers(
     assert found == usual
 
 
+@pytest.mark.parametrize("name", ["files", "sources", "messages", "archive", "sessions_key"])
+def test_workers_begin_with_a_damaged_database_and_what_they_find_does_not_count(
+    name: str, fresh: Fresh, started: list[_Worker]
+) -> None:
+    database = fresh()
+    sync(database, sorted(DEMO.iterdir()), SyncOptions(jobs=1))
+    with closing(connect(database)) as connection:
+        query = "select rootpage from sqlite_master where name = ?"
+        (root,) = connection.execute(query, (name,)).fetchone()
+    with database.open("r+b") as file:
+        file.seek((root - 1) * 16384 + 1)  # from the first free block to the number of cells
+        file.write(b"\xff" * 4)
+    usual = verify(database)
+    assert {finding.check for finding in usual.findings} == {"pages"}
+    with everything_through_workers(job_bytes=20_000):
+        assert verify(database) == usual
+    assert bool(started) == (name not in ("files", "sources"))
+    assert all(worker._process.returncode is not None for worker in started)
+
+
 @pytest.mark.parametrize("command", ["verify", "rebuild"])
 def test_jobs_says_how_many_processes_read(
     command: str, fresh: Fresh, started: list[_Worker]

@@ -16,6 +16,11 @@ from pathlib import Path
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
 
 
+def is_absolute(path: str) -> bool:
+    """Is it a path from the root? A `Path` would cost more than looking whether it exists."""
+    return os.path.isabs(path)  # noqa: PTH117
+
+
 def is_directory(path: str | Path) -> bool:
     """Does the path lead to a directory? One that cannot be accessed does not count."""
     return os.path.isdir(path)  # noqa: PTH112 — pathlib's method raises

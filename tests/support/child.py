@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from assoc_ingest.sync.prices import library_prices, origin
+from assoc_ingest.sync.prices import installed, library_prices
 
 NOBODY = 65534
 
@@ -92,5 +92,5 @@ def is_done_with(cpu_seconds: int, function: Callable[[], object]) -> bool:
 
 def as_nobody(function: Callable[[], Any]) -> Any:
     """Run a function as a user without rights, and return what it returns."""
-    list(library_prices(origin()))  # that user may not read the environment that we run in
+    list(library_prices(installed()))  # that user may not read the environment that we run in
     return Child(function, user=NOBODY if os.geteuid() == 0 else None).result()

@@ -53,7 +53,7 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
 
 def _in_byte_order(found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
     found.sort(key=_name)
-    if not all(entry.name.isascii() for entry in found):  # letters may have another order
+    if not "".join(map(_name, found)).isascii():  # letters may have another order
         found.sort(key=lambda entry: os.fsencode(entry.name))
     return found
 

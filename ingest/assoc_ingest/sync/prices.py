@@ -3,21 +3,22 @@
 The library contains its data: nothing is fetched. A model is looked up when it first appears, and
 again after an update of the library. A model whose prices the user has changed or added is left
 alone. One that the library does not know has no price: its cost is unknown, not guessed. That is
-remembered, too, since importing the library takes half a second.
+remembered, too, since importing the library takes half a second. Most syncs find no new model: they
+only look whether the library is the one that was asked before.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..store.transaction import transaction
 
-_LIBRARY = "genai-prices"
+_LIBRARY, _PACKAGE = "genai-prices", "genai_prices"
 _MICRO = 1_000_000
 # Columns of `prices` and the library's names, in its unit: dollars per million tokens.
 _UNITS = (
@@ -45,6 +46,7 @@ class Price(NamedTuple):
 
 def refresh_prices(connection: sqlite3.Connection) -> None:
     """Add the prices of models that have none, or have them from another library version."""
+    origin = _asked_before(connection) or installed()
     models = [
         model
         for (model,) in connection.execute(
@@ -56,7 +58,7 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
             " select model from used where model is not null"
             " except select model from prices where origin in (?1, 'user')"
             " except select model from unpriced where origin = ?1",
-            (origin(),),
+            (origin,),
         )
     ]
     if not models:
@@ -68,20 +70,44 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
             connection.execute("delete from unpriced where model = ?", (model,))
             if not prices:
                 connection.execute(
-                    "insert into unpriced (model, origin) values (?, ?)", (model, origin())
+                    "insert into unpriced (model, origin) values (?, ?)", (model, origin)
                 )
                 continue
             connection.execute("delete from prices where model = ?", (model,))
             connection.executemany(
                 f"insert into prices ({', '.join(columns)})"
                 f" values ({', '.join('?' * len(columns))})",
-                ((model, *price, origin()) for price in prices),
+                ((model, *price, origin) for price in prices),
             )
 
 
+def _asked_before(connection: sqlite3.Connection) -> str | None:
+    """Return the origin that all prices have that are not the user's, if it is still installed."""
+    rows = connection.execute(
+        "select origin from prices where origin <> 'user' union select origin from unpriced limit 2"
+    )
+    found = [origin for (origin,) in rows]
+    return found[0] if len(found) == 1 and is_installed(found[0]) else None
+
+
+def is_installed(origin: str) -> bool:
+    """Is this version of the library installed? False if that takes longer to find out.
+
+    The name of a directory says so. `importlib.metadata` reads what is in it, and to import that
+    takes as long as the sync of a line.
+    """
+    package = find_spec(_PACKAGE)
+    if package is None or package.origin is None:
+        return False
+    number = origin.removeprefix(f"{_LIBRARY} ")
+    return (Path(package.origin).parents[1] / f"{_PACKAGE}-{number}.dist-info").is_dir()
+
+
 @cache
-def origin() -> str:
+def installed() -> str:
     """Return the value of `prices.origin` for prices from the installed library."""
+    from importlib.metadata import version
+
     return f"{_LIBRARY} {version(_LIBRARY)}"
 
 
@@ -122,4 +148,6 @@ def _amount(amounts: Any, name: str, above: int) -> int | None:
             if tier.start <= above:
                 price = tier.price
         value = price
+    from decimal import Decimal
+
     return round(Decimal(value) * _MICRO)

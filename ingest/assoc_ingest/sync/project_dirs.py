@@ -7,9 +7,8 @@ only to see whether it exists.
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
-from ..paths import is_directory, is_file
+from ..paths import is_absolute, is_directory, is_file
 from ..store.transaction import transaction
 
 
@@ -21,7 +20,7 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
         " from projects where path is not null"
     )
     for project_id, path, is_known, *before in rows:
-        is_there = Path(path).is_absolute() and is_directory(path)
+        is_there = is_absolute(path) and is_directory(path)
         is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
         if before != [int(is_there), is_worktree]:
             changes.append((int(is_there), is_worktree, project_id))

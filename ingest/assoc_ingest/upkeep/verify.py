@@ -18,9 +18,10 @@ here; every finding names the command that does.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import humanize
 from ..failures import is_damage
@@ -30,7 +31,7 @@ from ..store.database import checking
 from ..store.report import Progress
 from ..workers.amount import worker_count
 from . import check_database, check_environment, damaged_copies
-from .check_archived import FileCheck, listed
+from .check_archived import Checked, FileCheck, Listed, listed
 from .check_files import compare_with_disk
 from .check_jobs import begun
 from .check_rows import scratch
@@ -51,14 +52,20 @@ def verify(database: Path, progress: Progress | None = None, jobs: int | None = 
     version, and sqlite3.Error if it cannot be read or another process keeps it busy.
     """
     verdict = Verdict()
-    with checking(database) as connection:
-        with _damage_is_found(verdict):
-            verdict.findings += check_database.check_pages(connection)
+    with checking(database) as connection, _damage_is_found(verdict), ExitStack() as stack:
+
+        def begin() -> _Work:
+            return stack.enter_context(_begun(connection, database, progress, jobs))
+
+        work = None
+        with suppress(sqlite3.DatabaseError, UnicodeDecodeError):  # the next checks say why
+            work = begin()
+        verdict.findings += check_database.check_pages(connection)
         if verdict.ok:
-            with check_database.fresh_schema() as schema, _damage_is_found(verdict):
-                _check_readable(
-                    connection, schema, database, verdict, progress or (lambda *_: None), jobs
-                )
+            with check_database.fresh_schema() as schema:
+                _check_schema(connection, schema, verdict)
+                if verdict.ok:  # else every other check would report the same missing tables
+                    _check_readable(connection, schema, verdict, work or begin())
     verdict.warnings += _kept_aside(database)
     verdict.warnings += check_environment.check_environment(database)
     return verdict
@@ -86,52 +93,67 @@ def _damage_is_found(verdict: Verdict) -> Iterator[None]:
         verdict.findings.append(Finding("pages", f"The database is damaged: {error}.", REBUILD))
 
 
-def _check_readable(
-    connection: sqlite3.Connection,
-    schema: sqlite3.Connection,
-    database: Path,
-    verdict: Verdict,
-    progress: Progress,
-    jobs: int | None,
+class _Work(NamedTuple):
+    """Files whose check has begun."""
+
+    files: list[Listed]
+    results: Callable[[], Sequence[Checked | None]]
+    """Waits for the workers; None for a file that is left to this process."""
+    advance: Callable[[int], None]
+    """Reports that so many more bytes were compared."""
+
+
+@contextmanager
+def _begun(
+    connection: sqlite3.Connection, database: Path, progress: Progress | None, jobs: int | None
+) -> Iterator[_Work]:
+    """Let workers begin with the files: what they find counts if the pages turn out to be sound."""
+    archived, on_disk = connection.execute(
+        "select coalesce(sum(offset), 0), coalesce(sum(iif(gone_at is null, size, 0)), 0)"
+        " from files"
+    ).fetchone()
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, archived + on_disk)
+
+    files = listed(connection)
+    with begun(database, files, worker_count(jobs, archived), advance) as results:
+        yield _Work(files, results, advance)
+
+
+def _check_schema(
+    connection: sqlite3.Connection, schema: sqlite3.Connection, verdict: Verdict
 ) -> None:
-    """Run the checks of a database whose pages SQLite can read."""
     verdict.findings += check_database.check_schema(connection, schema)
     for name in check_database.foreign_objects(connection, schema):
         remedy = "Store it in another database if you need it: rebuild may drop it."
         verdict.warnings.append(
             Finding("schema", f"The {name} was not created by assoc-ingest.", remedy)
         )
-    if not verdict.ok:
-        return  # every check below would report the same missing tables
-    archived, on_disk = connection.execute(
-        "select coalesce(sum(offset), 0), coalesce(sum(iif(gone_at is null, size, 0)), 0)"
-        " from files"
-    ).fetchone()
-    total, done = archived + on_disk, 0
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(done, total)
 
+def _check_readable(
+    connection: sqlite3.Connection, schema: sqlite3.Connection, verdict: Verdict, work: _Work
+) -> None:
+    """Run the checks of a database whose tables SQLite can read."""
     counts = verdict.counts = dict.fromkeys(_COUNTS, 0)
-    files = listed(connection)
-    with (
-        scratch(schema) as tables,
-        begun(database, files, worker_count(jobs, archived), advance) as results,
-    ):
-        for check in _CHECKS:
-            verdict.findings += check(connection)
+    for check in _CHECKS:
+        verdict.findings += check(connection)
+    with scratch(schema) as tables:
         checked = FileCheck(connection, tables).checked
-        for file, result in zip(files, results(), strict=True):
+        for file, result in zip(work.files, work.results(), strict=True):
             if result is None:
                 result = checked(file)
-                advance(file.size)
+                work.advance(file.size)
             verdict.findings += result.findings
             for name in _COUNTS[:3]:
                 counts[name] += getattr(result, name)
     verdict.warnings += _known_in_part(connection)
-    seen = compare_with_disk(connection, advance)
+    seen = compare_with_disk(connection, work.advance)
     verdict.counts["files_on_disk"] = seen.compared
     reported = {(finding.root, finding.path) for finding in verdict.findings}
     verdict.findings += [
