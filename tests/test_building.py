@@ -289,7 +289,7 @@ def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
     assert_same(dump(database), expected)
     sizes = [path.stat().st_size for path in home.rglob("*.jsonl")]
     size = sum(sizes)
-    assert report.files_seen == len(sizes)
+    assert report.files_seen == report.files_read == len(sizes)
     assert report.bytes_read == size
     assert done[-1] == (size, size)
     assert {total for _, total in done} == {size}

@@ -29,6 +29,8 @@ class Report:
     """The row `id` exists and has no end."""
     is_continued: bool = False
     """The row `id` has the counts of passes before; those of this one are added."""
+    unfinished: int | None = None
+    """The id of the file of which only the beginning was read so far: it counts once."""
     clock_behind: str | None = None
     """The newest time in the database, if the system clock is behind it."""
     files_seen: int = 0

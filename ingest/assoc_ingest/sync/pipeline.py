@@ -124,7 +124,8 @@ class Batches:
                 batch.note_stat(step.known, step.found, is_document=step.is_document)
         elif isinstance(step, Opened):
             self._begin_once()
-            self._report.files_read += 1
+            if step.known is None or step.known.id != self._report.unfinished:
+                self._report.files_read += 1
             self._file = self._open_batch().open_file(
                 step.work.source_id,
                 step.work.found,
@@ -134,8 +135,9 @@ class Batches:
                 generation=step.generation,
                 is_rewritten=step.is_rewritten,
             )
+            self._report.unfinished = self._file.id
         elif isinstance(step, Closed):
-            self._before = None
+            self._before = self._report.unfinished = None
             self._open_batch().close_file(self._file)
         else:
             self._apply_part(step)
