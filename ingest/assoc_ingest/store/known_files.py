@@ -59,9 +59,9 @@ class KnownFiles(NamedTuple):
         return self._by_path("", {})
 
     def at(self, paths: Iterable[str]) -> dict[str, KnownFile]:
-        """Return what is known about these paths."""
+        """Return what is known about these paths: in a first sync very many, and nothing."""
         wanted = list(paths)
-        if not wanted:
+        if not wanted or not self._is_any():
             return {}
         return self._by_path(
             " and path in (select value from json_each(:paths))",
@@ -71,6 +71,10 @@ class KnownFiles(NamedTuple):
     def gone_entries(self) -> dict[str, KnownFile]:
         """Return the entries of stores that are gone."""
         return self._by_path(" and gone_at is not null and instr(path, '#')", {})
+
+    def _is_any(self) -> bool:
+        query = "select 1 from files where source_id = :source limit 1"
+        return any(True for _ in self._rows(query, {"source": self.source_id}))
 
     def _by_path(self, where: str, values: dict[str, Any]) -> dict[str, KnownFile]:
         """Return the newest generation of each path."""

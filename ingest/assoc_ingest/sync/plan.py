@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..files.agent_files import AgentFiles
@@ -91,7 +92,7 @@ def make_plan(
         plan.work, plan.returned = without_forgotten(
             connection, plan.forgotten, plan.work, plan.homes
         )
-    plan.work = _knowing_agents(connection, plan.work)
+    _let_know_agents(connection, plan.work)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
         plan.is_doubtful |= is_new_link or _may_have_moved(connection, plan)
@@ -116,7 +117,7 @@ def is_large(roots: Iterable[Root], size: int) -> bool:
     return False
 
 
-def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> list[Work]:
+def _let_know_agents(connection: sqlite3.Connection | None, work: list[Work]) -> None:
     """Add to each transcript's claim the subagents that have files of their own."""
     agents = AgentFiles(connection)
     found: dict[Root, set[str]] = {}
@@ -124,15 +125,11 @@ def _knowing_agents(connection: sqlite3.Connection | None, work: list[Work]) -> 
         if item.claim.agent_key is not None:
             found.setdefault(item.root, set()).add(item.claim.agent_key)
     new = {root: frozenset(keys) for root, keys in found.items()}
-    return [
-        replace(
-            item,
-            claim=agents.with_files(
-                item.root.source, item.source_id, item.claim, new.get(item.root, frozenset())
-            ),
-        )
-        for item in work
-    ]
+    for place, item in enumerate(work):
+        keys = new.get(item.root, frozenset())
+        claim = agents.with_files(item.root.source, item.source_id, item.claim, keys)
+        if claim is not item.claim:  # a first sync has very many; one each is enough
+            work[place] = replace(item, claim=claim)
 
 
 def _may_have_moved(connection: sqlite3.Connection | None, plan: Plan) -> bool:
@@ -177,6 +174,8 @@ def _plan_root(
     is_bare = not there and not unchanged
     paths = {stat[0] for stat in stats}.union(found.path for found in there)
     known = stored.all() if full else stored.at(paths)
+    forgotten = plan.forgotten.keys_in(root.name)
+    work_on = partial(_work, root, source_id, forgotten=forgotten, secrets=plan.secrets)
     for found in there:
         file = known.pop(found.path, None)
         if file is not None and file.kind != DATABASE and found.is_as(file) and not full:
@@ -184,18 +183,17 @@ def _plan_root(
             continue
         claim = root.source.claim(found.parts)
         if claim is not None and not stores.take(found, claim, file):
-            to_read.append(_work(root, source_id, found, claim, file))
+            to_read.append(work_on(found, claim, file))
     if stores.are_there and not full:
         known = stored.gone_entries() | known
-    to_read += _of_stores(plan, root, source_id, stores, known, report, full)
-    forgotten = plan.forgotten.keys_in(root.name)
+    to_read += _of_stores(plan, root, work_on, stores, known, report, full)
     for work in to_read:
         if plan.forgotten.covers(root.name, work.found.path, work.claim):
             keys = owners(work.claim, work.found.parts)
             plan.homes.update((root.name, key) for key in keys)
             continue
         report.files_seen += 1
-        plan.work.append(replace(work, forgotten=forgotten, secrets=plan.secrets))
+        plan.work.append(work)
     report.symlinks += seen.symlinks
     report.unreadable += seen.unreadable
     if is_bare and places == WHOLE and _is_empty(root) and stored.all():
@@ -210,7 +208,7 @@ def _plan_root(
 def _of_stores(
     plan: Plan,
     root: Root,
-    source_id: int,
+    work_on: Callable[..., Work],
     stores: Stores,
     known: dict[str, KnownFile],
     report: Report,
@@ -226,7 +224,7 @@ def _of_stores(
             if file is not None and found.is_as(file) and not full:
                 report.files_seen += 1
             elif claim is not None:
-                yield _work(root, source_id, found, claim, file, entry=entry)
+                yield work_on(found, claim, file, entry=entry)
         left = [file for file in listing.known.values() if file.gone_at is None]
         if listing.entries is None:
             report.files_seen += len(left)
@@ -235,7 +233,7 @@ def _of_stores(
         if listing.database is not None:
             found, file = listing.database
             claim = Claim(root.source.name, DATABASE)
-            yield _work(root, source_id, found, claim, file, listed=listing.listed)
+            yield work_on(found, claim, file, listed=listing.listed)
         elif listing.store.database is not None:
             report.files_seen += 1
 
