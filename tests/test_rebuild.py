@@ -187,14 +187,14 @@ def test_without_room_for_a_copy_rows_are_replaced_in_the_database(demo: Path) -
 
 def test_what_another_program_wrote_meanwhile_is_not_lost(demo: Path) -> None:
     """One that does not know the lock: the rebuild is given up."""
-    derive = rebuilding._refresh_everything
+    derive = rebuilding.refresh_everything
 
     def meanwhile(copy: sqlite3.Connection) -> None:
         execute(demo, "create table mine (x)")
         derive(copy)
 
     with (
-        patch.object(rebuilding, "_refresh_everything", meanwhile),
+        patch.object(rebuilding, "refresh_everything", meanwhile),
         pytest.raises(BusyError, match="Another program is writing"),
     ):
         rebuild(demo)
@@ -204,7 +204,7 @@ def test_what_another_program_wrote_meanwhile_is_not_lost(demo: Path) -> None:
 
 
 def test_a_program_that_goes_on_writing_is_not_waited_for(demo: Path) -> None:
-    derive = rebuilding._refresh_everything
+    derive = rebuilding.refresh_everything
     other = connect(demo)
 
     def meanwhile(copy: sqlite3.Connection) -> None:
@@ -212,7 +212,7 @@ def test_a_program_that_goes_on_writing_is_not_waited_for(demo: Path) -> None:
         derive(copy)
 
     with (
-        patch.object(rebuilding, "_refresh_everything", meanwhile),
+        patch.object(rebuilding, "refresh_everything", meanwhile),
         patch.object(databases, "_SAFE", ("busy_timeout = 1", *databases._SAFE[1:])),
         pytest.raises(BusyError, match="Another program is writing"),
     ):

@@ -66,6 +66,26 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     references.refresh_places(connection, touched)
 
 
+def refresh_everything(connection: sqlite3.Connection) -> None:
+    """Derive all facts again, as if every file had just been read. Runs in a transaction."""
+
+    def ids(query: str) -> set[int]:
+        return {id_ for (id_,) in connection.execute(query)}
+
+    files = ids("select id from files")
+    touched = Touched(files=files, shared=set(files))
+    touched.sessions = ids("select id from sessions")
+    touched.projects = ids("select id from projects")
+    rows = connection.execute(
+        "select response_key from usage union select response_key from responses"
+    )
+    touched.responses = {key for (key,) in rows}
+    touched.groups = statements.all_groups(connection)
+    (last,) = connection.execute("select max(id) from messages").fetchone()
+    touched.first_message_id = (last or 0) + 1
+    refresh(connection, touched)
+
+
 def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
     fill(connection, "touched_files", touched.files | affected | touched.moved)
     fill(connection, "touched_sessions", touched.sessions)

@@ -30,9 +30,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from ..derive.changeset import Touched
-from ..derive.refresh import refresh
-from ..derive.statements import all_groups
+from ..derive.refresh import refresh_everything
 from ..errors import DamagedError, DatabaseError
 from ..failures import is_damage
 from ..files import lost
@@ -46,7 +44,7 @@ from ..store.delete import clear_all_rows
 from ..store.replacing import has_room, replaced
 from ..store.report import Progress
 from ..store.transaction import transaction
-from ..workers import replaying
+from ..workers import pool, replaying
 from ..workers.amount import worker_count
 from ..workers.index_aside import index_aside
 from . import recover
@@ -128,22 +126,23 @@ def rebuild_into(
 ) -> Rebuilt:
     """Rebuild on the writer's connection. Raises BusyError and sqlite3.Error as `rebuild` does."""
     started = time.monotonic()
+    count = worker_count(jobs, _archived_bytes(connection))
     if has_room(connection):
-        rebuilt = _rebuild_in_copy(connection, progress, jobs)
+        rebuilt = _rebuild_in_copy(connection, progress, count)
     else:
         _repair_indexes(connection, fts.indexes(connection))
-        rebuilt = _rebuild(connection, progress, jobs)
+        rebuilt = _rebuild(connection, progress, count)
     rebuilt.seconds = time.monotonic() - started
     return rebuilt
 
 
 def _rebuild_in_copy(
-    connection: sqlite3.Connection, progress: Progress | None, jobs: int | None
+    connection: sqlite3.Connection, progress: Progress | None, count: int
 ) -> Rebuilt:
     endless: set[int] = set()
     while True:
         try:
-            with replaced(connection) as copy:
+            with pool.started_ahead(count), replaced(connection) as copy:
                 made_anew = {*fts.OF_MESSAGES, *fts.OF_OTHERS}
                 _repair_indexes(copy, set(fts.indexes(copy)) - made_anew)
                 put_off = fts.PutOff(copy, fts.OF_OTHERS)
@@ -151,7 +150,7 @@ def _rebuild_in_copy(
                 for file_id in endless:
                     plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
                 clear_all_rows(copy, (id_ for id_, plan in plans.items() if plan.is_whole))
-                rebuilt = _rebuild(copy, progress, jobs, plans)
+                rebuilt = _rebuild(copy, progress, count, plans)
                 put_off.catch_up()
                 return rebuilt
         except _EndlessError as error:  # its rows were removed from the copy, and have to stay
@@ -161,16 +160,18 @@ def _rebuild_in_copy(
 def _rebuild(
     connection: sqlite3.Connection,
     progress: Progress | None,
-    jobs: int | None,
+    count: int,
     plans: Mapping[int, Plan] | None = None,
 ) -> Rebuilt:
-    """Rebuild this database. With `plans`, it is a copy without the rows that come anew."""
+    """Rebuild this database, in so many processes.
+
+    With `plans`, it is a copy without the rows that come anew.
+    """
     rebuilt = Rebuilt()
     clock = Clock(connection)
-    (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
+    total = _archived_bytes(connection)
     agents = AgentFiles(connection)
     done = 0
-    count = worker_count(jobs, total)
     claims = None
     if plans is not None:
         claims = {id_: plan.claim if plan.is_whole else None for id_, plan in plans.items()}
@@ -190,11 +191,17 @@ def _rebuild(
                         break
             rebuilt.rows += batch.written.rows
             rebuilt.issues += batch.written.issues
+        with transaction(connection):
+            refresh_everything(connection)
         if aside is not None:
-            aside.put_in_place()
-    _refresh_everything(connection)
+            aside.put_in_place()  # by now it has caught up
     connection.execute(f"pragma user_version = {database.DERIVATION}")
     return rebuilt
+
+
+def _archived_bytes(connection: sqlite3.Connection) -> int:
+    (total,) = connection.execute("select coalesce(sum(offset), 0) from files").fetchone()
+    return int(total)
 
 
 def derive_again(connection: sqlite3.Connection, file_ids: Iterable[int]) -> None:
@@ -291,27 +298,3 @@ def _keep(batch: Batch, file: File, plan: Plan, rebuilt: Rebuilt) -> None:
     is_named = not lost.is_unnamed(known.path)  # otherwise it is found by its bytes
     if known.gone_at is None and is_named:
         read_again_later(connection, known.id)
-
-
-# -- what follows --------------------------------------------------------------------------------
-
-
-def _refresh_everything(connection: sqlite3.Connection) -> None:
-    """Derive all facts again, as if every file had just been read."""
-
-    def ids(query: str) -> set[int]:
-        return {id_ for (id_,) in connection.execute(query)}
-
-    with transaction(connection):
-        files = ids("select id from files")
-        touched = Touched(files=files, shared=set(files))
-        touched.sessions = ids("select id from sessions")
-        touched.projects = ids("select id from projects")
-        rows = connection.execute(
-            "select response_key from usage union select response_key from responses"
-        )
-        touched.responses = {key for (key,) in rows}
-        touched.groups = all_groups(connection)
-        (last,) = connection.execute("select max(id) from messages").fetchone()
-        touched.first_message_id = (last or 0) + 1
-        refresh(connection, touched)

@@ -168,9 +168,12 @@ class Workers(Generic[J]):
 
 @contextmanager
 def started_ahead(count: int) -> Iterator[None]:
-    """Start workers that are about to be needed; end those that were not."""
+    """Start workers that are about to be needed, unless it is one: that is this process.
+
+    Those that were not needed are ended.
+    """
     with suppress(OSError):  # told when one is needed
-        _ahead.extend(_Worker() for _ in range(count))
+        _ahead.extend(_Worker() for _ in range(count if count > 1 else 0))
     try:
         yield
     finally:
