@@ -96,7 +96,7 @@ def serve(database: Path, options: ServeOptions) -> int:
     address = f"http://{HOST}:{port}/"
     with ExitStack() as stack:
         stack.enter_context(guard.switched_on())
-        stack.enter_context(_ended_by_signals())
+        came = stack.enter_context(_ended_by_signals())
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assoc-ingest-")))
         if watched:
             stack.enter_context(_following(database))
@@ -106,7 +106,8 @@ def serve(database: Path, options: ServeOptions) -> int:
                 stack.enter_context(_browser(address, port))
             say(f"Conversations: {address}")
         own = ["--host", HOST, "--port", str(port), *_settings(), *_metadata(database, place)]
-        return _datasette([str(database), *own, *options.others])
+        code = _datasette([str(database), *own, *options.others])
+        return 0 if code == INTERRUPTED and signal.SIGTERM in came[:1] else code
 
 
 def metadata_for(database: Path) -> str:
@@ -273,25 +274,44 @@ def _browser(address: str, port: int) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM end a server with 0, as it ends a watch: that is how it is to be stopped.
+def _ended_by_signals() -> Iterator[list[int]]:
+    """Let signals end a server as it ends a watch; yield those that came.
 
-    So does a terminal that is closed, unless `nohup` keeps that away: otherwise, the temporary
+    A terminal that is closed is one, too, unless `nohup` keeps that away: otherwise, the temporary
     directory would stay.
-    """
 
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(0)
+    The server handles signals as soon as it runs. One that comes before is kept until then: an
+    exception in the middle of what is being started could leave a thread that nobody knows, and
+    the process would wait for it at its end. A second one raises, for someone in a hurry.
+    """
+    came: list[int] = []
+    has_come, over = Event(), Event()
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        has_come.set()
+        if len(came) > 1:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(0)
 
     def hang_up(number: int, frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    handlers = {signal.SIGTERM: end}
+    def hand_over() -> None:
+        has_come.wait()
+        while not over.wait(_LOOK):
+            if signal.getsignal(came[0]) is not keep:  # it is the server's now
+                signal.raise_signal(came[0])
+                return
+
+    handlers = {signal.SIGTERM: keep, signal.SIGINT: keep}
     if os.name != "nt" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         handlers[signal.SIGHUP] = hang_up
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    Thread(target=hand_over, daemon=True).start()
     try:
-        yield
+        yield came
     finally:
+        over.set()
+        has_come.set()
         for number, handler in before.items():
             signal.signal(number, handler)
