@@ -209,12 +209,18 @@ def serving(database: Path, *options: str, **environment: str) -> Iterator[Serve
             stdout=file,
             stderr=file,
             env={**os.environ, **environment},
+            preexec_fn=_hears_of_its_terminal if os.name == "posix" else None,
         )
     try:
         yield Server(process, log)
     finally:
         process.kill()
         process.wait()
+
+
+def _hears_of_its_terminal() -> None:
+    """The tests may run under `nohup`, which `serve` respects."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @posix
