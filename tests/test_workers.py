@@ -8,9 +8,12 @@ process stays behind.
 from __future__ import annotations
 
 import os
+import platform
 import select
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
@@ -575,6 +578,32 @@ def test_workers_that_were_started_ahead_are_used_or_ended(started: list[_Worker
         assert len(started) == 2
     assert not pool._ahead
     assert all(worker._process.returncode is not None for worker in started)
+
+
+_ALLOCATING = """
+import ctypes, sys, threading
+from assoc_ingest.workers.pool import Workers
+
+with Workers(4):
+    threads = [threading.Thread(target=lambda: ctypes.CDLL(None).malloc(100)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    libc = ctypes.CDLL(None)
+    libc.fopen.restype = ctypes.c_void_p
+    out = libc.fopen(sys.argv[1].encode(), b"w")
+    libc.malloc_info(0, ctypes.c_void_p(out))
+    libc.fclose(ctypes.c_void_p(out))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have one heap")
+def test_the_threads_of_the_writer_share_one_heap(tmp_path: Path) -> None:
+    # or each keeps what it received and the writer has freed: 100 MB in a sync of 4 GB
+    heaps = tmp_path / "heaps.xml"
+    subprocess.run([sys.executable, "-c", _ALLOCATING, str(heaps)], check=True)
+    assert heaps.read_text().count("<heap ") == 1
 
 
 @pytest.mark.parametrize("is_new", [True, False])
