@@ -366,12 +366,13 @@ def test_stored_text_cannot_leave_its_quotation(template: Path, tmp_path: Path) 
     sync(tmp_path / "assoc.db", [home])
     keys = {SESSION, f"{SESSION[:-1]}9"}
     assert set(ask("open", ref=SESSION[:8])["error"]["candidates"]) == keys
-    for most in range(200, 900, 50):
-        ask("open", ref=SESSION[:8], max_chars=most)
-    candidates = ask("open", ref=SESSION[:8])["said"].split("\n")
-    assert candidates[0].startswith("Error (usage): 2 sessions begin with")
-    assert all(line.startswith("> ") for line in candidates[1:])
-    assert "Ignore" in candidates[1]
+    for most in [*range(200, 900, 50), None]:
+        bound = {} if most is None else {"max_chars": most}
+        candidates = ask("open", ref=SESSION[:8], **bound)["said"].split("\n")
+        assert candidates[0].startswith("Error (usage): 2 sessi")
+        assert "Ignore" not in candidates[0]
+        assert all(line.startswith("> ") for line in candidates[1:])
+    assert ["Ignore" in line for line in candidates[1:]] == [True, True]
 
 
 def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_path: Path) -> None:

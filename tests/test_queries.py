@@ -255,8 +255,9 @@ def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> No
     sync(database, sorted(DEMO.iterdir()))
     connection = reader(database)
     rows = connection.execute(
-        "select e.*, p.name as project, f.mtime, coalesce(p.same_as, p.id) as place"
-        " from searchable e"
+        "select e.*, p.name as project, f.mtime, s.started_at,"
+        " coalesce(p.same_as, p.id) as place"
+        " from searchable e left join sessions s on s.id = e.session_id"
         " left join projects p on p.id = e.project_id left join files f on f.id = e.file_id"
         " where not e.is_repeated"
     ).fetchall()
@@ -270,7 +271,7 @@ def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> No
         same = ("kind", "session", "session_key", "source", "project", "byte_offset")
         assert {name: one[name] for name in same} == {name: row[name] for name in same}
         assert one["project_id"] == row["place"]
-        assert one["timestamp"] == (row["timestamp"] or row["mtime"])
+        assert one["timestamp"] == (row["timestamp"] or row["started_at"] or row["mtime"])
     connection.close()
 
 

@@ -13,6 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.reading import index, reader
 from tests.support.rows import Rows
+from tests.support.shell import Shell
+from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user, write
 
 from assoc_ingest.ask import stems, vocabulary
 from assoc_ingest.ask.blocks import result_lines, short_path
@@ -355,6 +357,32 @@ def test_fields_are_filters(ask: Ask) -> None:
     assert ask("image until:2026-02-03 kind:prompt").hits, "a date includes its day"
     assert not ask("image until:2026-02-02 kind:prompt").hits
     assert ask("image source:claude").hits
+
+
+def test_a_list_counts_what_it_lists(ask: Ask) -> None:
+    mixed = "connection pool"  # in conversations that also have one of both
+    for query in (mixed, "docker OR quotes", "frobnicate workers docker pools image quotes crash"):
+        answer = ask(query, limit=1000, shown=0)
+        assert answer.count == len(answer.hits)
+    grouped = ask(mixed, limit=1000)
+    assert grouped.count < len(grouped.hits)
+
+
+def test_what_has_no_time_was_said_in_its_conversation(home: Path, shell: Shell) -> None:
+    todo = {"content": "feed the capybara", "status": "pending", "activeForm": "feeding"}
+    lines = (
+        user("frost 接続", "u2"),
+        assistant([call("t1", "TodoWrite", todos=[todo])], "a2", "u2"),
+        user([result("t1")], "u3", "a2"),
+    )
+    untimed = [{name: line[name] for name in line if name != "timestamp"} for line in lines]
+    write(home, TRANSCRIPT, user("hello"), *untimed)
+    shell("sync", str(home))
+    for query in ("frost", "接続", "capybara kind:todo", "frost nowhere kind:prompt"):
+        assert {hit["time"] for hit in shell.items("search", query)} == {at(0)}
+        for time, found in (("2026-01-20", True), ("2026-01-21", False), ("2026-01-19", False)):
+            times = ("--since", time, "--until", time)
+            assert (shell("search", query, *times) == 0) is found
 
 
 @given(st.sampled_from(["error:", "TypeError:x", "src/pool.py:3", "http://a", "kind:", "12:30"]))

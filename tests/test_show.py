@@ -585,12 +585,14 @@ def _response(stage: Stage, model: str, key: str) -> None:
         (["mine"], "cost $2.50"),
         (["mine", "unheard-of"], "cost at least $2.50 (1 response unpriced)"),
         (["unheard-of"], None),
+        (["tiny"], "cost <$0.01"),
     ],
 )
 def test_a_cost_that_leaves_out_responses_is_a_lower_bound(
     stage: Stage, models: list[str], words: str | None
 ) -> None:
     stage.rows.add("prices", model="mine", input=0, output=2_500_000)
+    stage.rows.add("prices", model="tiny", input=0, output=1_000)
     for number, model in enumerate(models):
         _response(stage, model, f"r{number}")
     text = " ".join(stage.shown())

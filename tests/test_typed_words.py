@@ -57,6 +57,8 @@ NOTICES = [
     "<agent-notification><agent>a1</agent>done</agent-notification>",
     "<ci-monitor-event><status>failed</status></ci-monitor-event>",
     "<weather-report>\nrain\n</weather-report>",
+    "<task-notification>\n<status>completed</status>\n</task-notification>\n"
+    "Full transcript available at: /tmp/tasks/a1.output",
 ]
 
 

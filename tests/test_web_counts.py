@@ -134,6 +134,48 @@ def test_each_kind_of_number_is_a_link(made: Any) -> None:
     assert any("name__isnull=1" in address for address, _, _ in links)
 
 
+def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "db.db"
+    with index(path) as rows:
+        rows.add("prices", model="walrus-1", input=1_000, output=0)
+        for name, models in (
+            ("nobody", ["seal-2"]), ("tiny", ["walrus-1"]), ("some", ["walrus-1", "seal-2"]),
+            ("silent", []),
+        ):  # fmt: skip
+            session, file = rows.session(
+                name, rows.project(name, session_count=1), started_at="2026-02-03T10:00:00.000Z"
+            )
+            for number, model in enumerate(models):
+                rows.add(
+                    "responses", model=model, timestamp="2026-02-03T10:00:00.000Z",
+                    input_tokens=1_000_000, session_id=session, file_id=file, byte_length=1,
+                    response_key=f"{name}-{number}",
+                )  # fmt: skip
+    site = served(path)
+    for project, cost in enumerate(("unknown", "&lt;$0.01", "≥ $0.01", "$0.00"), 1):
+        page = get(site, f"/db/-/project/{project}").text
+        assert re.sub("<[^>]+>", "", page.partition("<dt>Cost</dt>")[2]).startswith(cost)
+        board = get(site, "/-/assoc/dashboard?days=all").text
+        (row,) = re.findall(rf'<tr><td><a href="/db/-/project/{project}".*', board)
+        assert f">{cost}<" in row
+
+
+def test_columns_of_very_many_days_are_months_and_say_so(made: Any, tmp_path: Path) -> None:
+    assert "<h2>Cost per day</h2>" in get(made, "/-/assoc/dashboard?days=all").text
+    path = tmp_path / "db.db"
+    with index(path) as rows:
+        for year in ("2024", "2026"):
+            session, file = rows.session(f"k{year}", rows.project(year))
+            rows.add(
+                "responses", model="seal-2", timestamp=f"{year}-02-03T10:00:00.000Z",
+                input_tokens=1, session_id=session, file_id=file, byte_length=1, response_key=year,
+            )  # fmt: skip
+    page = get(served(path), "/-/assoc/dashboard?days=all").text
+    assert "<h2>Cost per month</h2>" in page
+    assert "<h2>Tokens per month</h2>" in page
+    assert "per day" not in page
+
+
 @pytest.mark.skipif("ASSOC_REAL_CORPUS" not in os.environ, reason="no transcripts of real people")
 def test_numbers_of_real_transcripts_lead_to_what_they_count(
     template: Path, tmp_path: Path

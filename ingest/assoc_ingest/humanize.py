@@ -49,6 +49,16 @@ def dollars(amount: float, *, at_least: bool = False) -> str:
     return f"≥{cents.removeprefix('<')}" if at_least else cents
 
 
+def money(amount: float | None, *, at_least: bool = False) -> str:
+    """Return dollars to the cent with their sign, `unknown` for None; see `dollars`."""
+    if amount is None:
+        return "unknown"
+    cents = dollars(amount)
+    if at_least:
+        return f"≥ ${cents.removeprefix('<')}"
+    return f"<${cents[1:]}" if cents.startswith("<") else f"${cents}"
+
+
 def many(count: int, word: str, plural: str | None = None) -> str:
     """Return a count with its noun."""
     return f"{count:,} {word if count == 1 else plural or word + 's'}"

@@ -14,7 +14,7 @@ select
         from tool_calls t
         where t.call_id = m.id or t.result_id = m.id
     ) as tool,
-    m.timestamp,
+    coalesce(m.timestamp, s.started_at) as timestamp,
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,

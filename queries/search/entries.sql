@@ -86,7 +86,8 @@ with found as (
     union all
     select
         'tool_result_file', o.id, tool_result_files_fts.rank, o.media_type, o.text,
-        null, 0, o.file_id, o.session_id, null, null, o.tool_use_id
+        (select f.mtime from files f where f.id = o.file_id), 0,
+        o.file_id, o.session_id, null, null, o.tool_use_id
     from tool_result_files_fts
     cross join tool_result_files o on o.id = tool_result_files_fts.rowid
     where :what = 'tool_result_file'
@@ -102,7 +103,7 @@ select
     coalesce(p.same_as, p.id) as project_id,
     null as subagent,
     null as tool,
-    coalesce(e.timestamp, f.mtime) as timestamp,
+    coalesce(e.timestamp, s.started_at, f.mtime) as timestamp,
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,
@@ -126,8 +127,8 @@ where (
   )
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
-  and (coalesce(:since, '') = '' or coalesce(e.timestamp, f.mtime) >= :since)
-  and (coalesce(:until, '') = '' or coalesce(e.timestamp, f.mtime) < :until)
+  and (coalesce(:since, '') = '' or coalesce(e.timestamp, s.started_at, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(e.timestamp, s.started_at, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

@@ -10,7 +10,7 @@ select
     coalesce(p.same_as, p.id) as project_id,
     null as subagent,
     null as tool,
-    coalesce(e.timestamp, f.mtime) as timestamp,
+    coalesce(e.timestamp, s.started_at, f.mtime) as timestamp,
     e.source,
     e.session_key,
     r.root || '/' || f.path as file,
@@ -21,6 +21,7 @@ select
 from searchable e
 left join files f on f.id = e.file_id
 left join sources r on r.id = e.source_id
+left join sessions s on s.id = e.session_id
 left join projects p on p.id = e.project_id
 where (e.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
   and e.is_repeated = 0
@@ -35,8 +36,8 @@ where (e.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
   )
   and coalesce(:session, '') in ('', e.session_key)
   and coalesce(:source, '') in ('', e.source)
-  and (coalesce(:since, '') = '' or coalesce(e.timestamp, f.mtime) >= :since)
-  and (coalesce(:until, '') = '' or coalesce(e.timestamp, f.mtime) < :until)
+  and (coalesce(:since, '') = '' or coalesce(e.timestamp, s.started_at, f.mtime) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(e.timestamp, s.started_at, f.mtime) < :until)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
@@ -51,5 +52,5 @@ where (e.what = 'tool_result_file') = (coalesce(:scope, 'said') = 'tools')
     from json_each(coalesce(nullif(:patterns, ''), '[]')) l
     where coalesce(e.words, '') not like l.value escape '~'
   )
-order by coalesce(e.timestamp, f.mtime) desc, e.what, e.id
+order by timestamp desc, e.what, e.id
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)

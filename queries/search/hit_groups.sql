@@ -19,7 +19,7 @@ with hits as materialized (
             order by c.byte_offset desc
             limit 1
         ) as branch,
-        m.timestamp
+        coalesce(m.timestamp, s.started_at) as timestamp
     from (
         -- The limit keeps the order: without it, SQLite would be free to drop both.
         select *
@@ -53,8 +53,8 @@ with hits as materialized (
       and coalesce(:role, '') in ('', m.role)
       and coalesce(:source, '') in ('', r.kind)
       and coalesce(:branch, '') in ('', branch)
-      and (coalesce(:since, '') = '' or m.timestamp >= :since)
-      and (coalesce(:until, '') = '' or m.timestamp < :until)
+      and (coalesce(:since, '') = '' or coalesce(m.timestamp, s.started_at) >= :since)
+      and (coalesce(:until, '') = '' or coalesce(m.timestamp, s.started_at) < :until)
       and (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))

@@ -16,7 +16,7 @@ select
         from tool_calls t
         where t.call_id = m.id or t.result_id = m.id
     ) as tool,
-    m.timestamp,
+    coalesce(m.timestamp, s.started_at) as timestamp,
     r.kind as source,
     s.session_key,
     r.root || '/' || f.path as file,
@@ -48,8 +48,8 @@ where messages_fts match coalesce(nullif(:match, ''), '""')
   and coalesce(:source, '') in ('', r.kind)
   -- Where it was said: a session may change its branch on the way.
   and coalesce(:branch, '') in ('', (select c.git_branch from conversation c where c.id = m.id))
-  and (coalesce(:since, '') = '' or m.timestamp >= :since)
-  and (coalesce(:until, '') = '' or m.timestamp < :until)
+  and (coalesce(:since, '') = '' or coalesce(m.timestamp, s.started_at) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(m.timestamp, s.started_at) < :until)
   and (
     coalesce(:project, '') = ''
     or s.project_id in (select value from json_each(:project))

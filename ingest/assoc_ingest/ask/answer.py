@@ -19,6 +19,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from .. import sql
 from ..errors import UsageError
@@ -81,10 +82,11 @@ class Answer:
         head = "".join(f"{json.dumps(key)}: {safe_json(value)}, " for key, value in
                        {"schema": SCHEMA, **(before or {})}.items())  # fmt: skip
         fresh = self._fresh()
-        yield f'{{{head}"items": ['
         room = self._room(len(head) + len(self._tail(10**12, total, relaxed, fresh)) + 12)
-        for shown, item in enumerate(items):
-            text = self._item(item, room if not shown else None)
+        rest = iter(items)
+        first = [self._item(item, room) for item in islice(rest, 1)]  # it raises before any output
+        yield f'{{{head}"items": ['
+        for shown, text in enumerate(chain(first, (self._item(item, None) for item in rest))):
             if shown == limit or (room is not None and shown and len(text) + 3 > room):
                 yield self._tail(self.start + shown, total, relaxed, fresh)
                 return

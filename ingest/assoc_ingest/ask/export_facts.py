@@ -101,4 +101,4 @@ def _when(start: str | None, end: str | None) -> str:
 
 
 def _dollars(amount: object) -> str:
-    return f"${amount:,.2f}" if isinstance(amount, int | float) else ""
+    return humanize.money(amount) if isinstance(amount, int | float) else ""

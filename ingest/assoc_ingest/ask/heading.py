@@ -55,10 +55,14 @@ def cost_of(conversation: Conversation) -> str:
     priced = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     if not priced:
         stated = conversation.session["stated_cost_usd"]
-        return f"cost ${stated:,.2f}, as its agent states" if isinstance(stated, float) else ""
+        return (
+            f"cost {humanize.money(stated)}, as its agent states"
+            if isinstance(stated, float)
+            else ""
+        )
     unpriced = sum(row["unpriced"] for row in rows)
     if not unpriced:
-        return f"cost ${sum(priced):,.2f}"
+        return f"cost {humanize.money(sum(priced))}"
     return f"cost at least ${sum(priced):,.2f} ({humanize.many(unpriced, 'response')} unpriced)"
 
 

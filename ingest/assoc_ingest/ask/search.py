@@ -51,7 +51,7 @@ def _answer(found: Findings, limit: int, shown: int) -> SearchResult:
         tuple(_group(cluster, hits, shown) for cluster in first),
         tuple(hits[one.candidate.place] for one in best if one.candidate.place in hits),
         len(found.groups),
-        sum(cluster.count for cluster in found.groups),
+        sum(cluster.count for cluster in found.groups) if shown else len(found.listed),
         found.candidates.is_cut,
         None,
         (),

@@ -63,7 +63,8 @@ class SearchResult:
     conversations: int
     """How many were found, with what belongs to none."""
     count: int
-    """How many hits were found."""
+    """How many hits were found; by conversation, without those that lack a word where others of it
+    have all."""
     is_cut: bool
     """There may be more of both: the work was limited."""
     relaxation: Relaxation | None

@@ -115,11 +115,13 @@ def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:
     left = {name: masks(str(error[name] or "")) for name in ("message", "hint")}
     given = error.get("candidates")
     candidates = list(given) if isinstance(given, list) else []
+    # After a colon, the hint begins with a candidate: no part of a sentence, but stored text.
+    between = "\n" if left["message"].endswith(":") else " "
     while True:
         told = {"code": error["code"], **{name: text or None for name, text in left.items()}}
         told |= {"candidates": candidates} if candidates else {}
         shown: Item = {"schema": SCHEMA, "error": told}
-        first, *others = " ".join(filter(None, left.values())).split("\n")
+        first, *others = between.join(filter(None, left.values())).split("\n")
         lines = [f"Error ({error['code']}): {one_line(first)}", *map(quoted, others)]
         excess = cost(shown) + cost(text := "\n".join(lines)) - most
         if excess <= 0:

@@ -232,10 +232,8 @@ def _name(text: object) -> str:
 
 def _cost(usage: sqlite3.Row) -> str:
     """Return what a conversation cost, as a page shows it; "≥" where responses have no price."""
-    if usage["cost_usd"] is None:
-        return "unknown" if usage["unpriced"] else ""
-    cost = "<$0.01" if 0 < usage["cost_usd"] < 0.005 else f"${usage['cost_usd']:,.2f}"
-    return f"≥ {cost.lstrip('<')}" if usage["unpriced"] else cost
+    cost, unpriced = usage["cost_usd"], usage["unpriced"]
+    return "" if cost is None and not unpriced else humanize.money(cost, at_least=unpriced > 0)
 
 
 def _id(text: str) -> int:

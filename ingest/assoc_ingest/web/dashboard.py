@@ -19,6 +19,7 @@ from .. import humanize, sql
 from . import charts, colours, pages
 from .conversation import session_path
 from .conversations import address, list_path
+from .cost import Cost, together
 from .counted import EVER, Counted
 from .pages import PageError
 
@@ -54,6 +55,11 @@ class _Sums:
     output: int = 0
     responses: int = 0
     unpriced: int = 0
+
+    @property
+    def priced(self) -> Cost:
+        """The cost, with what is not known of it."""
+        return Cost(self.cost, self.responses, self.unpriced)
 
     def add(self, row: sqlite3.Row) -> None:
         self.cost += (row["cost_microusd"] or 0) / 1_000_000
@@ -91,12 +97,12 @@ class _Usage:
         local = datetime.fromisoformat(f"{row['hour']}:00:00+00:00").astimezone()
         self.hours[local.weekday(), local.hour] += row["responses"]
 
-    def together(self, project: sqlite3.Row) -> _Sums | None:
-        """Return what a repository used with its worktrees, None if it has none."""
+    def together(self, project: sqlite3.Row) -> Cost | None:
+        """Return what a repository cost with its worktrees, None if it has none."""
         if project["worktrees"] is None:
             return None
         all_of_it = [project["id"], *json.loads(project["worktrees"])]
-        return _Sums(cost=sum(self.projects[one].cost for one in all_of_it))
+        return together(self.projects[one].priced for one in all_of_it)
 
 
 class _Calls:
@@ -182,6 +188,7 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     ]
     return {
         "newest": newest,
+        "columns_are_days": of_day is str,
         "since": since,
         "sessions": recent["sessions"] or 0,
         "total": usage.total,

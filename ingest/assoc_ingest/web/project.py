@@ -12,6 +12,7 @@ from .. import humanize, sql
 from . import pages
 from .budget import Budget
 from .conversation import session_path
+from .cost import Cost, together
 from .counted import Counted
 from .html import markdown
 from .named_row import named_row
@@ -102,11 +103,12 @@ class _Usage:
     def __init__(self, ids: list[int], rows: Iterable[sqlite3.Row]) -> None:
         """`ids` are the projects of one directory."""
         self.sessions: dict[int, int] = {}
-        self.costs: dict[int, float] = {}
+        self.costs: dict[int, Cost] = {}
         for row in rows:
             self.sessions[row["id"]] = row["session_count"]
-            self.costs[row["id"]] = row["cost_usd"] or 0.0
+            self.costs[row["id"]] = Cost(row["cost_usd"] or 0.0, row["responses"], row["unpriced"])
         self.own_sessions = sum(self.sessions[one] for one in ids)
-        self.own_cost = sum(self.costs[one] for one in ids)
-        self.all_sessions, self.all_cost = sum(self.sessions.values()), sum(self.costs.values())
+        self.own_cost = together(self.costs[one] for one in ids)
+        self.all_sessions = sum(self.sessions.values())
+        self.all_cost = together(self.costs.values())
         self.has_worktrees = len(self.sessions) > len(ids)

@@ -27,6 +27,9 @@ _PREFIXES = (
 )
 _TYPED_TAGS = ("bash-input", "command-message", "command-name", "user-memory-input")
 _STARTS = tuple(prefix for prefix, _ in _PREFIXES)
+_NOTICES = tuple(
+    prefix for prefix, kind in _PREFIXES if kind in ("task_notification", "agent_message")
+)
 
 _BESIDE = ("ide_opened_file", "ide_selection", "system-reminder")
 
@@ -39,12 +42,15 @@ def is_beside(text: str) -> bool:
 def is_notice(text: str) -> bool:
     """Is the text from the queue a notice of the program?
 
-    A whole notice is wrapped in a tag with a hyphen in its name; the names change from version to
-    version. A person can type a tag, but hardly such a tag around the whole text.
+    Some are known by how they begin; in 2.1.16, a line with the path of a transcript follows the
+    last tag. Others are wrapped in a tag with a hyphen in its name; the names change from version
+    to version. A person can type a tag, but hardly such a tag around the whole text.
     """
     body = text.strip()
     if not body.startswith("<"):
         return False
+    if body.startswith(_NOTICES):
+        return True
     name = body[1 : body.find(">")].partition(" ")[0]
     return "-" in name and name not in _TYPED_TAGS and body.endswith(f"</{name}>")
 
