@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.reading import index
 from tests.support.shell import Shell
+from tests.support.writing import at
 
 from assoc_ingest.ask.answer import LEAST_CHARS, Answer, Wanted
 from assoc_ingest.errors import ERROR_CODES, AssocIngestError, UsageError
@@ -96,6 +97,36 @@ def test_only_the_fields_that_are_wanted_are_given(filled: Shell) -> None:
     error = json.loads(filled.out)["error"]  # and nothing before it
     assert "no field 'titel'" in error["message"]
     assert "session_key" in error["hint"]
+
+
+def test_a_query_that_limits_itself_says_what_it_leaves_out(shell: Shell) -> None:
+    with index(shell.database) as rows:
+        _, file = rows.session("k1", rows.project("shop"))
+        for second in range(53):
+            rows.call(file, "Bash", {}, "said", status="error", started_at=at(second))
+    for options, shown, total in (
+        ((), 50, 53), (("-n", "0"), 53, 53), (("-n", "3"), 3, 53), (("-n", "60"), 53, 53),
+        (("-p", "limit", "5"), 5, 5), (("-n", "2", "-p", "limit", "5"), 2, 5),
+    ):  # fmt: skip
+        assert shell("query", "errors", "--csv", *options) == 0
+        assert len(shell.out.splitlines()) == 1 + shown
+        told = f"Only the first {shown} of {total} rows are shown; --limit 0 shows all.\n"
+        assert shell.err == told * (shown < total)
+    first = answer(shell, "query", "errors", "-n", "40")
+    rest = answer(shell, "query", "errors", "-n", "40", "--cursor", first["next"])
+    assert [len(one["items"]) for one in (first, rest)] == [40, 13]
+    assert (first["total"], rest["total"], rest["next"]) == (53, 53, None)
+
+
+def test_a_query_takes_the_times_that_options_take(shell: Shell) -> None:
+    with index(shell.database) as rows:
+        _, file = rows.session("k1", rows.project("shop"))
+        rows.call(file, "Bash", {}, "said", status="ok", started_at=at(1))
+    for time, found in (("2026-01-20T10", 1), ("2026-01", 1), ("", 1), ("1m", 0), ("2027", 0)):
+        assert len(answer(shell, "query", "tool_use", "-p", "since", time)["items"]) == found
+    for name in ("since", "until"):
+        assert shell("query", "tool_use", "-p", name, "soon") == 2
+        assert shell.err.startswith("Error: Invalid time 'soon'. Use 30m,")
 
 
 def test_what_bounds_json_needs_json(filled: Shell) -> None:

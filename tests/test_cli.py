@@ -68,6 +68,16 @@ def filled(shell: Shell) -> Shell:
     return shell
 
 
+@pytest.mark.parametrize(
+    "command", ["sync", "sync --json", "watch", "list sessions", "search x", "secrets"]
+)
+def test_an_unknown_source_is_refused_before_anything_is_done(shell: Shell, command: str) -> None:
+    assert shell(*command.split(), "--source", "nope") == 2
+    assert "Unknown source 'nope'." in shell.out + shell.err
+    assert "Choose one of: claude, codex, " in shell.out + shell.err
+    assert not shell.database.exists()
+
+
 # -- JSON is a contract ---------------------------------------------------------------------------
 
 CONTRACTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,11 +19,17 @@ from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
 from .resume import resume_line
+from .since import ago
 from .since import since as time_of
 from .since import until as time_until
 
 _NUMBERS = {"limit", "days"}
 """Parameters that take a number; SQLite would read any other text as 0."""
+
+_TIMES = {"since", "until"}
+"""Parameters that take a time; any other text would be before or after all of them."""
+
+_begins_a_time = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +164,12 @@ def write_query(
     name: str,
     parameters: Mapping[str, str],
     form: Format,
-    limit: int = 0,
+    limit: int | None = None,
 ) -> None:
     """Print at most `limit` rows of a query, 0 for all; a parameter that is not given is NULL.
 
-    Raises UsageError if there is no such query, or if it does not take these parameters.
+    None leaves the number to the query, which may limit itself by a parameter of that name. Raises
+    UsageError if there is no such query, or if it does not take these parameters.
     """
     query = find_query(name)
     unknown = [key for key in parameters if key not in query.parameters]
@@ -170,23 +178,33 @@ def write_query(
     for key in _NUMBERS & parameters.keys():
         if not _is_number(parameters[key]):
             raise UsageError(f"The parameter {key} takes a number, not {parameters[key]!r}.")
+    for key in _TIMES & parameters.keys():
+        parameters = {**parameters, key: _time(parameters[key])}
     given = {key: parameters.get(key) for key in query.parameters}
     if given.get("project"):
         given["project"] = project_ids(connection, given["project"] or "")
-    bound = {key: None if value is None else bindable(value) for key, value in given.items()}
+    bound: dict[str, object] = {
+        key: None if value is None else bindable(value) for key, value in given.items()
+    }
+    answer = form.wanted and Answer(connection, ["query", name, given], form.wanted)
+    total = None
+    if "limit" in bound and not bound["limit"]:  # the query limits itself
+        limit = _count(connection, query, bound) if limit is None else limit
+        total = _count(connection, query, {**bound, "limit": -1})
+        bound["limit"] = (answer.start if answer else 0) + limit + 1 if limit else -1
     cursor = connection.execute(query.sql, bound)
     names, rows = _names(cursor), [tuple(row) for row in cursor]
-    if form.wanted is not None:
-        answer = Answer(connection, ["query", name, given], form.wanted)
+    total = len(rows) if total is None else total
+    if answer:
         items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
-        write(answer.pieces(items, total=len(rows), limit=limit or None))
+        write(answer.pieces(items, total=total, limit=limit or None))
         return
     write_rows(connection, names, rows[: limit or None], form)
     if not rows:
         missing = [key for key, value in given.items() if value is None]
         say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
-    elif limit and len(rows) > limit:
-        say(f"Only the first {limit} of {len(rows):,} rows are shown; --limit 0 shows all.")
+    elif limit and total > limit:
+        say(f"Only the first {limit} of {total:,} rows are shown; --limit 0 shows all.")
 
 
 def _is_number(text: str) -> bool:
@@ -195,10 +213,20 @@ def _is_number(text: str) -> bool:
     return not text or (digits.isascii() and digits.isdecimal())
 
 
+def _time(text: str) -> str:
+    """Return a time as queries compare it: the stored form of a span, or the text as it is.
+
+    The beginning of a time, such as a year and a month, is a time, too. Raises UsageError.
+    """
+    if ago(text) is None and (not text or _begins_a_time(text)):
+        return text
+    return time_of(text)
+
+
 def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:
     statement = f"select count(*) from ({query.sql})"
-    row = connection.execute(statement, {**parameters, "limit": -1}).fetchone()
-    return int(row[0])
+    (count,) = connection.execute(statement, {"limit": -1, **parameters}).fetchone()
+    return int(count)
 
 
 def _parameters_of(query: Query) -> str:

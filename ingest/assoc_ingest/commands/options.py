@@ -137,7 +137,21 @@ class _SourceOption(click.Option):
 
 def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--source`; `what` says what is limited to the source."""
-    return click.option("--source", cls=_SourceOption, help=what, shell_complete=completion.sources)
+    return click.option(
+        "--source",
+        cls=_SourceOption,
+        callback=_check_source,
+        help=what,
+        shell_complete=completion.sources,
+    )
+
+
+def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None:
+        from ..ask.filters import known_source
+
+        known_source(name)
+    return name
 
 
 def jobs_option(command: Callable[P, R]) -> Callable[P, R]:
@@ -206,12 +220,15 @@ def _remember_verbose(context: click.Context, _: click.Parameter, value: bool) -
 
 
 def rows_option(command: Callable[..., R]) -> Callable[..., R]:
-    """Add `--limit` for rows that are all printed unless a program pays for each character."""
+    """Add `--limit` for rows that are all printed unless a program pays for each character.
+
+    The command gets None if no limit is given and none is needed.
+    """
 
     @wraps(command)
     def with_limit(limit: int | None, form: Format, **others: object) -> R:
-        if limit is None:
-            limit = _AFFORDABLE if form.wanted else 0
+        if limit is None and form.wanted:
+            limit = _AFFORDABLE
         return command(limit=limit, form=form, **others)
 
     text = f"Maximum number of rows; 0 for no limit. [default: {_AFFORDABLE} with --json, else 0]"

@@ -34,7 +34,7 @@ def query(
     name: str | None,
     database: Path,
     parameters: tuple[tuple[str, str], ...],
-    limit: int,
+    limit: int | None,
     form: Format,
     remote: bool,
 ) -> None:

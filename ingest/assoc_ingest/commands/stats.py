@@ -35,7 +35,7 @@ def stats(
     by: str,
     database: Path,
     form: Format,
-    limit: int,
+    limit: int | None,
     project: str | None,
     session: str | None,
     model: str | None,
@@ -57,4 +57,4 @@ def stats(
     from ..ask.usage import Usage, write_usage
 
     usage = Usage(project, session, model, since, until)
-    write_usage(reading(database), by, usage, form, limit)
+    write_usage(reading(database), by, usage, form, limit or 0)
