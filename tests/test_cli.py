@@ -68,6 +68,13 @@ def filled(shell: Shell) -> Shell:
     return shell
 
 
+def test_a_search_for_nothing_says_what_it_needs(filled: Shell) -> None:
+    assert filled("search", " ") == 2
+    assert filled.err == "Error: Give at least one word to search for.\n"
+    assert filled("search", "deadlock", "--kind") == 2
+    assert "'--kind' requires an argument" in filled.err
+
+
 @pytest.mark.parametrize(
     "command", ["sync", "sync --json", "watch", "list sessions", "search x", "secrets"]
 )

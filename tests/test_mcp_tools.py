@@ -549,7 +549,9 @@ def test_a_database_that_is_missing_or_newer_is_one_error_and_the_next_call_look
     assert error["code"] == "database"
     assert "newer version" in error["message"]
     database.write_bytes(b"no database")
-    assert ask("sql", query="select 1")["error"]["code"] == "database"
+    error = ask("sql", query="select 1")["error"]
+    assert error["code"] == "database"
+    assert "--db FILE" in error["message"] + (error["hint"] or ""), "it is no argument of a tool"
 
 
 def test_a_database_that_is_busy_is_one_error(
@@ -595,7 +597,7 @@ def test_a_database_that_was_replaced_is_opened_again(template: Path, tmp_path: 
         ("open", {"ref": "5e1f0c9a", "before": 2}, "counted from a line"),
         ("open", {"ref": "5e1f0c9a:x"}, "is not the number of a line"),
         ("open", {"ref": "5e1f0c9a:800"}, "Its last line: 5e1f0c9a:23"),
-        ("open", {"ref": "5e1f0c9b"}, "the nearest keys are 5e1f0c9a"),
+        ("open", {"ref": "5e1f0c9b"}, "the nearest key is 5e1f0c9a"),
         ("open", {"ref": "plan:brave-gren-hedge"}, "the nearest are plan:brave-green-hedge"),
         ("recent", {"project": "fernhill", "cwd": "/srv"}, "not both"),
         ("recent", {"cwd": "/nowhere"}, "Nothing is indexed of this directory"),

@@ -32,6 +32,7 @@ from assoc_ingest import sql, tags
 from assoc_ingest.ask import opening, refs
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
+from assoc_ingest.ask.lookup import find_session
 from assoc_ingest.ask.page import Look
 from assoc_ingest.ask.search import Hit, search
 from assoc_ingest.errors import NotFoundError, UsageError
@@ -432,6 +433,16 @@ def test_an_entry_is_opened_by_its_name(
     assert words in json.dumps(as_json(everything, reference), ensure_ascii=False)
 
 
+def test_a_subagent_is_no_session_and_its_session_is_told(everything: sqlite3.Connection) -> None:
+    agent, session = everything.execute(
+        "select a.agent_key, s.session_key from subagents a join sessions s on s.id = a.session_id"
+        " where length(a.agent_key) > 8 and s.session_key like '5e1f%' limit 1"
+    ).fetchone()
+    told = f"^'{agent}' is a subagent. Give its session: {session[:8]}$"
+    with pytest.raises(NotFoundError, match=told):
+        find_session(everything, agent)
+
+
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
@@ -442,8 +453,8 @@ def test_an_entry_is_opened_by_its_name(
         ("prompt:99999999999999999999", "The history of prompts has no line"),
         ("prompt:9999/1", "There is no history 9999"),
         ("inbox:bed-team/willow/99", "There is no inbox"),
-        ("5e1e", "the nearest keys are 5e1f0c9a"),
-        ("5e1e:4", "the nearest keys are 5e1f0c9a"),
+        ("5e1e", "the nearest key is 5e1f0c9a"),
+        ("5e1e:4", "the nearest key is 5e1f0c9a"),
         ("5e1f:900", "Line 900 is beyond the end (23 lines) of 5e1f. Its last line: 5e1f:23"),
         ("5e1f:" + "9" * 400, "is beyond the end (23 lines)"),
     ],

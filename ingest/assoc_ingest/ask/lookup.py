@@ -15,6 +15,7 @@ from .query_parser import bindable
 _SHORTEST = 8
 _LISTED = 100
 _NEAREST = 3
+_NEAR = 3  # letters that a key shares with one that is near it
 
 
 class Key(NamedTuple):
@@ -56,6 +57,9 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
     wanted = prefix.strip()
     rows = sessions_beginning_with(connection, wanted)
     if not rows:
+        if agents := agents_beginning_with(connection, wanted):
+            session = one_line(short_key(connection, agents[0]["session_key"]))
+            raise NotFoundError(f"{prefix!r} is a subagent. Give its session: {session}")
         raise NotFoundError(
             f"No session matches {prefix!r}{_nearest(connection, wanted)}. "
             "To see them: assoc-ingest list sessions"
@@ -118,21 +122,23 @@ def agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[s
 
 
 def nearest_keys(connection: sqlite3.Connection, key: str) -> list[str]:
-    """Return the keys that share most letters with one that is not there, the nearest first."""
+    """Return the keys that begin most like one that is not there, the nearest first."""
     wanted = key.strip()
     near = {
         other: _shared(wanted, other)
         for other in _neighbours(connection, bindable(wanted))
         if other
     }
-    found = [other for other in sorted(near, key=lambda other: -near[other]) if near[other]]
+    found = [
+        other for other in sorted(near, key=lambda other: -near[other]) if near[other] >= _NEAR
+    ]
     return found[:_NEAREST]
 
 
 def _nearest(connection: sqlite3.Connection, key: str) -> str:
     found = nearest_keys(connection, key)
     listed = ", ".join(one_line(short_key(connection, other)) for other in found)
-    return f"; the nearest keys are {listed}" if listed else ""
+    return f"; the nearest {'key is' if len(found) == 1 else 'keys are'} {listed}" if found else ""
 
 
 def _neighbours(connection: sqlite3.Connection, key: str) -> tuple[str | None, ...]:

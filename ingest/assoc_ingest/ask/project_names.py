@@ -28,6 +28,7 @@ from .near_names import did_you_mean
 
 _LISTED = 20
 _COMPARED = 200
+_LEAST_SHARED = 2  # parts of a path, of which the first of most is empty
 _ID_DIGITS = 18
 _SEE_THEM = "To see them: assoc-ingest list projects"
 
@@ -202,6 +203,8 @@ def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
         return None
     shared = {text: _shared(wanted, parts) for text, parts in known.items()}
     longest = max(shared.values())
+    if longest < _LEAST_SHARED:
+        return None
     candidates = sorted(text for text, length in shared.items() if length == longest)
     matcher = SequenceMatcher(b="/".join(wanted).casefold(), autojunk=False)
 

@@ -46,7 +46,9 @@ def checked_directory(
 
 def _check_parent(output: Path) -> None:
     if not is_directory(output.parent):
-        raise UsageError(f"{output.parent} is no directory. Create it first, or give another place")
+        raise UsageError(
+            f"{output.parent} is not a directory. Create it first, or give another place"
+        )
 
 
 def _may_overwrite(files: Sequence[Path], *, force: bool) -> bool:

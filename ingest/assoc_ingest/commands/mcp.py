@@ -22,8 +22,9 @@ def mcp(
 ) -> None:
     """Answer an agent over standard input and output: the Model Context Protocol.
 
-    The tools search, open a place, say what was done lately and run SQL. They only read. Before
-    each answer what is new is read, unless a watch does that.
+    The tools search, open a place, say what was done lately, why code is as it is and how an error
+    was ended before, and run SQL. They only read. Before each answer what is new is read, unless a
+    watch does that.
 
     \b
     Examples:

@@ -45,7 +45,7 @@ def _with_words_behind(args: list[str]) -> list[str]:
         # `-n50` and `-d/srv/assoc.db` are options with their values.
         is_word = arg[:1] == "-" and arg[1:3].isalpha() and len(arg) > 2
         (words if is_word and not {"/", "."} & set(arg) else options).append(arg)
-    return [*options, "--", *words]
+    return [*options, "--", *words] if words else options  # else it would be a missing value
 
 
 @click.command(cls=_Search)
@@ -53,7 +53,8 @@ def _with_words_behind(args: list[str]) -> list[str]:
 @click.option(
     "--kind",
     multiple=True,
-    help="Only hits of this kind, or these: prompt, text, thinking, tool_use, plan, task ...",
+    help="Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); repeat it for "
+    "several.",
 )
 @project_option("Only this project")
 @click.option("--session", help="Only this session, given by a prefix of its key.")
@@ -104,9 +105,11 @@ def search(
     from ..ask.hits import with_lines
     from ..ask.output import say, write
     from ..ask.search import search as find
-    from ..errors import NotFoundError
+    from ..errors import NotFoundError, UsageError
 
     text = " ".join(query)
+    if not text.strip():
+        raise UsageError("Give at least one word to search for.")
     _check_remote(remote=remote, raw=raw, origin=origin)
     connection = remotely(database) if remote else reading(database)
     is_flat = all_hits or wanted is not None

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..humanize import many
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
@@ -40,8 +41,11 @@ def run(index: Index, arguments: Arguments) -> Answer:
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
         head={"of": found.of, "total": count, "notes": found.notes},
-        said=(f"{count} conversations, those with the strongest evidence first.",) * bool(count),
-        empty="Nothing in the index made, read or names it." if not start else "There is no more.",
+        said=(f"{many(count, 'conversation')}, those with the strongest evidence first.",)
+        * bool(count),
+        empty="No conversation in the index made, read or mentions it."
+        if not start
+        else "There is no more.",
         behind=lambda: cursors.made(start + limit) if count > start + limit else None,
     )
 

@@ -155,7 +155,7 @@ class Index:
         except (NotFoundError, UsageError):  # their words name other projects
             raise NotFoundError(
                 f"The project {project!r}, to which this server is limited, is not indexed, or "
-                "several are called so. Start it with the id or path of one: "
+                "several have that name. Start it with the id or path of one: "
                 "assoc-ingest list projects"
             ) from None
         finally:

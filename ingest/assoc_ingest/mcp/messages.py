@@ -42,7 +42,7 @@ def parse(line: bytes) -> Request | None:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        raise RequestError(PARSE_ERROR, "This line is no JSON.") from None
+        raise RequestError(PARSE_ERROR, "This line is not JSON.") from None
     if isinstance(message, list):
         raise RequestError(INVALID_REQUEST, "Batches are not supported; send one request a line.")
     if not isinstance(message, dict):

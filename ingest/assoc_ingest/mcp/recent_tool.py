@@ -62,7 +62,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         is_continued=False,
         head={"conversations": len(sessions), "open": min(len(left), _OPEN)},
         said=tuple(said),
-        empty="Nothing is indexed here, in this time.",
+        empty="Nothing is indexed here for that period.",
     )
 
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..humanize import many
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
@@ -93,7 +94,7 @@ def _relaxed(index: Index, result: SearchResult) -> Item | None:
 
 def _said(result: SearchResult, head: Item) -> tuple[str, ...]:
     """Return what to know before the hits; words of the index are quoted."""
-    said = [f"{'At least ' * result.is_cut}{result.conversations} conversations."]
+    said = [f"{'At least ' * result.is_cut}{many(result.conversations, 'conversation')}."]
     if result.relaxation is not None:
         few = "Few hold" if result.relaxation.has_exact else "Nothing holds"
         said.append(f"{few} all words: hits with why=relaxed lack some.")
@@ -143,9 +144,9 @@ def render(item: Item) -> str:
     """Return a conversation with its hits as text."""
     time = str(item.get("time") or "")[:16]
     lines = ["", heading(item.get("key"), time)]
-    title = " · ".join(
-        str(item[field]) for field in ("title", "project", "branch") if field in item
-    )
+    is_said = str(item.get("project")).endswith(f"· {item.get('branch')}")  # of a worktree
+    fields = ("title", "project") if is_said else ("title", "project", "branch")
+    title = " · ".join(str(item[field]) for field in fields if field in item)
     if title:
         lines.append(quoted(title))
     hits = item.get("hits")

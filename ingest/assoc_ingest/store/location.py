@@ -77,7 +77,10 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise BusyError(f"Another process is writing to {path}{_holder(lock_path)}.") from None
+        raise BusyError(
+            f"Another process is writing to {path}{_holder(lock_path)}. "
+            "Try again when it has ended; a watch reads new files by itself."
+        ) from None
     try:
         lock_path.write_text(f"{os.getpid()}\n")
         _remove_what_is_left(path)

@@ -51,8 +51,9 @@ class OnDisk:
     def warnings(self) -> Iterator[Finding]:
         """Yield one warning for each kind of change that a sync will take care of."""
         readable = "Make it readable and run verify again."
+        reconnect = "If its disk is not mounted, mount it and run verify again."
         for paths, noun, what, remedy in (
-            (self.missing_roots, "root", "missing (rows are kept)", SYNC),
+            (self.missing_roots, "root", "missing (rows are kept)", reconnect),
             (self.changed, "file", "new or changed since the last sync", SYNC),
             (self.vanished, "file", "gone since the last sync (rows are kept)", SYNC),
             (self.unreadable, "place", "not readable and therefore not compared", readable),
