@@ -263,3 +263,16 @@ def test_the_ways_to_count_are_told_apart(home: Path, ask: Ask) -> None:
     assert rows["once"] == 42
     assert rows["once, without agents that have no file"] == 2
     assert rows["once, without subagents"] == 2
+
+
+def test_a_file_of_the_agent_below_another_conversation_takes_it_whenever_it_comes(
+    home: Path, fresh: Callable[[], Path]
+) -> None:
+    database, at_once = fresh(), fresh()
+    write(home, TRANSCRIPT, user("go"), task(), answer(agentId="a1", totalTokens=5))
+    sync(database, [home])
+    other = f"{PROJECT}/{OTHER}/subagents/agent-a1.jsonl"
+    write(home, other, agent("a1", user(PROMPT, "x1", sessionId=OTHER)))
+    sync(database, [home])
+    sync(at_once, [home])
+    assert_same(dump(database), dump(at_once))

@@ -197,6 +197,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.query_parser._term": ("quotes", "words", "letters", "spaces"),
     "ask.query_parser._unbindable": ("surrogates",),
     "ask.query_parser.INVISIBLE_RUN": ("zero-width letters", "words"),
+    "ask.queries._begins_a_time": ("digits", "dashes"),
     "web.cells._time": ("digits", "dashes"),
     "web.cells._address": ("addresses", "slashes"),
     "web.guard._host": ("brackets", "digits"),

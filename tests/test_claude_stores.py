@@ -250,6 +250,14 @@ def test_an_inbox_with_the_content_of_a_vanished_one_is_another_inbox(place: Pla
     ) == [("crew", "alice", 0), ("other", "carol", 1)]
 
 
+def test_a_team_that_no_longer_names_the_session_of_its_lead_has_none(place: Place) -> None:
+    place.put(f"{PROJECT}/{SESSION}.jsonl", user("lead"))
+    for lead in ({"leadSessionId": SESSION}, {}, {"leadSessionId": SESSION}):
+        place.put("teams/crew/config.json", {"name": "crew", "members": [], **lead})
+        place.sync()
+        assert place.rows("select lead_session_id is not null from teams") == [(len(lead),)]
+
+
 def test_a_team_outlives_its_directory(place: Place) -> None:
     place.put("teams/crew/config.json", {"name": "crew", "members": [{"name": "alice"}]})
     place.put(INBOX, [message("hello")])

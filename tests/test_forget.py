@@ -496,6 +496,51 @@ def test_a_session_that_only_shared_logs_name_is_forgotten_by_its_whole_key(
     assert [row["text"] for row in dump(shell.database)["prompts"]] == ["Sow beans"]
 
 
+OLD_AGENT = f"{PROJECT}/agent-a1b2c3d.jsonl"
+
+
+def test_a_call_and_its_result_stay_one_in_a_log_that_is_searched_for_what_is_forgotten(
+    place: Path, fresh: Callable[[], Path]
+) -> None:
+    home, database = place / "home", fresh()
+    write(home, TRANSCRIPT, user("Sow beans"))
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user(secret("Transcript"), "o1", sessionId=OTHER))
+    sync(database, [home])
+    forgotten(database, OTHER)
+    write(
+        home, OLD_AGENT,
+        agent("a1b2c3d", user("look", "u1")),
+        agent("a1b2c3d", assistant([call("t1", "Bash", command="ls")], "a1")),
+        agent("a1b2c3d", user([result("t1", "file")], "u2", "a1", 5)),
+    )  # fmt: skip
+    sync(database, [home])
+    (made,) = dump(database)["tool_calls"]
+    assert (made["status"], made["duration_ms"]) == ("ok", 4000)
+    check(database, home)
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["read before", "read after"])
+def test_lines_of_another_conversation_in_an_agents_file_go_with_it(
+    place: Path, fresh: Callable[[], Path], is_late: bool
+) -> None:
+    home, database = place / "home", fresh()
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user(secret("Transcript"), "o1", sessionId=OTHER))
+    lines = (
+        agent("a1b2c3d", user(f"what was said in {OTHER}", "u1")),
+        agent("a1b2c3d", user(secret("Agent"), "u2", sessionId=OTHER)),
+    )
+    if is_late:
+        write(home, OLD_AGENT, *lines)
+    sync(database, [home])
+    found = forgotten(database, OTHER)
+    assert [Path(path).name for path in found.shared] == [Path(OLD_AGENT).name] * is_late
+    write(home, OLD_AGENT, *lines)
+    sync(database, [home])
+    assert traces(database) == []
+    assert [row["text"] for row in dump(database)["messages"]] == [f"what was said in {OTHER}"]
+    check(database, home)
+
+
 def test_a_transcript_stands_for_its_conversation(database: Path) -> None:
     forgotten(database, TRANSCRIPT)
     assert traces(database) == []

@@ -223,6 +223,23 @@ def test_without_its_process_the_index_is_made_from_the_rows(
     assert_same(dump(database), expected)
 
 
+def test_a_new_database_of_which_nothing_could_be_read_is_there_and_empty(
+    home: Path, place: Path
+) -> None:
+    database = place / "new.db"
+    with (
+        every_new_database_is_built(),
+        everything_through_workers(),
+        patch.object(_Worker, "__init__", side_effect=OSError),  # they would read it
+        patch("assoc_ingest.files.packed.open_regular", side_effect=PermissionError(13, "no")),
+    ):
+        report = sync(database, [home])
+    assert report.unreadable
+    assert dump(database)["messages"] == []
+    sync(database, [home])
+    check(database, home)
+
+
 def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
     home: Path, place: Path, expected: dict, started: list[_Worker]
 ) -> None:

@@ -88,15 +88,17 @@ def _refer(
     """Set `column` of rows of changed files, and of rows whose key is that of a changed session.
 
     A fixed key never changes in a row, so in a file that grew, only rows without a target are new.
+    Another may be null again, and then its target is.
     """
+    is_there = f" and {key} is not null" * is_fixed
     for condition in (
         "file_id in (select id from touched_files)" + (f" and {column} is null" * is_fixed),
         f"{key} in (select s.session_key from touched_sessions t"
         "  cross join sessions s on s.id = t.id)",
     ):
         connection.execute(
-            f"update {table} set {column} = ({target}) where {condition}"
-            f" and {key} is not null and {column} is not ({target})"
+            f"update {table} set {column} = ({target})"
+            f" where {condition}{is_there} and {column} is not ({target})"
         )
 
 

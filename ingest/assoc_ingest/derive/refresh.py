@@ -94,6 +94,11 @@ def _collect_sessions(connection: sqlite3.Connection, touched: Touched, affected
         " cross join files f on f.id = t.id where f.session_id is not null"
         " union select e.session_id from touched_files t"
         " cross join session_entries e on e.file_id = t.id where e.session_id is not null"
+        # A call in another session may name the agent of a file: it has a file now.
+        " union select c.session_id from touched_files t cross join files f on f.id = t.id"
+        " cross join agent_totals a on a.agent_key = f.agent_key"
+        " cross join files c on c.id = a.file_id and c.source_id = f.source_id"
+        " where f.agent_key is not null and c.session_id is not null"
     )
 
 

@@ -180,30 +180,34 @@ def log_without(
 ) -> tuple[bytes, list[Record]]:
     """Return the bytes of a stretch of a log, and its records, without these conversations.
 
-    A line that names one of them is replaced by as many spaces, and an issue says so. The lines
-    after it are parsed as if it had always been blank: that is how its archived bytes will be read,
-    and what the context of the file continues from. A piece of a line too long to be decoded is
-    blanked, since nobody can tell what it names.
+    A line that names one of them is replaced by as many spaces, and an issue says so. The others
+    are parsed as if it had always been blank: that is how its archived bytes will be read, and what
+    the context of the file continues from. They are parsed once more, all at once, since records of
+    several lines are put together: a call and its result are one. A piece of a line too long to be
+    decoded is blanked, since nobody can tell what it names.
     """
     if not stretch.lines:
         return re.sub(rb"[^\n]", b" ", stretch.data), []
-    kept: list[Record] = []
+    kept: list[Line] = []
+    issues: list[Record] = []
     changed = bytearray(stretch.data)
+    before = parser.context
     for line in stretch.lines:
         context = parser.context
-        records = _unless_named(keys, parser, line)
-        if records is None:
-            parser.context = context
-            text = line.data.rstrip(b" \t\r\n")
-            low = line.start - stretch.start
-            changed[low : low + len(text)] = b" " * len(text)
-            records = [Issue(LEFT_OUT, 1, None, line.start, len(text))]
-        kept.extend(records)
-    return bytes(changed), kept
+        if not _is_named(keys, parser, line):
+            kept.append(line)
+            continue
+        parser.context = context
+        text = line.data.rstrip(b" \t\r\n")
+        low = line.start - stretch.start
+        changed[low : low + len(text)] = b" " * len(text)
+        issues.append(Issue(LEFT_OUT, 1, None, line.start, len(text)))
+    parser.context = before
+    return bytes(changed), [*parser.parse(kept), *issues]
 
 
-def _unless_named(keys: Collection[str], parser: Parser, line: Line) -> list[Record] | None:
-    """Return the records of a line, None if it names one of these conversations.
+def _is_named(keys: Collection[str], parser: Parser, line: Line) -> bool:
+    """Parse a line. Does it name one of these conversations?
 
     A line names a conversation by a uuid anywhere in it, or by a key of a record. A line of an
     agent's file belongs to the conversation that it states, whatever its text mentions.
@@ -211,12 +215,11 @@ def _unless_named(keys: Collection[str], parser: Parser, line: Line) -> list[Rec
     if parser.claim.agent_key is not None:
         records = parser.parse([line])
         stated = (r.stated_session_key for r in records if isinstance(r, Transcript))
-        return None if any(key in keys for key in stated) else records
+        return any(key in keys for key in stated)
     lowered = line.data.lower()
     if any(key.encode() in lowered for key in keys if is_unique_key(key)):
-        return None
-    records = parser.parse([line])
-    return None if any(names(keys, record) for record in records) else records
+        return True
+    return any(names(keys, record) for record in parser.parse([line]))
 
 
 def names(keys: Collection[str], record: Record) -> bool:

@@ -224,6 +224,7 @@ select ?1, ?2, ?3, ?4
 where ?3 is not (
     select value from contexts where file_id = ?1 and name = ?2 order by byte_offset desc limit 1
 )
+on conflict do nothing
 """
 
 INSERTS: dict[type, str] = {
@@ -239,7 +240,7 @@ INSERTS: dict[type, str] = {
     Context: _CONTEXT,
     AgentLine: _of_file("agent_lines", AgentLine, "on conflict do nothing"),
     AgentTotals: _of_file("agent_totals", AgentTotals, "on conflict do nothing"),
-    AgentMeta: _of_file("agent_metas", AgentMeta),
+    AgentMeta: _of_file("agent_metas", AgentMeta, "on conflict do nothing"),
     AgentLink: _of_file("agent_links", AgentLink, "on conflict do nothing"),
     WorkflowLink: _of_file("workflow_links", WorkflowLink, "on conflict do nothing"),
     WorkflowAgent: _of_file(

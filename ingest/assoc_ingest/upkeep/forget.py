@@ -14,12 +14,12 @@ The agent's own files are never changed.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..files import archive
-from ..files.archive import Compressor, Frame
+from ..files.archive import Compressor
 from ..files.changes import LONG_LINE
 from ..files.classify import first_records
 from ..files.exclusions import (
@@ -30,7 +30,7 @@ from ..files.exclusions import (
     log_without,
 )
 from ..files.parsing import Parser
-from ..files.tail import Prefix, Stretch, cut
+from ..files.tail import Prefix
 from ..records import Issue
 from ..sources import SOURCES
 from ..sql import id_list
@@ -52,6 +52,7 @@ from .ownership import (
     copies,
     session_ids,
 )
+from .shared_logs import stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,21 +227,13 @@ def _blank_lines(
     archive.clear(connection, file.id)
     batch.add(opened, blanked_before, [], None, 0)
     compressor, parser = Compressor(), Parser(source, claim)
-    for stretch in _stretches(frames, file):
+    for stretch in stretches(frames, file.id, source, claim):
         data, records = log_without(keys, parser, stretch)
         records.extend(first_records(claim, stretch.start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
         batch.add(opened, records, compressor.frames(stretch.start, data), None, len(data))
         opened.context = parser.context
-
-
-def _stretches(frames: list[Frame], file: StoredFile) -> Iterator[Stretch]:
-    """Yield the lines of a log. After a lost frame, lines keep their offsets."""
-    source = SOURCES[file.source]
-    for run in archive.runs(frames):
-        pieces = (archive.unpacked(frame, file.id) for frame in run)
-        yield from cut(pieces, run[0].start, lambda rest: source.complete_prefix(file.claim, rest))
 
 
 def _drop_entries(

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 from ..derive.inbox import FOLDED
 from ..files import archive, lost
-from ..files.exclusions import Content, Exclusion, content_of, is_of, is_unique_key, owners
+from ..files.exclusions import Content, Exclusion, content_of, is_of, owners
 from ..source import LOG, UNREAD, Checkpoint, Claim, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
 from .moved_copies import Originals, first_of, key_in_root
+from .shared_logs import names_in_log
 
 REFERENCES = {
     "prompts": "session_key",
@@ -197,7 +198,11 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
     for file in files:
         if file.id in found.own or file.claim.session_key is not None:
             continue
-        if file.id in of_rows or _is_log_that_names(connection, file, found.keys):
+        keys = _keys_in(found.keys, file.root)
+        if file.id in of_rows or (
+            (file.is_log or lost.is_unnamed(file.path))
+            and names_in_log(connection, file.id, SOURCES[file.source], file.claim, keys)
+        ):
             if lost.is_unnamed(file.path):  # it is not known which part of it to keep
                 found.own[file.id] = file
                 continue
@@ -281,23 +286,6 @@ def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
             )
             found.update(file_id for (file_id,) in rows)
     return found
-
-
-def _is_log_that_names(
-    connection: sqlite3.Connection, file: StoredFile, keys: Iterable[Key]
-) -> bool:
-    """Does a log contain one of the uuids, even in a torn line or in somebody else's text?"""
-    can_name = file.is_log or lost.is_unnamed(file.path)
-    if not can_name or file.claim.session_key is not None or file.claim.agent_key is not None:
-        return False
-    wanted = [key.encode() for key in _keys_in(keys, file.root) if is_unique_key(key)]
-    before = b""
-    for data in archive.read(connection, file.id):
-        joined = before[-64:] + data.lower()  # a key may be split between two frames
-        if any(key in joined for key in wanted):
-            return True
-        before = joined
-    return False
 
 
 @dataclass(frozen=True, slots=True)

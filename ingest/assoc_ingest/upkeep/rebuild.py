@@ -262,7 +262,8 @@ def _derive(
     if plan.is_endless:
         rebuilt.files_kept += 1
     elif not plan.is_whole or plan.claim is None:
-        _keep(batch, file, plan, rebuilt)
+        claim = plan.claim and agents.with_files(source, source_id, plan.claim)
+        _keep(batch, file, plan._replace(claim=claim), rebuilt)
     elif pieces == replaying.GIVEN_UP:
         if is_cleared:
             raise _EndlessError(known.id)

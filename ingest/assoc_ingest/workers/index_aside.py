@@ -81,7 +81,7 @@ class IndexAside:
         """Fill the index of the database. Raises sqlite3.Error."""
         self._settle(0)
         self._worker.kill()  # its file is complete, and it would keep it locked
-        if self._is_sound:
+        if self._is_sound and self._path.exists():  # no batch was committed
             fts.fill(self._connection, INDEX, self._path)
             fts.add_rows(self._connection, INDEX, self._from_table)
         fts.complete(self._connection, INDEX)
