@@ -242,7 +242,10 @@ def test_a_colour_stays_whatever_models_come_later() -> None:
     for count in range(40):
         some = Colours(names[:count])
         assert [some(name) for name in names[:count]] == [every(name) for name in names[:count]]
-    assert len({every(name) for name in names[:COLOURS]}) == COLOURS
+    assert {every(name) for name in names[:COLOURS]} == set(range(COLOURS))
+    assert {every(name) for name in names[: 2 * COLOURS]} == set(range(2 * COLOURS))
+    style = (STATIC / "assoc.css").read_text("utf-8")
+    assert all(f".ai-c{number} {{" in style for number in range(2 * COLOURS))
     assert {Colours([])(name) for name in names} <= set(range(COLOURS))
 
 

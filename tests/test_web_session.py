@@ -4,6 +4,7 @@ alone, however long it is.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -372,7 +373,7 @@ def test_the_page_has_the_same_numbers_in_the_same_words_as_the_command(
         for name in ("Size", "Tokens", "Cost"):
             for value in re.findall(rf"<div><dt>{name}</dt><dd>(.*?)</dd>", page.text):
                 seen.add(name)
-                words = {"Tokens": "tokens ", "Cost": "cost "}.get(name, "") + value
+                words = {"Tokens": "tokens ", "Cost": "cost "}.get(name, "") + html.unescape(value)
                 assert words in text or value.startswith("unknown: "), (link, value)
     assert seen == {"Size", "Tokens", "Cost"}
 

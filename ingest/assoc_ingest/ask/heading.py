@@ -55,11 +55,9 @@ def cost_of(conversation: Conversation) -> str:
     priced = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     if not priced:
         stated = conversation.session["stated_cost_usd"]
-        return (
-            f"cost {humanize.money(stated)}, as its agent states"
-            if isinstance(stated, float)
-            else ""
-        )
+        if not isinstance(stated, float):
+            return ""
+        return f"cost {humanize.money(stated)}, as its agent states"
     unpriced = sum(row["unpriced"] for row in rows)
     if not unpriced:
         return f"cost {humanize.money(sum(priced))}"

@@ -1,7 +1,8 @@
 """The colour of each model: the same on all pages, whatever else is shown.
 
 It follows from the name. Where two names have the same colour, the model that was used later takes
-the next one that is free. So a model that is new changes none.
+the next one that is free; when all are taken, one with stripes. So a model that is new changes
+none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from zlib import crc32
 from .. import sql
 
 COLOURS = 12
-"""Colours of assoc.css, `--c0` and so on."""
+"""Colours of assoc.css, `--c0` and so on. Their numbers plus 12 are the same with stripes."""
 
 _MOST = 200  # models that are compared; their colours are all taken long before
 
@@ -23,10 +24,11 @@ class Colours:
 
     def __init__(self, models: Iterable[str]) -> None:
         self._known: dict[str, int] = {}
-        free = set(range(COLOURS))
+        free = set(range(2 * COLOURS))
         for model in models:
             own = _own(model)
-            order = ((own + step) % COLOURS for step in range(COLOURS))
+            plain = [(own + step) % COLOURS for step in range(COLOURS)]
+            order = (*plain, *(COLOURS + one for one in plain))
             colour = next((one for one in order if one in free), own)
             free.discard(colour)
             self._known[model] = colour
