@@ -23,6 +23,7 @@ from assoc_ingest.cli import cli
 from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
+from assoc_ingest.store.replacing import replaced
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
@@ -77,6 +78,12 @@ def test_rows_of_a_log_whose_archive_lacks_its_end_stay_as_they_are(
     after = dump(database)
     for table in before.keys() - {"files", "issues"}:  # these say what is missing
         assert_same({table: after[table]}, {table: before[table]})
+
+
+def test_what_a_private_copy_frees_is_not_kept_in_memory(demo: Path) -> None:
+    """Debian's SQLite would overwrite it, and keep the pages of whole indexes to undo that."""
+    with databases.writing(demo) as connection, replaced(connection) as copy:
+        assert copy.execute("pragma secure_delete").fetchone() == (0,)
 
 
 def _but(

@@ -22,7 +22,14 @@ from . import changes
 from .database import open_writer
 from .location import log_of, temporary_directory
 
-UNJOURNALED = ("journal_mode = memory", "synchronous = off", "locking_mode = exclusive")
+UNJOURNALED = (
+    "journal_mode = memory",
+    "synchronous = off",
+    "locking_mode = exclusive",
+    # Some builds of SQLite overwrite what is freed. To empty the index of 4 GB of transcripts, they
+    # would keep all of its pages, 790 MB, in memory. What is forgotten is overwritten anyway.
+    "secure_delete = off",
+)
 """Settings of a database that nobody else can see."""
 
 _COPIES = 3  # the private one with what grows in it, and the log of the database
