@@ -24,6 +24,7 @@ from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.store.replacing import replaced
+from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
@@ -80,10 +81,32 @@ def test_rows_of_a_log_whose_archive_lacks_its_end_stay_as_they_are(
         assert_same({table: after[table]}, {table: before[table]})
 
 
-def test_what_a_private_copy_frees_is_not_kept_in_memory(demo: Path) -> None:
-    """Debian's SQLite would overwrite it, and keep the pages of whole indexes to undo that."""
+def test_what_changes_in_a_private_copy_is_not_kept_in_memory(demo: Path) -> None:
+    """To undo it: it would be whole indexes, and all that is derived. Debian's SQLite would also
+    overwrite what is freed."""
     with databases.writing(demo) as connection, replaced(connection) as copy:
         assert copy.execute("pragma secure_delete").fetchone() == (0,)
+        assert copy.execute("pragma journal_mode").fetchone() == ("off",)
+
+
+def test_an_error_in_a_private_copy_changes_nothing(demo: Path) -> None:
+    """It is half changed then: nothing can be undone in it."""
+    before = dump(demo)
+    with (
+        pytest.raises(sqlite3.IntegrityError),
+        databases.writing(demo) as connection,
+        replaced(connection) as copy,
+        transaction(copy),
+    ):
+        _fail_half_way(copy)
+    assert dump(demo) == before
+    check(demo)
+    assert [path.name for path in demo.parent.iterdir() if path.is_dir()] == []
+
+
+def _fail_half_way(connection: sqlite3.Connection) -> None:
+    connection.execute("delete from messages where id % 2")
+    connection.execute("insert into files (id) select id from files")
 
 
 def _but(

@@ -32,6 +32,13 @@ UNJOURNALED = (
 )
 """Settings of a database that nobody else can see."""
 
+_GIVEN_UP_AFTER_ERRORS = (*UNJOURNALED, "journal_mode = off")
+"""Settings of a copy that is thrown away after any error.
+
+Nothing has to be undone in it. To derive everything that follows from 4 GB of transcripts in one
+transaction, a journal would keep 460 MB in memory.
+"""
+
 _COPIES = 3  # the private one with what grows in it, and the log of the database
 _BUSY = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED
 _OTHER_WRITER = "Another program is writing to {}. Nothing was changed. Run the command again."
@@ -58,7 +65,8 @@ def replaced(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(new)) as empty:
             connection.backup(empty)
-        with closing(open_writer(new, UNJOURNALED)) as copy:
+        connection.execute("pragma shrink_memory")  # of the pages that it read
+        with closing(open_writer(new, _GIVEN_UP_AFTER_ERRORS)) as copy:
             yield copy
             changes.renew(copy)  # what changed in a copy is not noted
             if _version(connection) != before:  # a program that does not know the lock
