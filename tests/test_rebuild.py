@@ -7,6 +7,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -102,6 +103,30 @@ def test_an_error_in_a_private_copy_changes_nothing(demo: Path) -> None:
     assert dump(demo) == before
     check(demo)
     assert [path.name for path in demo.parent.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_error_that_a_bad_page_leads_to_is_not_told(demo: Path, *, is_damaged: bool) -> None:
+    """The pages are checked while files are looked at, which may find anything in them."""
+    before = dump(demo)
+    if is_damaged:
+        execute(demo, "drop index messages_uuid")
+    plan_of, calls = rebuilding.plan_of, []
+
+    def fails_once(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise ValueError("not a number")
+        return plan_of(*arguments)  # type: ignore[arg-type]
+
+    with (
+        patch.object(rebuilding, "plan_of", fails_once),
+        nullcontext() if is_damaged else pytest.raises(ValueError, match="not a number"),
+    ):
+        assert rebuild(demo).kept_aside is not None
+    sync(demo, HOMES)  # reads again what is not archived
+    assert_same(dump(demo), before)
+    check(demo, *HOMES)
 
 
 def _fail_half_way(connection: sqlite3.Connection) -> None:

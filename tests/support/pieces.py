@@ -64,6 +64,7 @@ def killed_at(step: int) -> Iterator[list[sqlite3.Connection]]:
 
     def connect_mortal(*arguments: Any, **more: Any) -> sqlite3.Connection:
         is_reader = more.get("uri", False)
+        more["check_same_thread"] = False  # a thread may have opened it; it is closed here
         return connect_immortal(*arguments, **more, **({} if is_reader else {"factory": Mortal}))
 
     try:

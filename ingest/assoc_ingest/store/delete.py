@@ -45,11 +45,40 @@ def clear_all_rows(connection: sqlite3.Connection, file_ids: Iterable[int]) -> N
     put_off = fts.PutOff(connection, fts.OF_MESSAGES)
     connection.execute("create temp table if not exists cleared (id integer primary key)")
     ids = list(file_ids)
+    fill(connection, "cleared", ids)
+    if not _has_other_messages(connection):
+        _empty_messages(connection)
     for start in range(0, len(ids), _FILES_AT_ONCE):
         fill(connection, "cleared", ids[start : start + _FILES_AT_ONCE])
         for table in CLEARED:
             _delete(connection, table, "in (select id from cleared)")
     put_off.catch_up()
+
+
+def _has_other_messages(connection: sqlite3.Connection) -> bool:
+    """Are there messages of files that are not in the table `cleared`?"""
+    (count,) = connection.execute(
+        "select count(*) from files f where f.id not in (select id from cleared)"
+        " and exists (select 1 from messages m where m.file_id = f.id)"
+    ).fetchone()
+    return bool(count)
+
+
+def _empty_messages(connection: sqlite3.Connection) -> None:
+    """Delete all messages without looking for each of them in every index.
+
+    SQLite does so only if nothing can refer to them. Calls of the files that are `cleared` are
+    removed next.
+    """
+    connection.execute(
+        "update tool_calls set call_id = null, result_id = null"
+        " where file_id not in (select id from cleared)"
+    )
+    connection.execute("pragma foreign_keys = off")
+    try:
+        connection.execute("delete from messages")
+    finally:
+        connection.execute("pragma foreign_keys = on")
 
 
 def _delete(connection: sqlite3.Connection, table: str, of_files: str) -> None:

@@ -25,14 +25,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from ..derive.refresh import refresh_everything
 from ..errors import DamagedError, DatabaseError
-from ..failures import is_damage
 from ..files import lost
 from ..files.agent_files import AgentFiles
 from ..files.tail import Prefix
@@ -50,6 +49,7 @@ from ..workers.index_aside import index_aside
 from . import recover
 from .archive_gaps import LostBytes, note_gaps, read_again_later
 from .archived_files import File, files_of, parsed, stretches_of
+from .damage import check, checked_meanwhile, damage_is_told
 from .fill_gaps import fill_in
 from .lost_tables import only_here
 from .rebuild_plan import Plan, plan_of
@@ -96,40 +96,36 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    salvaged = _repair(path)
+    with suppress(DamagedError), database.writing(path) as connection, damage_is_told():
+        return rebuild_into(connection, progress, jobs, is_checked=True)
+    with location.locked(path):
+        salvaged = recover.replace_by_sound_copy(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress, jobs)
-        if salvaged is not None:
-            rebuilt.kept_aside = str(salvaged.kept)
-            rebuilt.rows_lost = salvaged.holes
-            rebuilt.only_here = only_here(connection, salvaged)
+        rebuilt.kept_aside = str(salvaged.kept)
+        rebuilt.rows_lost = salvaged.holes
+        rebuilt.only_here = only_here(connection, salvaged)
         return rebuilt
 
 
-def _repair(path: Path) -> recover.Salvaged | None:
-    """Replace the database by a repaired copy if it is damaged."""
-    try:
-        with database.writing(path) as connection:
-            if recover.is_sound(connection):
-                return None
-    except DamagedError:
-        pass
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise
-    with location.locked(path):
-        return recover.replace_by_sound_copy(path)
-
-
 def rebuild_into(
-    connection: sqlite3.Connection, progress: Progress | None = None, jobs: int | None = None
+    connection: sqlite3.Connection,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    *,
+    is_checked: bool = False,
 ) -> Rebuilt:
-    """Rebuild on the writer's connection. Raises BusyError and sqlite3.Error as `rebuild` does."""
+    """Rebuild on the writer's connection. Raises BusyError and sqlite3.Error as `rebuild` does.
+
+    If all pages are to be checked before anything is removed, raises DamagedError if one is bad.
+    """
     started = time.monotonic()
     count = worker_count(jobs, _archived_bytes(connection))
     if has_room(connection):
-        rebuilt = _rebuild_in_copy(connection, progress, count)
+        rebuilt = _rebuild_in_copy(connection, progress, count, is_checked=is_checked)
     else:
+        if is_checked:
+            check(connection)
         _repair_indexes(connection, fts.indexes(connection))
         rebuilt = _rebuild(connection, progress, count)
     rebuilt.seconds = time.monotonic() - started
@@ -137,24 +133,26 @@ def rebuild_into(
 
 
 def _rebuild_in_copy(
-    connection: sqlite3.Connection, progress: Progress | None, count: int
+    connection: sqlite3.Connection, progress: Progress | None, count: int, *, is_checked: bool
 ) -> Rebuilt:
     endless: set[int] = set()
     while True:
         try:
             with pool.started_ahead(count), replaced(connection) as copy:
+                with checked_meanwhile(connection) if is_checked else nullcontext():
+                    plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
+                for file_id in endless:
+                    plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
                 made_anew = {*fts.OF_MESSAGES, *fts.OF_OTHERS}
                 _repair_indexes(copy, set(fts.indexes(copy)) - made_anew)
                 put_off = fts.PutOff(copy, fts.OF_OTHERS)
-                plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
-                for file_id in endless:
-                    plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
                 clear_all_rows(copy, (id_ for id_, plan in plans.items() if plan.is_whole))
                 rebuilt = _rebuild(copy, progress, count, plans)
                 put_off.catch_up()
                 return rebuilt
         except _EndlessError as error:  # its rows were removed from the copy, and have to stay
             endless.add(error.file_id)
+            is_checked = False
 
 
 def _rebuild(

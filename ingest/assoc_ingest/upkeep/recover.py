@@ -29,8 +29,6 @@ from ..store import changes, database, fts
 from ..store.location import log_of, temporary_directory
 from ..store.transaction import snapshot, transaction
 from . import damaged_copies, lost_rows, orphans, page_reader
-from .check_database import check_references, check_schema, fresh_schema
-from .findings import REBUILD
 from .lost_rows import FARTHEST, Table, Told
 from .page_reader import Lost, Row
 
@@ -48,22 +46,6 @@ class Salvaged:
     """The number of places where rows are lost, by table."""
     told: dict[str, Told] = field(default_factory=dict)
     """What indexes say about lost rows, by table."""
-
-
-def is_sound(connection: sqlite3.Connection) -> bool:
-    """Are all pages readable, all indexes consistent, and is the schema that of this version?
-
-    Reads the whole database. Raises sqlite3.Error if the disk fails.
-    """
-    try:
-        (first,) = connection.execute("pragma integrity_check(1)").fetchone()
-        with fresh_schema() as schema:
-            problems = [*check_schema(connection, schema), *check_references(connection)]
-        return first == "ok" and not any(problem.remedy == REBUILD for problem in problems)
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        return False
 
 
 def replace_by_sound_copy(path: Path) -> Salvaged:
