@@ -54,6 +54,18 @@ def test_what_the_deleted_file_said_stays_when_only_the_stub_is_left(home: Path,
     assert ask("select count(*) from files where gone_at is not null") == [(1,)]
 
 
+def test_a_directory_that_gets_a_new_name_keeps_its_conversations(home: Path, ask: Ask) -> None:
+    """Newer versions call it after the project, not after a hash of its path."""
+    said = "This is the Gemini CLI.\n- **Workspace Directories:**\n  - /srv/garden\n"
+    place = "- The project's temporary directory is: /home/x/.gemini/tmp/garden\n"
+    write(home, [HEAD, message(1, f"<session_context>\n{said}{place}</session_context>")])
+    before = ask("select session_key, cwd from sessions")
+    (home / "tmp/garden").rename(home / "tmp/a-garden")
+    assert ask("select session_key, cwd from sessions") == before
+    assert ask("select key, path from projects") == [("a-garden", "/srv/garden")]
+    assert ask("select path, encoded from working_directories") == [("/srv/garden", "")]
+
+
 @pytest.mark.parametrize(
     ("data", "keys", "items"),
     [

@@ -204,7 +204,7 @@ class WorkingDirectory(NamedTuple):
     """A working directory of a transcript's session, at the line that states it first.
 
     `encoded` is the name of the project directory for this path; it shows whether the path is that
-    of the project.
+    of the project. It is empty if the path alone does not decide that name.
     """
 
     path: str

@@ -248,8 +248,7 @@ class Chat(ChatReader):
             path = rest.partition("\n")[0].strip()
             if found and path:
                 self.fact("first_cwd", path)
-                project = self.claim.project_key or ""
-                self.records.append(WorkingDirectory(path, project, self.start))
+                self.records.append(WorkingDirectory(path, "", self.start))
                 return
 
     # -- calls -----------------------------------------------------------------------------------
