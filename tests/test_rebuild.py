@@ -27,6 +27,7 @@ from assoc_ingest.store import database as databases
 from assoc_ingest.store.replacing import replaced
 from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.upkeep import damage
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -127,6 +128,23 @@ def test_an_error_that_a_bad_page_leads_to_is_not_told(demo: Path, *, is_damaged
     sync(demo, HOMES)  # reads again what is not archived
     assert_same(dump(demo), before)
     check(demo, *HOMES)
+
+
+def test_whoever_stops_a_rebuild_does_not_wait_for_its_check(demo: Path) -> None:
+    """The check here would never end, and is interrupted before it begins, too."""
+    numbers = "with recursive n (i) as (select 1 union all select i + 1 from n)"
+
+    def never_ends(connection: sqlite3.Connection) -> None:
+        connection.execute(f"{numbers} select max(i) from n").fetchone()
+
+    with (
+        databases.writing(demo) as connection,
+        patch.object(damage, "check", never_ends),
+        pytest.raises(KeyboardInterrupt),
+        damage.checked_meanwhile(connection),
+    ):
+        raise KeyboardInterrupt
+    check(demo)
 
 
 def _fail_half_way(connection: sqlite3.Connection) -> None:

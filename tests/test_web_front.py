@@ -13,7 +13,7 @@ from tests.support.reading import index, reader
 from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest import sql
+from assoc_ingest import humanize, sql
 from assoc_ingest.web import conversations, guard
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -375,3 +375,19 @@ def test_who_may_not_see_the_tables_gets_the_first_page_of_datasette(place: Path
     assert (half.get("/").status, OURS in half.get("/").text) == (200, False)
     assert half.get("/-/assoc").status == 404
     assert half.get(LIST).status == 403
+
+
+@pytest.mark.parametrize(
+    ("project", "branch", "said"),
+    [
+        ("garden · spring", "spring", None),
+        ("garden", "spring", "spring"),
+        ("garden · spring", "ring", "ring"),
+        (None, "spring", "spring"),
+        ("garden", None, None),
+    ],
+)
+def test_a_branch_that_names_the_worktree_is_not_said_twice(
+    project: str | None, branch: str | None, said: str | None
+) -> None:
+    assert humanize.branch_besides(project, branch) == said

@@ -59,6 +59,11 @@ def money(amount: float | None, *, at_least: bool = False) -> str:
     return f"<${cents[1:]}" if cents.startswith("<") else f"${cents}"
 
 
+def branch_besides(project: str | None, branch: str | None) -> str | None:
+    """Return the branch, None if the name of the project ends in it, as that of a worktree does."""
+    return None if branch and (project or "").endswith(f"· {branch}") else branch
+
+
 def many(count: int, word: str, plural: str | None = None) -> str:
     """Return a count with its noun."""
     return f"{count:,} {word if count == 1 else plural or word + 's'}"

@@ -88,8 +88,7 @@ def block_lines(group: Group, shown: int, width: int, paint: Paint) -> Iterator[
     yield f"{paint(title, bold=True)}{gap}{paint(when, dim=True)}".rstrip()
     hits = [hit for hit in group.hits if hit.what != "session"][:shown]
     more = group.more + sum(hit.what != "session" for hit in group.hits) - len(hits)
-    is_said = best.branch and (best.project or "").endswith(f"· {best.branch}")  # a worktree
-    branch = None if is_said else best.branch
+    branch = humanize.branch_besides(best.project, best.branch)
     facts = [best.project, branch, named_source(best), f"{more:,} more here" if more else None]
     if known := " · ".join(one_line(fact) for fact in facts if fact):
         yield paint(cut(_SHORT_INDENT + known, width), dim=True)

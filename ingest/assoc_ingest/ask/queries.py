@@ -172,9 +172,39 @@ def write_query(
     UsageError if there is no such query, or if it does not take these parameters.
     """
     query = find_query(name)
+    given = _given(connection, query, parameters)
+    bound: dict[str, object] = {
+        key: None if value is None else bindable(value) for key, value in given.items()
+    }
+    answer = form.wanted and Answer(connection, ["query", name, given], form.wanted)
+    total = None
+    if "limit" in bound and not bound["limit"]:  # the query limits itself
+        total = _count(connection, query, {**bound, "limit": -1})
+        if limit is not None:
+            bound["limit"] = (answer.start if answer else 0) + limit + 1 if limit else -1
+    cursor = connection.execute(query.sql, bound)
+    names, rows = _names(cursor), [tuple(row) for row in cursor]
+    total = len(rows) if total is None else total
+    if answer:
+        items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
+        write(answer.pieces(items, total=total, limit=limit or None))
+        return
+    shown = rows[: limit or None]
+    write_rows(connection, names, shown, form)
+    if not rows:
+        missing = [key for key, value in given.items() if value is None]
+        say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
+    elif total > len(shown):
+        say(f"Only the first {len(shown)} of {total:,} rows are shown; --limit 0 shows all.")
+
+
+def _given(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Return all parameters of a query as it takes them. Raises UsageError for what it does not."""
     unknown = [key for key in parameters if key not in query.parameters]
     if unknown:
-        raise UsageError(f"{name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
+        raise UsageError(f"{query.name} has no parameter {unknown[0]!r}. {_parameters_of(query)}")
     for key in _NUMBERS & parameters.keys():
         if not _is_number(parameters[key]):
             raise UsageError(f"The parameter {key} takes a number, not {parameters[key]!r}.")
@@ -183,28 +213,7 @@ def write_query(
     given = {key: parameters.get(key) for key in query.parameters}
     if given.get("project"):
         given["project"] = project_ids(connection, given["project"] or "")
-    bound: dict[str, object] = {
-        key: None if value is None else bindable(value) for key, value in given.items()
-    }
-    answer = form.wanted and Answer(connection, ["query", name, given], form.wanted)
-    total = None
-    if "limit" in bound and not bound["limit"]:  # the query limits itself
-        limit = _count(connection, query, bound) if limit is None else limit
-        total = _count(connection, query, {**bound, "limit": -1})
-        bound["limit"] = (answer.start if answer else 0) + limit + 1 if limit else -1
-    cursor = connection.execute(query.sql, bound)
-    names, rows = _names(cursor), [tuple(row) for row in cursor]
-    total = len(rows) if total is None else total
-    if answer:
-        items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
-        write(answer.pieces(items, total=total, limit=limit or None))
-        return
-    write_rows(connection, names, rows[: limit or None], form)
-    if not rows:
-        missing = [key for key, value in given.items() if value is None]
-        say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
-    elif limit and total > limit:
-        say(f"Only the first {limit} of {total:,} rows are shown; --limit 0 shows all.")
+    return given
 
 
 def _is_number(text: str) -> bool:

@@ -27,7 +27,7 @@ def remote() -> None:
     \b
     Examples:
       assoc-ingest remote init postgresql://me@db.example.org/fleet
-      assoc-ingest remote allow ~/work/garden
+      assoc-ingest remote allow ~/code/garden
       assoc-ingest push
     """
 
@@ -202,7 +202,7 @@ def withdraw(database: Path, project: str, yes: bool) -> int:
 
     \b
     Example:
-      assoc-ingest remote withdraw ~/work/garden
+      assoc-ingest remote withdraw ~/code/garden
     """
     from ..ask.output import say
     from ..fleet.machine import withdraw as run

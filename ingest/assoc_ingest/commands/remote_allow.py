@@ -31,7 +31,7 @@ def allow(database: Path, directories: tuple[str, ...], all_projects: bool, as_j
 
     \b
     Examples:
-      assoc-ingest remote allow ~/work/garden
+      assoc-ingest remote allow ~/code/garden
       assoc-ingest remote allow --all-projects
       assoc-ingest remote allow
       assoc-ingest push --dry-run
@@ -64,7 +64,7 @@ def disallow(database: Path, directory: str | None, all_projects: bool, as_json:
 
     \b
     Examples:
-      assoc-ingest remote disallow ~/work/garden
+      assoc-ingest remote disallow ~/code/garden
       assoc-ingest remote disallow --all-projects
     """
     from ..ask.output import say

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..humanize import many
+from ..humanize import branch_besides, many
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
@@ -144,9 +144,9 @@ def render(item: Item) -> str:
     """Return a conversation with its hits as text."""
     time = str(item.get("time") or "")[:16]
     lines = ["", heading(item.get("key"), time)]
-    is_said = str(item.get("project")).endswith(f"· {item.get('branch')}")  # of a worktree
-    fields = ("title", "project") if is_said else ("title", "project", "branch")
-    title = " · ".join(str(item[field]) for field in fields if field in item)
+    said = {field: str(item[field]) for field in ("title", "project", "branch") if field in item}
+    branch = branch_besides(said.get("project"), said.pop("branch", None))
+    title = " · ".join([*said.values(), *([branch] if branch else [])])
     if title:
         lines.append(quoted(title))
     hits = item.get("hits")

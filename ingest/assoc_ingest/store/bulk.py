@@ -18,6 +18,25 @@ the log from which on they are copied back."""
 _IN_BULK = ("cache_size = -65536", "wal_autocheckpoint = 4096")
 
 
+_PRIVATE = (
+    "synchronous = off",
+    "locking_mode = exclusive",
+    # Some builds of SQLite overwrite what is freed. To empty the index of 4 GB of transcripts, they
+    # would keep all of its pages, 790 MB, in memory. What is forgotten is overwritten anyway.
+    "secure_delete = off",
+)
+
+UNJOURNALED = ("journal_mode = memory", *_PRIVATE)
+"""Settings of a database that nobody else can see, and of which batches can be rolled back."""
+
+THROWN_AWAY = ("journal_mode = off", *_PRIVATE)
+"""Settings of one that is thrown away after any error, so that nothing has to be undone.
+
+To derive everything that follows from 4 GB of transcripts in one transaction, a journal would keep
+460 MB in memory.
+"""
+
+
 @contextmanager
 def in_bulk(connection: sqlite3.Connection) -> Iterator[None]:
     """Use a writer's connection for very many changes, outside a transaction."""

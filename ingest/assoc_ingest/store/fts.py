@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..failures import is_damage
+from .bulk import THROWN_AWAY
 from .transaction import transaction
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
@@ -104,8 +105,7 @@ class PutOff:
 # -- an index that is made in a database of its own ----------------------------------------------
 
 _FILLED = ("data", "idx", "docsize")  # tables of an index; its settings are in a fourth
-_UNSAFE_AND_FAST = ("page_size = 16384", "journal_mode = off", "synchronous = off",
-                    "locking_mode = exclusive", "temp_store = memory")  # fmt: skip
+_ASIDE = ("page_size = 16384", *THROWN_AWAY, "temp_store = memory")
 
 
 class Definition(NamedTuple):
@@ -127,7 +127,7 @@ def definition(connection: sqlite3.Connection, index: str) -> Definition:
 def open_aside(path: str, index: str, made: Definition) -> sqlite3.Connection:
     """Make a database that has nothing but an empty index, without its table."""
     connection = sqlite3.connect(path, isolation_level=None)
-    for setting in _UNSAFE_AND_FAST:
+    for setting in _ASIDE:
         connection.execute(f"pragma {setting}").fetchall()
     connection.execute(made.statement)
     name = _quoted(index)

@@ -19,25 +19,9 @@ from pathlib import Path
 
 from ..errors import BusyError
 from . import changes
+from .bulk import THROWN_AWAY
 from .database import open_writer
 from .location import log_of, temporary_directory
-
-UNJOURNALED = (
-    "journal_mode = memory",
-    "synchronous = off",
-    "locking_mode = exclusive",
-    # Some builds of SQLite overwrite what is freed. To empty the index of 4 GB of transcripts, they
-    # would keep all of its pages, 790 MB, in memory. What is forgotten is overwritten anyway.
-    "secure_delete = off",
-)
-"""Settings of a database that nobody else can see."""
-
-_GIVEN_UP_AFTER_ERRORS = (*UNJOURNALED, "journal_mode = off")
-"""Settings of a copy that is thrown away after any error.
-
-Nothing has to be undone in it. To derive everything that follows from 4 GB of transcripts in one
-transaction, a journal would keep 460 MB in memory.
-"""
 
 _COPIES = 3  # the private one with what grows in it, and the log of the database
 _BUSY = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED
@@ -66,7 +50,7 @@ def replaced(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(new)) as empty:
             connection.backup(empty)
         connection.execute("pragma shrink_memory")  # of the pages that it read
-        with closing(open_writer(new, _GIVEN_UP_AFTER_ERRORS)) as copy:
+        with closing(open_writer(new, THROWN_AWAY)) as copy:
             yield copy
             changes.renew(copy)  # what changed in a copy is not noted
             if _version(connection) != before:  # a program that does not know the lock

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from ..errors import BusyError
 from ..stopping import kept_at_the_end
+from .bulk import UNJOURNALED
 from .database import kept_private, open_writer
 from .fts import OF_OTHERS, PutOff, complete
 from .location import temporary_directory
-from .replacing import UNJOURNALED
 from .transaction import roll_back
 
 _STEPS = 10_000  # instructions of SQLite between two checks for signals

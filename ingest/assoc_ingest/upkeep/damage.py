@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from ..errors import DamagedError
@@ -12,7 +12,8 @@ from ..failures import is_damage
 from .check_database import check_references, check_schema, fresh_schema
 from .findings import REBUILD
 
-_DAMAGED = "The database is damaged. Repair it: assoc-ingest rebuild"
+_DAMAGED = "The database is damaged - run: assoc-ingest rebuild"
+_PATIENCE = 0.01  # seconds
 
 
 def check(connection: sqlite3.Connection) -> None:
@@ -41,7 +42,8 @@ def checked_meanwhile(connection: sqlite3.Connection) -> Iterator[None]:
             checked.result()
             raise
         except BaseException:
-            connection.interrupt()  # the user, who wants to stop, would have to wait for it
+            while wait([checked], _PATIENCE).not_done:  # the user wants to stop now
+                connection.interrupt()  # only ends a statement that runs at this moment
             raise
         checked.result()
     connection.execute("pragma shrink_memory")  # of the pages that it read

@@ -96,8 +96,9 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+    # If it is damaged, it is repaired first.
     with suppress(DamagedError), database.writing(path) as connection, damage_is_told():
-        return rebuild_into(connection, progress, jobs, is_checked=True)
+        return rebuild_into(connection, progress, jobs, checks_pages=True)
     with location.locked(path):
         salvaged = recover.replace_by_sound_copy(path)
     with database.writing(path) as connection:
@@ -113,18 +114,18 @@ def rebuild_into(
     progress: Progress | None = None,
     jobs: int | None = None,
     *,
-    is_checked: bool = False,
+    checks_pages: bool = False,
 ) -> Rebuilt:
     """Rebuild on the writer's connection. Raises BusyError and sqlite3.Error as `rebuild` does.
 
-    If all pages are to be checked before anything is removed, raises DamagedError if one is bad.
+    If it `checks_pages`, it does so before anything is removed; DamagedError if one is bad.
     """
     started = time.monotonic()
     count = worker_count(jobs, _archived_bytes(connection))
     if has_room(connection):
-        rebuilt = _rebuild_in_copy(connection, progress, count, is_checked=is_checked)
+        rebuilt = _rebuild_in_copy(connection, progress, count, checks_pages=checks_pages)
     else:
-        if is_checked:
+        if checks_pages:
             check(connection)
         _repair_indexes(connection, fts.indexes(connection))
         rebuilt = _rebuild(connection, progress, count)
@@ -133,13 +134,13 @@ def rebuild_into(
 
 
 def _rebuild_in_copy(
-    connection: sqlite3.Connection, progress: Progress | None, count: int, *, is_checked: bool
+    connection: sqlite3.Connection, progress: Progress | None, count: int, *, checks_pages: bool
 ) -> Rebuilt:
     endless: set[int] = set()
     while True:
         try:
             with pool.started_ahead(count), replaced(connection) as copy:
-                with checked_meanwhile(connection) if is_checked else nullcontext():
+                with checked_meanwhile(connection) if checks_pages else nullcontext():
                     plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
                 for file_id in endless:
                     plans[file_id] = plans[file_id]._replace(is_whole=False, is_endless=True)
@@ -152,7 +153,7 @@ def _rebuild_in_copy(
                 return rebuilt
         except _EndlessError as error:  # its rows were removed from the copy, and have to stay
             endless.add(error.file_id)
-            is_checked = False
+            checks_pages = False
 
 
 def _rebuild(

@@ -156,6 +156,7 @@ def rows(
         row["more_models"] = len(models) - len(row["models"])
         row["cost"] = _cost(usage[row["id"]])
         row["cost_usd"] = usage[row["id"]]["cost_usd"]
+        row["git_branch"] = humanize.branch_besides(row["project"], row["git_branch"])
         row["state"] = ends.get(row["id"])
     return found, found[0]["total"] if found else 0
 

@@ -91,7 +91,7 @@ class Cards:
     def _card(self, card: Card) -> Shown:
         best = card.shown[0]
         key = card.parts[0].values.get("project")
-        is_said = best.branch and (best.project or "").endswith(f"· {best.branch}")  # a worktree
+        branch = humanize.branch_besides(best.project, best.branch)
         places = [self._place(hit) for hit in card.shown if hit.what != "session"]
         more = card.hits - len(card.shown)
         is_by_time = self._asked.values.get("sort") == "newest"
@@ -101,11 +101,7 @@ class Cards:
             moment=humanize.moment(card.newest if is_by_time else best.time),
             is_close=card.is_close,
             project=(self._projects.name(key), self._paths.project(key)) if key else None,
-            facts=[
-                shown_name(fact)
-                for fact in (None if is_said else best.branch, named_source(best))
-                if fact
-            ],
+            facts=[shown_name(fact) for fact in (branch, named_source(best)) if fact],
             places=places,
             more=more,
             more_address=self._more(card) if more and best.session_key else None,
