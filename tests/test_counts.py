@@ -25,8 +25,10 @@ from tests.support.writing import (
 
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.mcp.summary import summary
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.web.conversation_map import Mapper, Stretch
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")
 COUNTS = (
@@ -194,3 +196,43 @@ def test_reports_that_count_the_same_agree(
     assert expected > 0
     for query, column in reports:
         assert total(busy, query, column) == expected, (what, query)
+
+
+# -- files that were changed ---------------------------------------------------------------------
+
+
+def edited(number: int, name: str, said: str = "done", **more: Any) -> list[Object]:
+    """Return a call that edits a file, and its result."""
+    key = f"e{number}"
+    change = call(key, "Edit", file_path=f"/srv/demo/{name}", old_string="a", new_string="b")
+    answer = result(key, said, **more)
+    return [
+        assistant([change], f"x{number}", None, 2 * number, id=f"msg_{key}"),
+        user([answer], f"y{number}", f"x{number}", 2 * number + 1),
+    ]
+
+
+def test_each_file_has_its_own_edits(home: Path, read: Callable[[], sqlite3.Connection]) -> None:
+    """Not what failed or was declined, and what a second transcript repeats once."""
+    declined = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    edits = [
+        *edited(1, "beds.py"), *edited(2, "soil.py"), *edited(3, "beds.py"),
+        *edited(4, "soil.py", "no such text", is_error=True),
+        *edited(5, "seeds.py", declined, is_error=True),
+    ]  # fmt: skip
+    write(home, TRANSCRIPT, user("begin", "u1", None, 0), *edits)
+    write(home, ELSEWHERE, user("begin", "u1", None, 0), *edits)
+    connection = read()
+    conversation = Conversation(connection, SESSION)
+    assert [(one["path"], one["edits"]) for one in summary(conversation)["changed_files"]] == [
+        ("/srv/demo/beds.py", 2), ("/srv/demo/soil.py", 1)
+    ]  # fmt: skip
+    files = [file.id for file in conversation.files]
+    mapper = Mapper(conversation, None, files, lambda place: "", lambda subagent: "")
+    (changed,) = [
+        part.lines for part in mapper.map(Stretch((0, -1, 0), (0, -1, 0))).parts
+        if part.name == "Files changed"
+    ]  # fmt: skip
+    assert [(line.text, line.facts) for line in changed] == [
+        ("beds.py", "2 changes"), ("soil.py", "1 change")
+    ]  # fmt: skip

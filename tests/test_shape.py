@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from assoc_ingest import sql
 from assoc_ingest.derive import agents
 from assoc_ingest.source import FILE_KINDS
 from assoc_ingest.sources import SOURCES
@@ -316,6 +318,157 @@ def test_a_query_only_reads() -> None:
     for path in ROOT.glob("queries/*.sql"):
         text = re.sub(r"--.*|'[^']*'", "", path.read_text("utf-8"))
         assert not writing.search(text), path.name
+
+
+_SQL_TOKEN = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"|[:@]?\w+|\S", re.DOTALL)
+_CLAUSES = {"select", "from", "where", "group", "having", "order", "limit", "window"}
+Token = tuple[str, int, re.Match[str]]
+"""The clause of its select that it stands in, how many parentheses deep, and where."""
+
+
+def selects(text: str) -> list[list[Token]]:
+    """Return the tokens of each select of a statement, without those of selects within it."""
+    done: list[list[Token]] = []
+    pending: list[tuple[int, list[Token]]] = []
+    depth = 0
+    for match in _SQL_TOKEN.finditer(text):
+        word = match.group().lower()
+        if word.startswith(("--", "/*")):
+            continue
+        if word in (")", ";", "union", "intersect", "except"):
+            while pending and pending[-1][0] >= depth:
+                done.append(pending.pop()[1])
+        depth += (word == "(") - (word == ")")
+        if word == "select":
+            pending.append((depth, []))
+        if pending:
+            level, tokens = pending[-1]
+            begins = depth == level and word in _CLAUSES
+            clause = word if begins or not tokens else tokens[-1][0]
+            tokens.append((clause, depth - level, match))
+    return done + [tokens for _, tokens in pending]
+
+
+def aliases_of(tokens: list[Token]) -> dict[str, str]:
+    """Return the aliases of a select, each with its expression."""
+    expressions: dict[str, str] = {}
+    texts = [match.group() for clause, _, match in tokens if clause == "select"]
+    depths = [depth for clause, depth, _ in tokens if clause == "select"]
+    start = 0
+    for place, (word, depth) in enumerate(zip(texts, depths, strict=True)):
+        if not depth and word.lower() in ("select", "distinct", ","):
+            start = place + 1
+        elif not depth and word.lower() == "as" and place + 1 < len(texts):
+            expressions[texts[place + 1]] = "".join(texts[start:place])
+    return expressions
+
+
+def bare_uses(tokens: list[Token], aliases: dict[str, str]) -> Iterator[re.Match[str]]:
+    """Yield where names of aliases stand alone and would be columns before they are aliases."""
+    words = ["", *(match.group().lower() for _, _, match in tokens), "", ""]
+    for place, (clause, depth, match) in enumerate(tokens, 1):
+        before, behind = words[place - 1], words[place + 1]
+        if clause == "select" or before in (".", "as") or behind in (".", "("):
+            continue
+        is_aggregate = re.match(
+            r"(min|max|sum|total|count|group_concat)\(", aliases.get(match.group(), "")
+        )
+        is_term = before in ("by", ",") and behind in (",", "asc", "desc", "limit", "", ";")
+        is_alias_first = clause == "order" and not depth and is_term
+        if (
+            match.group() in aliases
+            and not is_alias_first
+            and not (clause == "where" and is_aggregate)
+        ):
+            yield match
+
+
+def hidden_aliases(text: str, is_column: Callable[[str, int, int, str], bool]) -> Iterator[str]:
+    """Yield uses of an alias that mean a column of the same name.
+
+    In GROUP BY, HAVING, WHERE and expressions of ORDER BY, a name is a column if any table of the
+    select has one of that name, and an alias only if none has. `is_column` is asked for the name
+    of a table, and for the name with its place in the text.
+    """
+    for tokens in selects(text):
+        aliases = aliases_of(tokens)
+        words = dict.fromkeys(match.group() for clause, _, match in tokens if clause == "from")
+        tables = [word for word in words if re.fullmatch(r"\w+", word)]
+        for match in bare_uses(tokens, aliases):
+            name = match.group()
+            for table in tables:
+                is_same = aliases[name] in (name, f"{table}.{name}")
+                if not is_same and is_column(table, *match.span(), name):
+                    yield f"{name} is a column of {table}, not {aliases[name]}"
+
+
+_OF_FUNCTIONS = {
+    "json_each": {"key", "value", "type", "atom", "id", "parent", "fullkey", "path"},
+    "pragma_table_info": {"cid", "name", "type", "pk"},
+    "pragma_table_list": {"schema", "name", "type", "ncol"},
+}
+_OF_FUNCTIONS |= {"json_tree": _OF_FUNCTIONS["json_each"]}
+
+
+def hidden_in_query(connection: sqlite3.Connection, text: str) -> list[str]:
+    def prepares(statement: str) -> bool:
+        names = dict.fromkeys(re.findall(r":(\w+)", statement))
+        try:
+            connection.execute(f"explain {statement}", names)
+        except sqlite3.Error:
+            return False
+        return True
+
+    assert prepares(text), text
+    return list(
+        hidden_aliases(
+            text,
+            lambda table, start, end, name: prepares(f"{text[:start]}{table}.{name}{text[end:]}"),
+        )
+    )
+
+
+def test_no_alias_of_a_query_is_hidden_by_a_column() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(Path(str(sql.data(*sql.NEW_SCHEMA))).read_text("utf-8"))
+    shadowed = """select coalesce(e.value, t.target) as path, count(*) as edits from tool_calls t
+        left join json_each(t.paths) e on true group by path order by edits desc, path"""
+    assert len(hidden_in_query(connection, shadowed)) == 1
+    views = connection.execute("select name, sql from sqlite_master where type = 'view'")
+    statements = {name: re.sub(r"(?i)^create view \w+ as", "", view) for name, view in views}
+    statements |= {
+        query.path: query.sql for folder in sql.FOLDERS for query in sql.queries(folder).values()
+    }
+    found = {name: hidden_in_query(connection, text) for name, text in statements.items()}
+    connection.close()
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_no_alias_in_code_is_hidden_by_a_column_of_a_table_function() -> None:
+    """Statements that are put together cannot be prepared, but their words can be read."""
+
+    def is_column(table: str, start: int, end: int, name: str) -> bool:
+        return name in _OF_FUNCTIONS.get(table, ())
+
+    planted = "select max(x.value) as key, 1 from json_each(?) x group by key"
+    assert list(hidden_aliases(planted, is_column))
+    assert not offenders(
+        lambda module: [
+            line
+            for text in (*strings(module), *formatted(module))
+            if any(f"{function}(" in text for function in _OF_FUNCTIONS)
+            for line in hidden_aliases(text, is_column)
+        ]
+    )
+
+
+def formatted(module: str) -> Iterator[str]:
+    """Yield every f-string of a module, with a name where each value is put in."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values
+            )
 
 
 def test_transactions_begin_and_end_in_one_place() -> None:

@@ -5,6 +5,7 @@ select
     substr(t.name, 1, 200) as name,
     t.action,
     substr(t.target, 1, 500) as target,
+    iif(length(t.paths) <= 100000, t.paths, null) as paths,
     t.status,
     exists (select 1 from subagents a where a.spawned_by = t.id) as spawned,
     t.file_id,

@@ -1,9 +1,10 @@
 -- Most edited files
--- The :limit files (default 30) that agents changed most often, in :project or anywhere.
+-- The :limit files (default 30) that agents changed most often, in :project or anywhere; errors are
+-- the attempts that failed.
 -- Group: activity
 select
     coalesce(e.value, t.target) as file,
-    count(*) as edits,
+    sum(t.status <> 'error') as edits,
     count(distinct t.session_id) as sessions,
     sum(t.status = 'error') as errors,
     max(t.started_at) as last_edited,

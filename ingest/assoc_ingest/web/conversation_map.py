@@ -158,9 +158,12 @@ class Mapper:
         first: dict[str, sqlite3.Row] = {}
         counts: Counter[str] = Counter()
         for row in calls:
-            if row["action"] == EDIT and row["target"] and row["status"] != "error":
-                first.setdefault(row["target"], row)
-                counts[row["target"]] += 1
+            if row["action"] != EDIT or row["status"] in ("error", "declined"):
+                continue
+            targets = json.loads(row["paths"]) if row["paths"] else [row["target"]]
+            for target in filter(None, targets):
+                first.setdefault(target, row)
+                counts[target] += 1
         for target, count in counts.most_common():
             yield self._call(
                 first[target], one_line(self._short(target)), humanize.many(count, "change")
