@@ -139,6 +139,9 @@ def fork(turn: str, **facts: object) -> list[dict[str, Any]]:
     return [META, parent, begun, ANSWER, counts([50, 0, 5, 0], [50, 0, 5, 0])]
 
 
+FORKED = line(
+    "session_meta", id=THREAD, forked_from_id=PARENT, timestamp="2026-05-23T18:25:15.000Z"
+)
 OWN = [TURN, ANSWER, counts([90, 0, 9, 0], [40, 0, 4, 0])]
 
 
@@ -148,12 +151,117 @@ def test_what_a_fork_inherited_is_not_counted() -> None:
     assert spent(*fork("1", started_at=started), *OWN) == [(40, 0, 4, 0)]
 
 
-def test_where_nobody_can_tell_a_response_is_partial_and_one_with_that_of_the_parent() -> None:
-    found = parsed(*fork("1"))
-    (use,) = (use for use in found if isinstance(use, Usage))
-    assert (use.response_key, use.partial) == (f"{PARENT}:50+0+5+0", 1)
-    of_parent = parsed(line("session_meta", id=PARENT), *fork("1")[2:])
-    assert [u.response_key for u in of_parent if isinstance(u, Usage)] == [use.response_key]
+def test_where_nobody_can_tell_a_response_is_partial() -> None:
+    for lines in (fork("1"), [FORKED, *fork("1")[2:]], [FORKED, *fork(OLDER)[2:]]):
+        (use,) = (use for use in parsed(*lines) if isinstance(use, Usage))
+        assert (use.response_key, use.partial) == (f"{THREAD}:50+0+5+0", 1)
+
+
+def test_a_turn_that_is_younger_than_a_fork_is_its_own() -> None:
+    assert spent(FORKED, *fork("1")[2:], *OWN) == [(50, 0, 5, 1), (40, 0, 4, 0)]
+    assert spent(FORKED, *OWN) == [(40, 0, 4, 0)]
+
+
+# -- forks that do not say what they copied ------------------------------------------------------
+
+A, B, C, D, E, F, G = (f"019e5615-00{n}-7270-b988-4f52f86449a4" for n in range(50, 57))
+MISSING, LOST = (f"019e5615-00{n}-7270-b988-4f52f86449a4" for n in (48, 49))
+FAMILIES = {
+    A: (None, [1, 2, 3]),
+    B: (A, [1, 2, 30]),
+    C: (B, [1, 2, 30, 4]),
+    D: (MISSING, [7, 8, 9]),
+    E: (MISSING, [7, 8, 80]),
+    F: (LOST, [5, 6]),
+    G: (A, [40, 2]),  # 0.144: a fork that begins at zero
+}
+"""Threads: what each is a fork of, and the tokens of its responses, those of its parent first."""
+
+
+def rollout(thread: str, parent: str | None, spent: list[int]) -> bytes:
+    meta = line("session_meta", id=thread, cwd="/srv/garden", forked_from_id=parent)
+    lines = [meta, line("event/task_started", turn_id="1")]
+    for place in range(len(spent)):
+        total = sum(spent[: place + 1])
+        lines += [ANSWER, counts([total, 0, total, 0], [spent[place], 0, spent[place], 0])]
+    return jsonl(*lines)
+
+
+def write_families(home: Path) -> list[Path]:
+    place = "sessions/2026/05/23/rollout-2026-05-23T18-25-15-{}.jsonl"
+    return [
+        write_bytes(home, place.format(thread), rollout(thread, parent, spent))
+        for thread, (parent, spent) in FAMILIES.items()
+    ]
+
+
+RESPONSES = (
+    "select s.session_key, r.output_tokens, r.partial from responses r"
+    " join sessions s on s.id = r.session_id order by 1, r.timestamp, r.byte_offset"
+)
+
+
+def test_what_forks_copied_without_saying_so_counts_once(fresh: Fresh, tmp_path: Path) -> None:
+    write_families(tmp_path)
+    database = fresh()
+    sync(database, [tmp_path])
+    own = {A: [1, 2, 3], B: [30], C: [4], D: [7, 8, 9], E: [80], F: [5, 6], G: [40, 2]}
+    assert rows(database, RESPONSES) == [
+        (thread, count, int(thread == F)) for thread, counted in own.items() for count in counted
+    ]
+    check(database, tmp_path)
+
+
+def test_what_forks_copied_does_not_depend_on_what_is_read_first(
+    fresh: Fresh, tmp_path: Path
+) -> None:
+    """Each file comes in two pieces, or goes, while the others are there or not yet."""
+    logs = write_families(tmp_path)
+    contents = {path: path.read_bytes() for path in logs}
+    whole = fresh()
+    sync(whole, [tmp_path])
+    for turn in range(len(logs)):
+        order = [*logs[turn:], *logs[:turn]][:: 1 if turn % 2 else -1]
+        database = fresh()
+        for path in order:
+            path.unlink()
+        for path in order:
+            lines = contents[path].splitlines(keepends=True)
+            for size in (turn % 4 + 1, len(lines)):
+                path.write_bytes(b"".join(lines[:size]))
+                sync(database, [tmp_path])
+        assert_same(dump(database), dump(whole))
+
+
+@pytest.mark.parametrize("changed", FAMILIES)
+@pytest.mark.parametrize("is_forgotten", [True, False], ids=["forgotten", "rewritten"])
+def test_when_a_thread_goes_its_forks_have_what_they_copied(
+    shell: Shell, fresh: Fresh, tmp_path: Path, changed: str, is_forgotten: bool
+) -> None:
+    home = tmp_path / "home"
+    (path,) = (path for path in write_families(home) if changed in path.name)
+    assert shell("sync", str(home)) == 0
+    if is_forgotten:
+        assert shell("forget", changed) == 0
+        path.unlink()
+    else:
+        path.write_bytes(rollout(changed, None, [11, 12]))
+        assert shell("sync") == 0
+    rest = fresh()
+    sync(rest, [home])
+    assert rows(shell.database, RESPONSES) == rows(rest, RESPONSES)
+    sums = "select session_key, input_tokens, output_tokens from sessions order by 1"
+    assert rows(shell.database, sums) == rows(rest, sums)
+    assert shell("verify") == 0
+
+
+def test_forks_of_each_other_end(fresh: Fresh, tmp_path: Path) -> None:
+    for thread, parent in ((A, B), (B, A), (C, C)):
+        write_bytes(tmp_path, PLACE.replace(THREAD, thread), rollout(thread, parent, [1, 2]))
+    database = fresh()
+    sync(database, [tmp_path])
+    found = [(thread, count) for thread, count, _ in rows(database, RESPONSES)]
+    assert found == [(A, 1), (A, 2), (C, 1), (C, 2)]
 
 
 def test_totals_that_go_on_from_another_file_may_be_repeated_once() -> None:

@@ -105,6 +105,21 @@ def test_the_id_of_a_gateway_is_one_response_per_session(
     assert len(responses(rows, "id")) == count
 
 
+def test_a_copy_of_a_line_counts_as_its_original_whatever_session_it_names(rows: Rows) -> None:
+    """A fork names its own session in the lines that it copied."""
+    files = []
+    for session in ("one", "two"):
+        _, file = rows.session(session)
+        line(rows, file, "gen-1", stated_session_key=session)
+        files.append(file)
+    derive(rows, "gen-1")
+    assert len(responses(rows, "id")) == 2
+    first, copy = rows.all("select id from messages order by id")
+    rows.connection.execute("update messages set copy_of = ? where id = ?", (first, copy))
+    derive(rows, affected={files[1]})
+    assert responses(rows, "response_key", "file_id") == [("gen-1 in one", files[0])]
+
+
 def test_a_response_that_turns_out_to_be_one_leaves_no_rows_for_each_session(rows: Rows) -> None:
     for session in ("one", "two"):
         _, file = rows.session(session)

@@ -17,8 +17,12 @@ create temp table if not exists canonical (id integer primary key, copy_of integ
 create temp table if not exists ranked (
     id integer primary key, session_id integer, subagent_id integer, rank integer
 );
+create temp table if not exists of_forks (
+    response_key text primary key, counts_as text, partial integer
+) without rowid;
 create temp table if not exists best (
-    id integer primary key, unique_key text, session_id integer, subagent_id integer, rank integer
+    id integer primary key, unique_key text, partial integer, session_id integer,
+    subagent_id integer, rank integer
 );
 """
 
@@ -61,6 +65,8 @@ class Touched:
     files: set[int] = field(default_factory=set)
     sessions: set[int] = field(default_factory=set)
     responses: set[str] = field(default_factory=set)
+    forked: set[str] = field(default_factory=set)
+    """What removed or rewritten files were forks of."""
     sidechains: set[int] = field(default_factory=set)
     moved: set[int] = field(default_factory=set)
     """Files with a new path or kind, and so with another place in `FILE_RANK`."""
@@ -91,12 +97,18 @@ class Touched:
 
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
         """Record what depends on the rows of a file, before they are deleted."""
-        self.responses.update(
-            key
-            for (key,) in connection.execute(
-                "select response_key from usage where file_id = ?", (file_id,)
-            )
+        rows = connection.execute(  # a line of a fork may be the best one of its parent's response
+            "select response_key from usage where file_id = ?1"
+            " union select response_key from responses where file_id = ?1",
+            (file_id,),
         )
+        self.responses.update(key for (key,) in rows)
+        rows = connection.execute(
+            "select forked_from_key from transcripts"
+            " where file_id = ? and forked_from_key is not null",
+            (file_id,),
+        )
+        self.forked.update(key for (key,) in rows)
         self.shared.update(
             partner
             for (partner,) in connection.execute(

@@ -1,8 +1,24 @@
-"""One row per API response, from the best of its lines in all files."""
+"""One row per API response, from the best of its lines in all files.
+
+Copies of a line are one response. Most state the same id wherever they are. Where they do not, the
+line tells: what gateways call a response is unique within a session only, so the copy of a message
+in another session counts as its original.
+
+Threads of some agents have no ids of responses: a response is a thread and its totals so far
+(`<thread>:<totals>`). A fork may begin with those of its parent, and not every version says so: its
+lines are `partial` then. From the first one on, they are inherited as long as the parent, or what
+that is a fork of, has the same totals and counts. If no file has responses of the parent, its forks
+are compared with each other: the first one owns what they share, in the order of their keys, which
+begin with their time. All else is the fork's own, and partial only if there was nothing to compare
+it with.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from collections import defaultdict
+from typing import Any
 
 from ..sql import id_list
 from .changeset import FILE_RANK, Touched, fill
@@ -14,6 +30,10 @@ _COLUMNS = (
 )
 
 
+_totals_of = re.compile(r"(.+):[0-9]+(?:\+[0-9]+){3}").fullmatch
+_OF_THREAD = "u.response_key >= ?1 || ':' and u.response_key < ?1 || ';'"
+
+
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
     """Write one row for each changed API response.
 
@@ -23,9 +43,19 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     Anthropic's and comes without a request id is one response per session.
     """
     keys = _touched_keys(connection, touched, affected)
+    of_forks = [
+        row
+        for family in _families(connection, touched, keys)
+        for row in _compared(connection, family)
+    ]
+    keys.update(key for key, _, _ in of_forks)
     if not keys:
         return
     fill(connection, "touched_responses", keys)
+    connection.execute("delete from of_forks")
+    connection.executemany(
+        "insert into of_forks (response_key, counts_as, partial) values (?, ?, ?)", of_forks
+    )
     _rank_files(connection)
     _find_best(connection)
     connection.execute(
@@ -33,6 +63,8 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         " select r.session_id from best b join responses r on r.response_key = b.unique_key"
         " where r.session_id is not null"
         " union select session_id from best where session_id is not null"
+        " union select r.session_id from of_forks x join responses r using (response_key)"
+        " where x.counts_as <> x.response_key and r.session_id is not null"
     )
     connection.execute(
         "delete from responses where id in (select r.id from touched_responses t"
@@ -59,6 +91,120 @@ def _touched_keys(connection: sqlite3.Connection, touched: Touched, affected: se
     return keys
 
 
+def _families(
+    connection: sqlite3.Connection, touched: Touched, keys: set[str]
+) -> list[dict[str, str | None]]:
+    """Return the threads of each family of forks that was touched, with what each is a fork of."""
+    threads = {match[1] for match in map(_totals_of, keys) if match} | touched.forked
+    rows = connection.execute(
+        "select coalesce(f.agent_key, f.session_key), x.forked_from_key"
+        " from transcripts x cross join files f on f.id = x.file_id"
+        f" where x.file_id in ({id_list(touched.files)}) and x.forked_from_key is not null"
+    )
+    threads.update(thread for row in rows for thread in row if thread)
+    families = []
+    while threads:
+        family: dict[str, str | None] = {}
+        pending = [threads.pop()]
+        while pending:
+            if (thread := pending.pop()) not in family:
+                parent = family[thread] = _forked_from(connection, thread)
+                pending += [*_forks(connection, thread), *([parent] if parent else [])]
+        threads.difference_update(family)
+        if len(family) > 1:
+            families.append(family)
+    return families
+
+
+def _forked_from(connection: sqlite3.Connection, thread: str) -> str | None:
+    """Return what a thread is a fork of, if it has responses."""
+    (parent,) = connection.execute(
+        "select min(x.forked_from_key) from ("
+        f" select distinct u.file_id from usage u where {_OF_THREAD}"
+        ") u cross join transcripts x on x.file_id = u.file_id where x.forked_from_key <> ?1",
+        (thread,),
+    ).fetchone()
+    return parent if isinstance(parent, str) else None
+
+
+def _forks(connection: sqlite3.Connection, thread: str) -> list[str]:
+    rows = connection.execute(
+        "select distinct coalesce(f.agent_key, f.session_key) from transcripts x"
+        " cross join files f on f.id = x.file_id where x.forked_from_key = ?",
+        (thread,),
+    )
+    return [fork for (fork,) in rows if fork and _forked_from(connection, fork) == thread]
+
+
+def _compared(
+    connection: sqlite3.Connection, family: dict[str, str | None]
+) -> list[tuple[str, str, int]]:
+    """Return the responses of a family of forks, what each counts as, and whether it is partial.
+
+    Nothing if no line of the family may be inherited.
+    """
+    spent = {
+        thread: connection.execute(
+            "select u.response_key, min(u.partial), max(u.input_tokens), max(u.output_tokens),"
+            " max(u.cache_read_tokens), max(u.cache_write_5m_tokens) from usage u"
+            f" cross join files f on f.id = u.file_id where {_OF_THREAD}"
+            " and instr(substr(u.response_key, length(?1) + 2), ':') = 0"
+            " group by u.response_key order by min(f.path), min(u.byte_offset)",
+            (thread,),
+        ).fetchall()
+        for thread in family
+    }
+    if not any(is_doubtful for rows in spent.values() for _, is_doubtful, *_ in rows):
+        return []
+    counts_as: dict[str, str] = {}
+    seen: dict[str, dict[Any, str]] = defaultdict(dict)
+    """What a thread and those above it spent; of a missing thread, what its forks did."""
+    shared: set[str] = set()  # responses of a fork that another fork of the same has, too
+    for thread in _parents_first(family, spent):
+        parent = family[thread]
+        known = seen[parent] if parent else {}
+        own = {}
+        is_inherited = True
+        for key, is_doubtful, *counts in spent[thread]:
+            totals = (key.rpartition(":")[2], *counts)
+            is_inherited = bool(is_inherited and is_doubtful and totals in known)
+            counts_as[key] = own[totals] = known[totals] if is_inherited else key
+        seen[thread] = {**known, **own}
+        if parent and not spent.get(parent):
+            shared.update(key for totals, key in own.items() if known.get(totals) == key)
+            known.update({**own, **known})
+    results = []
+    for thread, rows in spent.items():
+        parent = family[thread]
+        is_clear = parent is not None and (
+            spent.get(parent) or any(counts_as[key] in shared for key, *_ in rows)
+        )
+        results += [
+            (key, counts_as[key], int(is_doubtful and not is_clear))
+            for key, is_doubtful, *_ in rows
+        ]
+    return results
+
+
+def _parents_first(family: dict[str, str | None], spent: dict[str, list[Any]]) -> list[str]:
+    """Return the threads that spent something; those that are as deep in the order of their keys.
+
+    In a circle, the first one is the highest.
+    """
+    depths: dict[str, int] = {}
+    for start in sorted(family):
+        path: list[str] = []
+        thread: str | None = start
+        while thread is not None and spent.get(thread) and thread not in depths:
+            depths[thread] = 0
+            path.append(thread)
+            thread = family[thread]
+        depth = depths.get(thread or "", -1)
+        for place, above in enumerate(reversed(path), 1):
+            depths[above] = depth + place
+    return sorted(depths, key=lambda thread: (depths[thread], thread))
+
+
 def _rank_files(connection: sqlite3.Connection) -> None:
     """Rank the files of changed responses, once for all lines: ranking is slow."""
     connection.execute("delete from ranked")
@@ -77,21 +223,29 @@ def _find_best(connection: sqlite3.Connection) -> None:
     """Put every line of changed responses into `best`, with the response that it belongs to."""
     connection.execute("delete from best")
     connection.execute("""
-        insert into best (id, unique_key, session_id, subagent_id, rank)
-        select u.id, u.unique_key, first_value(f.session_id) over canonical,
+        insert into best (id, unique_key, partial, session_id, subagent_id, rank)
+        select u.id, u.unique_key, u.partial, first_value(f.session_id) over canonical,
             first_value(coalesce(f.subagent_id, (
                 select m.subagent_id from messages m
                 where m.file_id = u.file_id and m.byte_offset = u.byte_offset limit 1
             ))) over canonical, f.rank
         from (
-            select usage.id, usage.file_id, usage.byte_offset, case
+            select usage.id, usage.file_id, usage.byte_offset,
+            coalesce(x.partial, usage.partial) as partial, case
+                when x.counts_as is not null then x.counts_as
                 when usage.response_key like 'msg\\_%' escape '\\' or usage.api_message_id is null
                     or max(usage.request_id) over (partition by usage.response_key) is not null
                 then usage.response_key
-                else usage.response_key || ' in ' || coalesce(usage.stated_session_key, '')
+                else usage.response_key || ' in ' || coalesce((
+                    select o.stated_session_key from messages m
+                    join messages c on c.id = m.copy_of
+                    join usage o on o.response_key = usage.response_key and o.file_id = c.file_id
+                    where m.file_id = usage.file_id and m.byte_offset = usage.byte_offset limit 1
+                ), usage.stated_session_key, '')
             end as unique_key
             from touched_responses t
             cross join usage on usage.response_key = t.response_key
+            left join of_forks x on x.response_key = t.response_key
         ) u
         cross join ranked f on f.id = u.file_id
         window canonical as (partition by u.unique_key order by f.rank, u.byte_offset)
@@ -103,7 +257,7 @@ def _write_best(connection: sqlite3.Connection) -> None:
     assignments = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", "))
     connection.execute(f"""
         insert into responses (response_key, {_COLUMNS})
-        select unique_key, {_COLUMNS} from (
+        select unique_key, {_COLUMNS.replace(" partial", " b.partial")} from (
             select b.*, row_number() over (
                 partition by b.unique_key
                 order by u.output_tokens desc, b.rank, u.byte_offset desc

@@ -25,7 +25,7 @@ from .transaction import transaction
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
-DERIVATION = 10
+DERIVATION = 11
 """The version of the parsers. Raise it when a parser learns something that the rows of files read
 earlier should have, too: the next sync derives all tables again (`rebuild`)."""
 

@@ -95,9 +95,12 @@ class Rollout(Operations):
     # -- the thread ------------------------------------------------------------------------------
 
     def _meta(self, value: JSONObject, payload: JSONObject) -> None:
+        knew_parent = self.thread.is_marked
         if self.thread.meta(payload):
             self._describe(payload)
             self.keep_payload("session_meta", payload)
+        elif not knew_parent and self.thread.is_marked and "is_fork" not in self.context:
+            self.fact("forked_from_key", self.thread.state["of"])
 
     def _bare_meta(self, value: JSONObject) -> None:
         if self.thread.meta(value):
@@ -111,7 +114,9 @@ class Rollout(Operations):
         source = payload.get("source")
         self.fact("entrypoint", source if isinstance(source, str) else None)
         parent = string(payload.get("forked_from_id"))
-        self.fact("forked_from_key", folded(parent) if parent else None)
+        if parent is not None:
+            self.context["is_fork"] = True
+            self.fact("forked_from_key", folded(parent))
         self.directory(self.text(payload, "cwd"))
         made_by, spawn = spawn_of(payload)
         session = session_of(payload) if made_by is not None else None
@@ -148,14 +153,19 @@ class Rollout(Operations):
     def _token_count(self, payload: JSONObject) -> None:
         self._tokens.event(
             payload.get("info"),
-            self.thread.spending,
-            is_inherited=self.thread.is_inherited,
+            self._spender,
+            is_inherited=self.thread.is_inherited and self.thread.is_marked,
             is_sure=self.thread.is_sure,
         )
 
     def _record(self, value: JSONObject, payload: JSONObject) -> None:
-        if not self.thread.is_inherited:
-            self._tokens.record(payload, self.thread.id)
+        if not (self.thread.is_inherited and self.thread.is_marked):
+            self._tokens.record(payload, self._spender, is_sure=self.thread.is_sure)
+
+    @property
+    def _spender(self) -> str:
+        """The thread whose tokens are counted."""
+        return self.thread.id or self.claim.session_key or self.claim.agent_key or ""
 
     def _title(self, payload: JSONObject) -> None:
         title = string(payload.get("thread_name")) or string(payload.get("name"))

@@ -10,7 +10,10 @@ are told apart depends on the version; the first that applies counts:
    time of the copy. The own part begins with the first turn that is younger than the thread: ids
    of turns and threads are UUIDs of version 7, which begin with their time. For other ids, the
    time when the turn started counts. Without either, nobody can tell: see `is_sure`.
-4. Otherwise, all lines are own. `forked_from_id` alone copies nothing.
+4. `forked_from_id` without a second `session_meta`: some versions copied lines, others did not.
+   Turns tell as in 3, but what was spent before the first younger one is compared with what the
+   parent spent: see `derive/responses.py`.
+5. Otherwise, all lines are own.
 """
 
 from __future__ import annotations
@@ -62,8 +65,7 @@ def session_of(payload: JSONObject) -> str | None:
 class Thread:
     """The thread of a rollout. `state` is the part of the context that it uses.
 
-    - `id`, `began`: the thread and when it began; `parent`: the thread that it continues;
-    - `of`: the thread of the copied lines that are being read;
+    - `id`, `began`: the thread and when it began; `of`: the first other thread that is named;
     - `part`: own, copied, or unknown; `from`: the ordinal where the own part begins;
     - `turn`: the current turn; `chain`: what the lines so far say, where turns have no ids.
     """
@@ -82,14 +84,14 @@ class Thread:
         return bool(self.state.get("part") == COPIED)
 
     @property
-    def is_sure(self) -> bool:
-        """Is it known whose the current line is?"""
-        return bool(self.state.get("part") != UNKNOWN)
+    def is_marked(self) -> bool:
+        """Is it marked where copied lines begin, so that what is inherited is so for certain?"""
+        return "of" in self.state or "from" in self.state
 
     @property
-    def spending(self) -> str | None:
-        """The thread whose totals the current line states, if that is not sure: the parent."""
-        return self.id if self.is_sure else self.state.get("of") or self.id
+    def is_sure(self) -> bool:
+        """Is the current line the thread's own for certain?"""
+        return bool(self.state.get("part", OWN) == OWN)
 
     @property
     def turn(self) -> str | None:
@@ -107,7 +109,8 @@ class Thread:
             self._begin(key, payload)
             return True
         if key != self.id:
-            self.state["of"] = self.state["chain"] = key
+            self.state.setdefault("of", key)
+            self.state["chain"] = key
             if "from" not in self.state:
                 self.state["part"] = COPIED
         return False
@@ -121,6 +124,8 @@ class Thread:
             self.state["part"] = COPIED
         if mapping(payload.get("history_base")):
             self.state["joins"] = True
+        elif start is None and string(payload.get("forked_from_id")) is not None:
+            self.state["part"] = UNKNOWN
 
     def line(self, value: JSONObject) -> None:
         """Take the place of a line in: from an ordinal on, all are own."""

@@ -51,11 +51,10 @@ class Tokens:
         """Note that the model said something."""
         self._state["answered"] = True
 
-    def event(self, info: object, thread: str | None, *, is_inherited: bool, is_sure: bool) -> None:
-        """Take a `token_count` in. `thread` is the one whose totals it states.
+    def event(self, info: object, thread: str, *, is_inherited: bool, is_sure: bool) -> None:
+        """Take a `token_count` of a thread in.
 
-        If it is not sure whether the thread inherited it, the response is partial, and its key is
-        that of the thread it may come from: if that has it, too, it is one response.
+        If the thread may have inherited it, the response is partial: see `derive/responses.py`.
         """
         stated = mapping(info)
         if "total_token_usage" not in stated:
@@ -74,17 +73,24 @@ class Tokens:
             key = f"{thread}:{'+'.join(map(str, total[:4]))}"
             self._spend(key, last, is_partial=not is_sure)
 
-    def record(self, payload: JSONObject, thread: str | None) -> None:
-        """Take a `token_usage_record` of the own part of a thread in."""
+    def record(self, payload: JSONObject, thread: str, *, is_sure: bool) -> None:
+        """Take a `token_usage_record` in that is not inherited for certain.
+
+        One of another thread may be inherited; its id is the same there, so it counts once.
+        """
         usage = self._vector(payload.get("usage"))
         is_first = not self._state.get("records")
         self._state["records"] = True
-        if string(payload.get("thread_id")) not in (None, thread) or not any(usage):
+        is_of_another = string(payload.get("thread_id")) not in (None, thread)
+        if (is_sure and is_of_another) or not any(usage):
             return
         if is_first and usage == self._state.pop("last", None) and not self._state.get("answered"):
             return  # the event of the same response came first, and was counted
-        key = string(payload.get("response_id")) or f"{thread}@{self._reader.start}"
-        self._spend(key, usage, is_partial=False)
+        key = string(payload.get("response_id"))
+        if key is not None:
+            self._spend(key, usage, is_partial=False)
+        elif not is_of_another:
+            self._spend(f"{thread}@{self._reader.start}", usage, is_partial=not is_sure)
 
     def _last(self, stated: JSONObject, total: Vector, before: Vector | None) -> Vector:
         if isinstance(stated.get("last_token_usage"), dict):
