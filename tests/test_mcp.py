@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
-from tests.support.shell import running
+from tests.support.shell import running, statements_below
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.protocol import STATELESS, VERSIONS, WITH_HANDSHAKE, Protocol
@@ -254,10 +254,17 @@ def test_what_was_cancelled_is_neither_begun_nor_answered(
     assert [answer["id"] for answer in found] == [1, 3]
 
 
+ENDLESS = "with recursive r (n) as (select 1 union all select n + 1 from r) select max(n) from r"
+ONE_STEP = (
+    "select instr(x, substr(x, 1, 4999999) || 'b') from (select printf('%.*c', 9999999, 'a') x)"
+)
+
+
 @pytest.mark.slow
-def test_what_is_running_is_stopped_when_it_is_cancelled(database: Path, tmp_path: Path) -> None:
-    endless = "with recursive r (n) as (select 1 union all select n + 1 from r)"
-    endless += " select max(n) from r"
+@pytest.mark.parametrize("query", [ENDLESS, ONE_STEP], ids=["endless", "one-step"])
+def test_what_is_running_is_stopped_when_it_is_cancelled(
+    query: str, database: Path, tmp_path: Path
+) -> None:
     process = subprocess.Popen(
         command(database, "--no-sync"), env=environment(tmp_path),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -267,7 +274,7 @@ def test_what_is_running_is_stopped_when_it_is_cancelled(database: Path, tmp_pat
     with process:
         for message in (
             request("ping", 0),
-            request("tools/call", 1, name="sql", arguments={"query": endless}),
+            request("tools/call", 1, name="sql", arguments={"query": query}),
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
             request("ping", 2),
         ):
@@ -292,6 +299,31 @@ def test_a_signal_ends_the_server(number: signal.Signals, database: Path, tmp_pa
         assert json.loads(process.stdout.readline())["id"] == 1
         process.send_signal(number)
         assert process.wait(30) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="of Linux only")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_statement_that_is_one_step(
+    number: signal.Signals, database: Path, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        command(database, "--no-sync"), env=environment(tmp_path),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin
+    with process:
+        asked = request("tools/call", 1, name="sql", arguments={"query": ONE_STEP})
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        while not (running_now := statements_below(process.pid)):
+            assert process.poll() is None
+        (child,) = running_now
+        process.send_signal(number)
+        assert process.wait(30) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+        assert not Path(f"/proc/{child}").exists()
+        assert process.stdout
+        assert process.stdout.read() == ""  # it did not wait for the answer
 
 
 def test_a_bug_in_a_tool_is_told_and_the_server_lives_on(

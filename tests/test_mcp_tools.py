@@ -643,7 +643,7 @@ def test_sql_that_does_more_than_read_is_refused(query: str, demo: Call) -> None
 
 @pytest.mark.slow
 def test_sql_that_runs_away_is_stopped(demo: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assoc_ingest.mcp.readonly_sql.SECONDS", 0.2)
+    monkeypatch.setattr("assoc_ingest.store.sql_process.SECONDS", 0.2)
     endless = "with recursive r (n) as (select 1 union all select n + 1 from r)"
     for query in (
         f"{endless} select count(*) from r",
@@ -652,6 +652,47 @@ def test_sql_that_runs_away_is_stopped(demo: Call, monkeypatch: pytest.MonkeyPat
     ):
         assert "stopped after" in demo("sql", query=query)["error"]["message"]
     assert demo("search", query="frost")["total"] > 5
+
+
+LONG = "(select printf('%.*c', 9999999, 'a') as x)"
+ONE_STEP = [  # calls during which SQLite looks at no clock
+    f"select instr(x, substr(x, 1, 4999999) || 'b') from {LONG}",
+    f"select replace(x, substr(x, 1, 4999999) || 'b', '') from {LONG}",
+    f"select length(trim(x, printf('%.*c', 99999, 'b') || 'a')) from {LONG}",
+]
+
+
+@pytest.mark.parametrize("query", ONE_STEP)
+def test_sql_that_is_one_step_of_sqlite_is_stopped(
+    query: str, demo: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.store.sql_process.SECONDS", 0.2)
+    assert "stopped after" in demo("sql", query=query)["error"]["message"]
+    assert demo("sql", query="select 1 as n")["items"] == [{"row": [1]}]
+
+
+LARGE = {
+    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 400): "memory",
+    "select " + ", ".join(["hex(printf('%.*c', 9999999, 'x'))"] * 50): "memory",
+    "select hex(printf('%.*c', 15999999, 'x'))": "too big",
+    "select " + ", ".join(["1"] * 600): "columns",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", LARGE)
+def test_sql_that_takes_too_much_is_one_sentence(
+    query: str, demo: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.store.sql_process.SECONDS", 60)
+    assert LARGE[query] in demo("sql", query=query)["error"]["message"]
+    assert demo("sql", query="select 1 as n")["items"] == [{"row": [1]}]
+
+
+def test_sql_that_gives_very_much_gives_its_first_rows(demo: Call) -> None:
+    endless = "with recursive r (n) as (select 1 union all select n + 1 from r)"
+    answer = demo("sql", query=f"{endless} select n, printf('%.*c', 999999, 'x') from r", limit=900)
+    assert answer["items"][0]["row"][0] == 1
 
 
 def test_sql_reads_what_the_documents_show(demo: Call) -> None:

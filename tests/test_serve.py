@@ -16,13 +16,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 import yaml
 from tests.support.dump import check
-from tests.support.shell import Shell
+from tests.support.served import is_line_1
+from tests.support.shell import Shell, statements_below
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
 from tests.test_migrations import RELEASED, zstd
 
@@ -333,6 +336,26 @@ def test_the_server_is_guarded(filled: Shell) -> None:
         assert server.get("//evil.com/")[0] == 400
         forbidden = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
         assert server.get("/assoc.json?sql=select+1", **forbidden)[0] == 403
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="of Linux only")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGINT", 130)])
+def test_a_signal_ends_a_statement_of_a_visitor(name: str, code: int, filled: Shell) -> None:
+    sql = (
+        "select instr(x, substr(x, 1, 4999999) || 'b') from (select printf('%.*c', 9999999, 'a') x)"
+    )
+    options = ("--setting", "sql_time_limit_ms", "3600000")
+    with serving(filled.database, *options) as server, ThreadPoolExecutor(1) as thread:
+        query = "/assoc/-/query" if is_line_1() else "/assoc"
+        answer = thread.submit(server.get, f"{query}.json?{urlencode({'sql': sql})}")
+        wait_until(lambda: bool(statements_below(server.process.pid)), server.log)
+        (child,) = statements_below(server.process.pid)
+        server.process.send_signal(getattr(signal, name))
+        assert server.process.wait(PATIENCE) == code, server.log()
+        assert answer.result()[0] in (400, 503)
+        assert not Path(f"/proc/{child}").exists()
+        assert "Traceback" not in server.log()
 
 
 @posix

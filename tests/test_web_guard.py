@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
-from tests.support.served import get, served
+from tests.support.served import get, is_line_1, served
 from tests.support.writing import TRANSCRIPT, user, write
 
+from assoc_ingest.store.sql_process import SqlProcess
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import guard
+from assoc_ingest.web import foreign_sql, guard
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -161,6 +165,39 @@ def test_another_site_may_not_send_a_form() -> None:
     assert asked(GUARDED, *headers, method="POST") == 403
 
 
+@pytest.mark.parametrize("name", ["origin", "referer"])
+@pytest.mark.parametrize(
+    ("page", "status"),
+    [
+        *((page, 403) for page in (
+            "http://evil.com", "https://evil.com/x", "null", "", "http://127.0.0.1",
+            "http://127.0.0.1:9", "http://localhost:8001", "http://127.0.0.1:8001.evil.com",
+            "http://127.0.0.1:8001@evil.com", "http://127.0.0.1:x/", "http://[", "ftp://127.0.0.1:8001",
+            "file:///home/x.html",
+        )),
+        *((page, 200) for page in (
+            "http://127.0.0.1:8001", "http://127.0.0.1:8001/assoc?sql=select+1",
+            "https://index.example", "https://INDEX.example:8443/x",
+        )),
+    ],
+)  # fmt: skip
+def test_a_browser_that_says_only_which_page_it_shows_is_judged_by_that(
+    name: str, page: str, status: int
+) -> None:
+    for path in ("/", "/assoc/sessions"):
+        assert asked(GUARDED, ("host", HERE), (name, page), path=path) == status
+
+
+def test_the_usual_port_may_be_left_out() -> None:
+    assert asked(GUARDED, ("host", "localhost:80"), ("origin", "http://localhost")) == 200
+    assert asked(GUARDED, ("host", "[::1]:8001"), ("referer", "http://[::1]:8001/x")) == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "TRACE", "PUT", "DELETE", "PATCH", "OPTIONS", "ODD"])
+def test_what_does_more_than_read_is_refused(method: str) -> None:
+    assert asked(GUARDED, ("host", HERE), method=method) == 405
+
+
 # -- in front of Datasette -----------------------------------------------------------------------
 
 
@@ -234,3 +271,111 @@ def test_more_names_can_be_allowed(database: Path) -> None:
 def test_a_datasette_that_serve_did_not_start_is_not_guarded(database: Path) -> None:
     assert not guard.is_switched_on()
     assert get(served(database), "/assoc", host="evil.com").status_code == 200
+
+
+# -- SQL of a visitor ----------------------------------------------------------------------------
+
+LONG = "(select printf('%.*c', 9999999, 'a') as x)"
+ONE_STEP = f"select instr(x, substr(x, 1, 4999999) || 'b') from {LONG}"
+CONDITION = f"text = (select {ONE_STEP.removeprefix('select ')})"
+QUERY = "/assoc/-/query" if is_line_1() else "/assoc"
+
+
+@pytest.fixture
+def hurried(database: Path) -> Iterator[Any]:
+    with guard.switched_on():
+        yield served(database, settings={"sql_time_limit_ms": 300})
+
+
+def refused(datasette: Any, path: str, **arguments: str) -> Any:
+    answer = get(datasette, f"{path}?{urlencode(arguments)}", host=HERE)
+    assert answer.status_code == 400
+    return answer
+
+
+@pytest.mark.parametrize("ending", ["", ".json"])
+def test_a_statement_that_is_one_step_of_sqlite_is_stopped(ending: str, hurried: Any) -> None:
+    assert "took too long" in refused(hurried, QUERY + ending, sql=ONE_STEP).text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["_where", "_where_in_a_view"])
+def test_a_condition_that_is_one_step_of_sqlite_is_stopped(name: str, hurried: Any) -> None:
+    table = "conversation" if name == "_where_in_a_view" else "messages"
+    answer = refused(hurried, f"/assoc/{table}.json", _where=CONDITION, _nocount="1")
+    assert "too long" in answer.text or "was stopped" in answer.text
+
+
+TOO_MUCH = {
+    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 400): "memory",
+    "select hex(zeroblob(4e8))": "too big",
+    "select " + ", ".join(["1"] * 600): "columns",
+    "with recursive r (n) as (select 1 union all select n + 1 from r)"
+    " select n, printf('%.*c', 999999, 'x') from r": "bytes",
+    "with recursive r (n) as (select 1 union all select n + 1 from r)"
+    f" select {', '.join(['n'] * 400)} from r": "values",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", TOO_MUCH)
+def test_a_statement_that_takes_too_much_is_one_sentence(sql: str, database: Path) -> None:
+    with guard.switched_on():
+        datasette = served(database, settings={"sql_time_limit_ms": 60_000})
+    assert TOO_MUCH[sql] in refused(datasette, f"{QUERY}.json", sql=sql).json()["error"]
+    answer = get(datasette, f"{QUERY}.json?sql=select+1+as+n&_shape=array", host=HERE)
+    assert answer.json() == [{"n": 1}]
+
+
+def test_what_a_process_of_its_own_answers_is_what_datasette_answers(
+    database: Path, datasette: Any
+) -> None:
+    values = "1 a, 2 a, null, x'00ff' b, 'é' || char(0), 1.5, -9223372036854775808, 9e999"
+    sql = f"select {values}, cast(x'ff' as text)"
+    plain = served(database)
+    for path in (
+        f"{QUERY}.json?{urlencode({'sql': sql})}",
+        f"{QUERY}.json?{urlencode({'sql': 'select :a as x', 'a': 'é'})}",
+        "/assoc/messages.json?_search=marmalade+%22button&_facet=role&_sort=id&_size=1",
+        "/assoc/messages.json?_where=id+>+0&text__contains=marmalade",
+        "/assoc/ask-usage-by-day.json?days=3",
+        f"{QUERY}.json?sql=select+nothing",
+    ):
+        answers = [get(each, path, host=HERE) for each in (plain, datasette)]
+        texts = [re.sub(r'"query_ms": [0-9.]+', "", answer.text) for answer in answers]
+        assert texts[0] == texts[1]
+
+
+@pytest.mark.slow
+def test_statements_that_find_no_process_are_told_so_and_pages_do_not_wait(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All processes are busy until the pages have been answered."""
+    monkeypatch.setattr(foreign_sql, "_WAITING", 3)
+    over, begun = Event(), Semaphore(0)
+    run = SqlProcess.run
+
+    def wait(self: SqlProcess, *arguments: Any, **named: Any) -> Any:
+        begun.release()
+        assert over.wait(60)
+        return run(self, *arguments, **named)
+
+    monkeypatch.setattr(SqlProcess, "run", wait)
+
+    async def all_at_once(datasette: Any) -> list[int]:
+        async def answer(path: str) -> int:
+            found = await datasette.client.get(path, headers={"host": HERE})
+            return int(found.status_code)
+
+        statement = f"{QUERY}.json?sql=select+1"
+        asked = [asyncio.create_task(answer(statement)) for _ in range(9)]
+        refused, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        pages = [await answer(path) for path in ("/", "/assoc", "/assoc/sessions")]
+        assert not over.is_set()
+        assert {task.result() for task in refused} == {503}
+        over.set()
+        return pages + sorted([await task for task in asked])
+
+    with guard.switched_on():
+        datasette = served(database)
+    assert asyncio.run(all_at_once(datasette)) == [200] * 3 + [200] * 5 + [503] * 4

@@ -22,7 +22,11 @@ def bare(*databases: Path) -> Any:
 
 
 def served(
-    *databases: Path, plugins: object = None, denied: str | None = None, queries: object = None
+    *databases: Path,
+    plugins: object = None,
+    denied: str | None = None,
+    queries: object = None,
+    settings: object = None,
 ) -> Any:
     """Return a Datasette over the databases, with metadata.yml keyed to the first one's name.
 
@@ -40,6 +44,8 @@ def served(
     parts: dict[str, Any] = {"metadata": metadata}
     if is_line_1():
         parts["config"] = metadata  # 1.0 takes the settings of tables from its configuration
+    if settings:
+        parts["settings"] = settings
     if plugins:
         metadata["plugins"] = plugins
     datasette = Datasette([str(path) for path in databases], **parts)

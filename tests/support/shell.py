@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,17 @@ class Shell:
         assert self(*arguments, "--json") == 0, self.err
         items: list[dict[str, Any]] = json.loads(self.out)["items"]
         return items
+
+
+def statements_below(process: int) -> list[str]:
+    """Return the processes that run SQL below one, if they have run for a moment."""
+    running_now = []
+    with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        for path in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in path.read_text().split():
+                _, _, numbers = Path(f"/proc/{child}/stat").read_text().rpartition(")")
+                program = Path(f"/proc/{child}/cmdline").read_text()
+                ticks = int(numbers.split()[11])  # more than it takes to start
+                if "sql_child" in program and ticks > 7:
+                    running_now.append(child)
+    return running_now

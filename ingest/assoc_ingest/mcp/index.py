@@ -15,6 +15,8 @@ from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..failures import as_known
 from ..paths import identity
 from ..store.database import open_reader
+from ..store.sql_process import Answer as Rows
+from ..store.sql_process import Limits, Setup, SqlProcess
 from .fitting import Standing
 from .limited import Limited, apart
 
@@ -41,7 +43,9 @@ class Index:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._connection: sqlite3.Connection | None = None
-        self._limited: list[Limited] = []
+        self._limited: Limited | None = None
+        self._for_sql: Setup | None = None
+        self._sql_process = SqlProcess()
         self._file: tuple[int, int] | None = None
         self._version = -1
         self._not_read: list[str] = []
@@ -76,8 +80,7 @@ class Index:
             self.close()
         if self._connection is None:
             self._open(path)
-        if self.is_limited:
-            self._limit()
+        self._limit()
 
     def mask(self, text: str) -> str:
         """Return a text without the credentials in it."""
@@ -99,31 +102,31 @@ class Index:
             missing.append(f"{humanize.many(row['unparsed'], 'record')} could not be parsed.")
         return Standing(fresh, tuple(missing))
 
-    def for_sql(self) -> tuple[sqlite3.Connection, frozenset[str] | None]:
-        """Return the connection for SQL that an agent wrote, and what it may read; None for all."""
-        if not self.is_limited:
-            return self.connection, None
-        if len(self._limited) == 1:
-            self._limited.append(apart(self.settings.database))
-            self._limited[1].to(self._projects())
-        other = self._limited[1]
-        return other.connection, other.names
+    def run_sql(self, statement: str, limits: Limits, skip: int) -> Rows:
+        """Run SQL that an agent wrote, where nothing else runs. Raises as `SqlProcess.run` does."""
+        if self._for_sql is None:
+            path = self.settings.database
+            self._for_sql = (
+                Setup(f"{path.resolve().as_uri()}?mode=ro")
+                if self._limited is None
+                else apart(self.connection, path, self._projects())
+            )
+        return self._sql_process.run(self._for_sql, statement, limits, skip=skip)
 
     def interrupt(self) -> None:
         """Stop what is running. This may be called from another thread."""
-        known = (self._connection, *(other.connection for other in self._limited))
-        for connection in known:
-            with suppress(sqlite3.ProgrammingError):  # it was closed meanwhile
-                if connection is not None:
-                    connection.interrupt()
+        self._sql_process.kill()
+        with suppress(sqlite3.ProgrammingError):  # it was closed meanwhile
+            if (connection := self._connection) is not None:
+                connection.interrupt()
 
     def close(self) -> None:
         """Close the database; the next call opens it again."""
-        known = (self._connection, *(other.connection for other in self._limited))
-        self._connection, self._limited = None, []
-        for connection in known:
-            if connection is not None:
-                connection.close()
+        self._sql_process.close()
+        connection, self._connection = self._connection, None
+        self._limited, self._for_sql = None, None
+        if connection is not None:
+            connection.close()
 
     def _open(self, path: Path) -> None:
         self._file = identity(path)
@@ -132,19 +135,16 @@ class Index:
         if self.is_limited:
             try:
                 self._projects()
-                self._limited = [Limited(self._connection)]
+                self._limited = Limited(self._connection)
             except BaseException:
                 self.close()
                 raise
 
     def _limit(self) -> None:
         """Find the project, and what belongs to it, if anything was added since the last call."""
-        version = self._limited[0].version()
-        if version != self._version:
-            projects = self._projects()
-            for limited in self._limited:
-                limited.to(projects)
-            self._version = version
+        if self._limited is not None and (version := self._limited.version()) != self._version:
+            self._limited.to(self._projects())
+            self._version, self._for_sql = version, None
 
     def _projects(self) -> list[int]:
         """Return the ids of the one project, and of its worktrees, as they are now."""

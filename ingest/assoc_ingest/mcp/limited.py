@@ -9,9 +9,9 @@ own names lead to the tables.
 What a full-text index finds is read from the tables by its id, so it is limited as well.
 
 Who may write SQL could name a table with its database, `main.messages`, or read an index. For that
-there is a connection of its own (`apart`): its main database is empty, and the one that is read has
-a name that nobody can guess. That SQLite tells an authorizer through which view a table is read is
-no help: it tells the name of any subquery.
+there is a setup of its own (`apart`): its main database is empty, and the one that is read has a
+name that nobody can guess. That SQLite tells an authorizer through which view a table is read is no
+help: it tells the name of any subquery.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from __future__ import annotations
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from ..store.sql_child import Value
+from ..store.sql_process import Setup
 
 PROJECTS, SESSIONS, TEAMS, FILES, SHARED = HELPERS = (
     *("limited_projects", "limited_sessions", "limited_teams", "limited_files", "limited_shared"),
@@ -75,81 +78,88 @@ _FILL = {
 class Limited:
     """Limits a connection: nothing is seen on it until `to` says which projects there are."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, schema: str = "main", *, is_shared: bool = True
-    ) -> None:
-        """`schema` is what the connection calls the database. Without `is_shared`, files that hold
-        something of other projects, too, have no bytes."""
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.schema = schema
-        self._rules = _RULES if is_shared else {**_RULES, "archive": _OF_FILE}
-        for name in HELPERS:
-            connection.execute(f"create temp table {name} (id integer primary key)")
-        tables = connection.execute(
-            "select name from pragma_table_list where schema = ? and type = 'table'"
-            " and name not glob 'sqlite_*'",
-            (schema,),
-        )
-        views = connection.execute(
-            f"select name, sql from {schema}.sqlite_master where type = 'view'"
-        )
-        self.names = frozenset(self._shadow(name) for (name,) in tables.fetchall())
-        """The tables and views that there are."""
-        for name, statement in views.fetchall():
-            connection.execute(_create_view.sub("create temp view", statement, count=1))
-            self.names |= {name}
+        for statement in _views(connection, "main", _RULES)[0]:
+            connection.execute(statement)
 
     def to(self, projects: Iterable[int]) -> None:
         """Let the connection see these projects: call it again when rows were added."""
-        ids = ",".join(map(str, projects))
         with self.connection:
-            for name, found in _FILL.items():
-                given = (f"[{ids}]",) if name == PROJECTS else ()
-                chosen = found.format(schema=self.schema)
-                self.connection.execute(f"delete from temp.{name}")
-                self.connection.execute(f"insert into temp.{name} {chosen}", given)
+            for statement, given in _filled("main", projects):
+                self.connection.execute(statement, given)
 
     def version(self) -> int:
         """Return a number that changes when another process has written."""
-        pragma = f"pragma {self.schema}.data_version"
-        return int(self.connection.execute(pragma).fetchone()[0])
+        return int(self.connection.execute("pragma main.data_version").fetchone()[0])
 
-    def _shadow(self, name: str) -> str:
-        pragma = f'pragma {self.schema}.table_xinfo("{name}")'
-        columns = [row[1] for row in self.connection.execute(pragma)]
+
+def apart(connection: sqlite3.Connection, path: Path, projects: Iterable[int]) -> Setup:
+    """Return what limits a database whose name nobody can guess, for SQL that an agent wrote.
+
+    `connection` has the database open. Files that hold something of other projects, too, have no
+    bytes.
+    """
+    schema = f"d{secrets.token_hex(16)}"
+    statements, names = _views(connection, schema, {**_RULES, "archive": _OF_FILE})
+    script: list[tuple[str, tuple[Value, ...]]] = [
+        (f"attach ? as {schema}", (f"{path.resolve().as_uri()}?mode=ro",)),
+        *((statement, ()) for statement in statements),
+        *_filled(schema, projects),
+    ]
+    return Setup("file::memory:", tuple(script), names | frozenset(HELPERS))
+
+
+def _views(
+    connection: sqlite3.Connection, schema: str, rules: dict[str, str]
+) -> tuple[list[str], frozenset[str]]:
+    """Return what makes the temporary tables and views, and which tables and views there are.
+
+    The database is called `main` on `connection`, and `schema` where the statements are executed.
+    """
+    statements = [f"create temp table {name} (id integer primary key)" for name in HELPERS]
+    tables = connection.execute(
+        "select name from pragma_table_list where schema = 'main' and type = 'table'"
+        " and name not glob 'sqlite_*'"
+    )
+    names = [name for (name,) in tables.fetchall()]
+    for name in names:
+        pragma = f'pragma main.table_xinfo("{name}")'
+        columns = [row[1] for row in connection.execute(pragma)]
         made = _MADE.get(name, {})
         chosen = ", ".join(
             f'{made[column]} as "{column}"' if column in made else f'"{column}"'
             for column in columns
         )
-        self.connection.execute(
-            f'create temp view "{name}" as select {chosen} from {self.schema}."{name}"'
-            f" where {self._rule(name, columns)}"
+        statements.append(
+            f'create temp view "{name}" as select {chosen} from {schema}."{name}"'
+            f" where {_rule(name, columns, rules)}"
         )
-        return name
-
-    def _rule(self, table: str, columns: list[str]) -> str:
-        """Return which rows of a table are seen: none, if nothing says to whom they belong."""
-        if table in self._rules:
-            return self._rules[table]
-        for column, rule in (
-            ("session_id", _OF_SESSION),
-            ("project_id", _OF_PROJECT),
-            ("file_id", _OF_FILE),
-        ):
-            if column in columns:
-                return rule
-        return "0"
+    views = connection.execute("select name, sql from main.sqlite_master where type = 'view'")
+    for name, statement in views.fetchall():
+        statements.append(_create_view.sub("create temp view", statement, count=1))
+        names.append(name)
+    return statements, frozenset(names)
 
 
-def apart(path: Path) -> Limited:
-    """Return a limited connection to a database whose name nobody can guess."""
-    connection = sqlite3.connect(":memory:", uri=True)
-    try:
-        connection.row_factory = sqlite3.Row
-        schema = f"d{secrets.token_hex(16)}"
-        connection.execute(f"attach ? as {schema}", (f"{path.resolve().as_uri()}?mode=ro",))
-        return Limited(connection, schema, is_shared=False)
-    except BaseException:
-        connection.close()
-        raise
+def _filled(schema: str, projects: Iterable[int]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what says which projects are seen."""
+    ids = ",".join(map(str, projects))
+    for name, found in _FILL.items():
+        yield f"delete from temp.{name}", ()
+        given = (f"[{ids}]",) if name == PROJECTS else ()
+        yield f"insert into temp.{name} {found.format(schema=schema)}", given
+
+
+def _rule(table: str, columns: list[str], rules: dict[str, str]) -> str:
+    """Return which rows of a table are seen: none, if nothing says to whom they belong."""
+    if table in rules:
+        return rules[table]
+    for column, rule in (
+        ("session_id", _OF_SESSION),
+        ("project_id", _OF_PROJECT),
+        ("file_id", _OF_FILE),
+    ):
+        if column in columns:
+            return rule
+    return "0"

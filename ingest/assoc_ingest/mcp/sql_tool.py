@@ -8,16 +8,19 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import NotFoundError, UsageError
+from ..failures import Failure, kind_of
+from ..store.sql_child import Value
+from ..store.sql_process import SECONDS, Limits
 from .answers import MOST_CHARS, Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
-from .readonly_sql import SECONDS, reading_only
 from .tool import TEXT, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from .index import Index
 
 _ROWS, _MOST = 100, 2_000
+_BYTES = 16 * 1024 * 1024  # of an answer, before it is fitted to its budget
 _FURTHEST = 100_000  # rows that a cursor skips
 _SCHEMA = (
     "select m.name, m.type, m.sql from main.sqlite_master m where m.type in ('table', 'view')"
@@ -38,15 +41,16 @@ def run(index: Index, arguments: Arguments) -> Answer:
     (start,) = cursors.place(arguments.get("cursor"), [0])
     if start > _FURTHEST:
         raise UsageError("Nobody reads that far. Ask for less, or for a sum.")
-    connection, names = index.for_sql()
-    with reading_only(connection, names):
-        cursor = connection.execute(str(query))
-        if cursor.description is None:
-            raise UsageError("The statement was refused: only SELECT is allowed.")
-        columns = [column[0] for column in cursor.description]
-        rows = _taken(islice(cursor, start, None), limit)
-        has_more = cursor.fetchone() is not None
-        cursor.close()
+    try:
+        found = index.run_sql(str(query), Limits(limit, _BYTES, is_cut=True), start)
+    except sqlite3.Error as error:
+        if kind_of(error) not in (Failure.OTHER, Failure.NOT_TEXT):
+            raise
+        told = str(error).rstrip(".")
+        raise UsageError(f"SQL: {told}. What there is: the argument schema.") from None
+    columns = found.columns
+    rows = _taken(found.rows)
+    has_more = found.has_more or len(rows) < len(found.rows)
     return Answer(
         items=({"row": row} for row in rows),
         render=_render,
@@ -59,11 +63,11 @@ def run(index: Index, arguments: Arguments) -> Answer:
     )
 
 
-def _taken(rows: Iterator[sqlite3.Row], limit: int) -> list[list[object]]:
-    """Return at most `limit` rows, and fewer of very long ones."""
+def _taken(rows: list[tuple[Value, ...]]) -> list[list[object]]:
+    """Return the rows, and fewer of very long ones."""
     taken: list[list[object]] = []
     letters = 0
-    for row in islice(rows, limit):
+    for row in rows:
         taken.append([_cell(value) for value in row])
         letters += sum(len(value) for value in row if isinstance(value, str))
         if letters > MOST_CHARS:

@@ -13,7 +13,7 @@ from typing import Any
 from pluggy import HookimplMarker
 
 from .. import sql
-from . import cells, frame, guard, missing, queries
+from . import cells, foreign_sql, frame, guard, missing, queries
 from .compat import jump_item, may_view, stores_queries
 from .detect import is_ours, our_databases
 from .routes import View, routes
@@ -36,9 +36,11 @@ def register_routes() -> list[tuple[str, View]]:
 
 @hookimpl
 def startup(datasette: Any) -> Later:
-    """Give the queries to a Datasette that keeps them."""
+    """Give the queries to a Datasette that keeps them; keep the SQL of visitors apart."""
 
     async def start() -> None:
+        if guard.is_switched_on():
+            foreign_sql.kept_apart(datasette)
         if stores_queries(datasette):
             for database in await our_databases(datasette):
                 await queries.store(datasette, database)

@@ -15,7 +15,9 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
+
+from . import foreign_sql
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -88,7 +90,8 @@ def guarded(app: App, hosts: Collection[str] = ()) -> App:
         elif refused := refusal(scope, allowed):
             await _refuse(refused, send_guarded)
         else:
-            await app(scope, receive, send_guarded)
+            with foreign_sql.for_request(scope):
+                await app(scope, receive, send_guarded)
 
     return answer
 
@@ -99,11 +102,13 @@ def refusal(scope: Scope, allowed: Collection[str]) -> Refusal | None:
         return 421, "Wrong host name. Open http://127.0.0.1 with the port of this server."
     if _leads_elsewhere(scope):
         return 400, "The path must begin with a single slash."
-    if not _comes_from_here(scope):
+    if not _comes_from_here(scope, allowed):
         return (
             403,
             "This request came from another site. Open the page yourself, or start at /.",
         )
+    if scope["method"] not in ("GET", "HEAD"):  # Datasette has forms that write, and no others
+        return 405, "This server only reads: it answers GET and HEAD."
     return None
 
 
@@ -120,9 +125,12 @@ def _leads_elsewhere(scope: Scope) -> bool:
     return any(path.replace("\\", "/").startswith("//") for path in paths)
 
 
-def _comes_from_here(scope: Scope) -> bool:
-    """Did one of our own pages, or a person, send it? Older browsers and programs do not say."""
+def _comes_from_here(scope: Scope, allowed: Collection[str]) -> bool:
+    """Did one of our own pages, a person or a program send it?"""
     sites = set(_values(scope, b"sec-fetch-site"))
+    if not sites:  # an older browser says only which page it was, and a program nothing
+        pages = [*_values(scope, b"origin"), *_values(scope, b"referer")]
+        return all(_is_ours(page, _values(scope, b"host")[0], allowed) for page in pages)
     if not sites & {"cross-site", "same-site"}:
         return True
     is_opened = (
@@ -134,6 +142,25 @@ def _comes_from_here(scope: Scope) -> bool:
     return is_opened and (scope["path"] == "/" or "cross-site" not in sites)
 
 
+def _is_ours(page: str, host: str, allowed: Collection[str]) -> bool:
+    """Is an address, or the beginning of one, of this server as the request calls it?
+
+    Behind a proxy, the request may call it by another name than the browser does.
+    """
+    try:
+        parts = urlsplit(page)
+        name, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    if usual is None or name is None:
+        return False
+    if (f"[{name}]" if ":" in name else name) in set(allowed) - LOOPBACK:
+        return True
+    own = urlsplit(f"{parts.scheme}://{host}")
+    return (name, port or usual) == (own.hostname, own.port or usual)
+
+
 def _values(scope: Scope, name: bytes) -> list[str]:
     return [
         value.decode("latin-1").strip() for key, value in scope["headers"] if key.lower() == name
@@ -143,5 +170,7 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 async def _refuse(refused: Refusal, send: Send) -> None:
     status, sentence = refused
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+    if status == 405:
+        headers.append((b"allow", b"GET, HEAD"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})
