@@ -293,6 +293,18 @@ def test_the_time_of_a_person_is_not_that_of_the_tool_across_syncs(
     assert ask(CALLS) == [("declined", None, None)]
 
 
+@pytest.mark.parametrize("tool", ["AskUserQuestion", "ExitPlanMode"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_time_until_a_person_answers_is_not_that_of_the_tool_either(
+    home: Path, ask: Ask, tool: str, is_first: bool
+) -> None:
+    lines = [assistant([call("t1", tool)]), user([result("t1", "yes")], "u2", "a1", 600)]
+    write(home, TRANSCRIPT, *(lines[:1] if is_first else ()))
+    ask(CALLS)
+    write(home, TRANSCRIPT, *lines)
+    assert ask(CALLS) == [("ok", None, None)]
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [

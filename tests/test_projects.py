@@ -359,6 +359,23 @@ def test_a_worktree_is_called_after_its_repository_and_branch(home: Path, shell:
     assert listed(shell, "cli") == set(found) - {"/opt/alone/.worktrees/2"}, "and all its worktrees"
 
 
+def test_a_worktree_that_had_several_branches_has_none_of_them_in_its_name(
+    home: Path, shell: Shell
+) -> None:
+    """Else conversations would be shown with the branch of another one."""
+    held(home, REPOSITORY, 1, "main")
+    held(home, WORKTREE, 2, "feature-x")
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)[WORKTREE]["name"] == "cli · feature-x"
+    held(home, WORKTREE, 3, "feature-y")
+    assert shell("sync", str(home)) == 0
+    assert projects(shell)[WORKTREE]["name"] == "cli · 3"
+    in_steps = dump(shell.database)
+    shell.database.unlink()
+    assert shell("sync", str(home)) == 0
+    assert_same(in_steps, dump(shell.database))
+
+
 def test_what_tells_a_worktree_may_come_in_any_order_and_go(home: Path, shell: Shell) -> None:
     """The repository after its worktree, the line that names it last of all."""
     held(home, WORKTREE, 1, "feature-x")

@@ -12,8 +12,22 @@ from pathlib import Path
 import pytest
 from tests.support.reading import index
 from tests.support.rows import Rows
-from tests.support.web import Site
+from tests.support.web import Page, Site
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    TRANSCRIPT,
+    Object,
+    agent,
+    assistant,
+    call,
+    result,
+    user,
+    write,
+)
 
+from assoc_ingest.sync.run import sync
 from assoc_ingest.web import lanes, timeline
 from assoc_ingest.web.lanes import Axis, Span
 
@@ -123,6 +137,64 @@ def test_a_conversation_without_prompts_or_times_has_a_timeline_too(
     page = filled.get("/db/-/session/1c7c/timeline")
     assert "timeless" in page.words
     assert "<svg" not in page.text
+
+
+def turns(page: Page) -> list[str]:
+    rows = re.findall(r"<tr><td.*?</tr>", page.text, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", row).split()).partition(" ")[2] for row in rows]
+
+
+def test_the_timeline_counts_calls_as_the_header_of_the_conversation_does(
+    home: Path, fresh: Callable[[], Path]
+) -> None:
+    """A second transcript repeats the first, a fork begins with it, a subagent has its own."""
+
+    def used(key: str, second: int) -> list[Object]:
+        asked = assistant([call(key)], f"a{key}", None, second, id=f"msg_{key}")
+        return [asked, user([result(key)], f"r{key}", f"a{key}", second + 1)]
+
+    begun = [*used("t0", 0), user("dig", "u1", None, 2), *used("t1", 3), *used("t2", 5)]
+    more = [user("sow", "u2", None, 10), *used("t3", 11)]
+    fork = [{**line, "sessionId": OTHER} for line in [*begun, *used("t4", 20), *more]]
+    write(home, TRANSCRIPT, *begun, *more)
+    write(home, TRANSCRIPT.replace("-srv-demo", "-srv-other"), *begun, *more)
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *fork, user("rake", "u3", None, 30), *used("t5", 31))
+    agents = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"
+    write(home, agents, agent("a1", user("weigh", "s1", None, 4)),
+          *(agent("a1", line) for line in used("t6", 5)))  # fmt: skip
+    database = fresh().rename(home.parent / "db.db")
+    sync(database, [home])
+    site = Site(database)
+    for key, count, said, rows in (
+        (SESSION, 5, "5 tool calls, 1 of them by subagents and not in the table",
+         ["Before the first prompt", "dig", "sow"]),
+        (OTHER, 2, "2 tool calls", ["Before the first prompt", "rake"]),
+    ):  # fmt: skip
+        assert f"{count} tool calls" in site.get(f"/db/-/session/{key}").words
+        page = site.get(f"/db/-/session/{key}/timeline")
+        assert said in page.words
+        assert len(turns(page)) == len(rows)
+        assert sum(int(n) for row in turns(page) for n in re.findall(r"(\d+) calls?\b", row)) == (
+            count - (key == SESSION)
+        )
+
+
+def test_waiting_for_a_person_is_not_work(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "prompt", "Dig", timestamp=at(0))
+        rows.call(file, "Bash", {"command": "dig"}, "no", status="declined",
+                  started_at=at(1), ended_at=at(31))  # fmt: skip
+        rows.call(file, "AskUserQuestion", {"q": "where"}, "there",
+                  started_at=at(32), ended_at=at(62))  # fmt: skip
+        rows.message(file, "text", "Done.", timestamp=at(63))
+        rows.message(file, "meta", "the person is back", timestamp=at(500))
+        rows.message(file, "prompt", "Sow", timestamp=at(501))
+        rows.message(file, "text", "Sown.", timestamp=at(502))
+
+    page = site(fill).get(f"{HERE}/timeline")
+    assert [row.partition(" ")[2] for row in turns(page)] == ["Dig 3 min 2 calls", "Sow 1 min"]
+    assert page.words.count("4 min in which something ran") == 1
 
 
 def test_a_pause_takes_no_more_room_than_a_gap() -> None:

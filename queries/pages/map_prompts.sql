@@ -1,7 +1,14 @@
 -- Where the prompts of a conversation are
 -- Lines with what a person typed in the conversation :session; of one :subagent, with what it was
--- told. Lines that repeat others of the conversation are left out. :limit ends after so many.
-select min(m.id) as id, m.file_id, m.byte_offset, 0 as block, max(m.kind) as kind
+-- told. Lines that repeat others of the conversation are left out, and is_copy is 1 for those that
+-- repeat another conversation. :limit ends after so many.
+select
+    min(m.id) as id,
+    m.file_id,
+    m.byte_offset,
+    0 as block,
+    max(m.kind) as kind,
+    max(m.copy_of is not null) as is_copy
 from messages m
 where coalesce(:subagent, '') = ''
   and m.session_id = :session
@@ -17,7 +24,7 @@ where coalesce(:subagent, '') = ''
   )
 group by m.file_id, m.byte_offset
 union all
-select min(m.id), m.file_id, m.byte_offset, 0, max(m.kind)
+select min(m.id), m.file_id, m.byte_offset, 0, max(m.kind), 0
 from messages m
 where m.subagent_id = nullif(:subagent, '')
   and m.kind in ('agent_prompt', 'prompt', 'command', 'bash_input', 'agent_message')

@@ -94,9 +94,15 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
         say(f"Archived data is damaged, rows are kept: {safe(path)}")
     for path in rebuilt.files_unnamed[:_NAMED]:
         say(f"Path is lost; the next sync looks for the file: {safe(path)}")
-    files, size = humanize.many(rebuilt.files, "file"), humanize.size(rebuilt.bytes_read)
+    files = humanize.many(rebuilt.files, "file")
+    kept = ""
+    if rebuilt.files_kept:
+        files = f"{rebuilt.files:,} of {humanize.many(rebuilt.files + rebuilt.files_kept, 'file')}"
+        are = "is" if rebuilt.files_kept == 1 else "are"
+        kept = f"; {rebuilt.files_kept:,} {are} not archived, so the rows stay"
+    size = humanize.size(rebuilt.bytes_read)
     messages = humanize.many(rebuilt.rows, "message")
-    say(f"Rebuilt {messages} from {files} ({size}) in {rebuilt.seconds:.1f} s.")
+    say(f"Rebuilt {messages} from {files} ({size}) in {rebuilt.seconds:.1f} s{kept}.")
     if rebuilt.rows_lost or rebuilt.files_damaged:
         say("To re-read files that are still on disk: assoc-ingest sync --full")
     _write_losses(rebuilt)

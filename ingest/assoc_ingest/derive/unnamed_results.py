@@ -76,8 +76,8 @@ def pair(connection: sqlite3.Connection, file_id: int, message_id: str = _MESSAG
         if started_at is not None and ended_at is not None:
             duration = max(0, milliseconds(ended_at) - milliseconds(started_at))
         connection.execute(
-            "update tool_calls set result_id = ?, status = ?, ended_at = ?, duration_ms = ?"
-            " where id = ?",
+            "update tool_calls set result_id = ?, status = ?, ended_at = ?,"
+            " duration_ms = iif(action is 'ask', null, ?) where id = ?",
             (result_id, "error" if is_error else "ok", ended_at, duration, call_id),
         )
 

@@ -1,8 +1,9 @@
 """Worktrees: the repository that a project is a worktree of, and the name that follows from it.
 
 A worktree is a directory of its own, often named by a number. So it is named after its repository
-and its branch, `cli · feature-x`, and linked to the repository's own project, if there is one. The
-repository is identified by, the most reliable first:
+and its branch, `cli · feature-x`, and linked to the repository's own project, if there is one. If
+conversations in it were on different branches, it is named after its directory: no conversation is
+shown with the branch of another. The repository is identified by, the most reliable first:
 
 1. the list of an application;
 2. the last answer of git;
@@ -36,9 +37,14 @@ def repository_of(connection: sqlite3.Connection, project_id: int, path: str | N
 
 
 def label(connection: sqlite3.Connection, project_id: int, branch: str | None) -> str | None:
-    """Return the branch that a worktree is named after, None if it is not known."""
+    """Return the branch that a worktree is named after, None if it has several or none."""
     if branch and branch != _DETACHED:
-        return branch
+        (has_others,) = connection.execute(
+            "select exists (select 1 from sessions where project_id = ?"
+            " and git_branch is not null and git_branch not in ('', ?, ?))",
+            (project_id, branch, _DETACHED),
+        ).fetchone()
+        return None if has_others else branch
     row = connection.execute("select path from projects where id = ?", (project_id,)).fetchone()
     return _stated(connection, project_id, row[0], "title") if row[0] else None
 

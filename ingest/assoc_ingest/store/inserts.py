@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from ..records import (
+    ASK,
     AgentLine,
     AgentLink,
     AgentMeta,
@@ -140,7 +141,8 @@ def _tool_call_merge() -> str:
     assignments.append(
         # The record has the duration that the tool states, if it does. Otherwise the times in the
         # row count: the record may be that of a later call with the same id.
-        f"duration_ms = case when {new['status']} = 'declined' or status = 'declined' then null"
+        f"duration_ms = case when {new['status']} = 'declined' or status = 'declined'"
+        f" or iif({is_new_call}, {new['action']}, action) is 'ask' then null"
         f" when {is_new_result} then"
         f" coalesce({new['duration_ms']}, {_milliseconds('started_at', new['ended_at'])})"
         f" when {is_new_call}"
@@ -299,7 +301,8 @@ def tool_call_row(
 ) -> tuple[object, ...]:
     """Return the values of a tool call's row, with the ids of its blocks and those of its file."""
     between = None
-    if call.started_at and call.ended_at and call.status != "declined":  # that is a person's time
+    is_of_person = call.status == "declined" or call.action == ASK
+    if call.started_at and call.ended_at and not is_of_person:
         between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
     return (*call[:_CALL], *blocks, *call[_CALL + 2 :], *references, between)
 

@@ -1,7 +1,11 @@
 """The timeline of a conversation: turns, tools and subagents as lanes, and the turns as a table.
 
-A page has so many turns: a turn is a prompt and all that follows until the next one. Pauses are cut
-out of the axis (`lanes`), and each bar is a link to its place.
+A page has so many turns: a turn is a prompt and all that follows until the next one. It lasts until
+the last answer or result. The time in which a question or a declined call waited for a person is no
+part of it. Pauses are cut out of the axis (`lanes`), and each bar is a link to its place.
+
+Calls are counted as in the header of the conversation: what repeats another file is left out, and
+so are the turns that a fork repeats. Calls before the first prompt have a row of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from urllib.parse import urlencode
 from .. import humanize, sql
 from ..ask import message_text
 from ..ask.conversation import Conversation
+from ..records import ASK
 from ..terminal import one_line
 from . import conversation, keys, lanes, pages
 from .conversation_map import name_of
@@ -44,6 +49,13 @@ MOST_NAMED = 5
 
 _LETTERS = 120  # of a prompt
 
+_OF_AGENTS = json.dumps(
+    ["text", "thinking", "tool_use", "tool_result", "error", "command_output", "bash_output"]
+)
+"""Kinds of messages that end a turn: what an agent or a tool said."""
+
+_DECLINED = "declined"
+
 Order = tuple[int, int]
 """Number of the file, and the offset in it."""
 
@@ -61,13 +73,25 @@ class Turn:
     calls: int = 0
     errors: int = 0
     agents: list[Span] = field(default_factory=list)
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    """When it waited for a person."""
+
+    @property
+    def runs(self) -> list[tuple[float, float]]:
+        """Return when it ran: the time from beginning to end without that of waiting."""
+        if self.start is None or self.end is None:
+            return []
+        runs, start = [], self.start
+        for begin, end in sorted(self.waits):
+            if begin > start:
+                runs.append((start, min(begin, self.end)))
+            start = max(start, end)
+        return [*runs, (start, self.end)] if start < self.end or not runs else runs
 
     @property
     def took(self) -> str:
         """Return how long the turn took, in words."""
-        if self.start is None or self.end is None:
-            return ""
-        return humanize.duration(round((self.end - self.start) * 1000))
+        return humanize.duration(round(sum(end - start for start, end in self.runs) * 1000))
 
     @property
     def moment(self) -> str:
@@ -93,6 +117,9 @@ class Timeline(NamedTuple):
     lanes: list[Lane]
     working: str
     """How long anything ran."""
+    calls: int
+    """Calls of the whole conversation, those of subagents included."""
+    subagent_calls: int
     not_drawn: int
     """Subagents for which there was no room."""
     is_whole: bool
@@ -148,30 +175,36 @@ class _Reader:
         """Return a page; raise PageError if there are fewer."""
         rows = self._ask("map_prompts")
         # What is queued is typed while a turn runs, and belongs to it.
-        begins = (row for row in rows if row["kind"] != "queued_prompt")
-        prompts = sorted((*self._order(row), row["id"]) for row in begins)
+        begins = (row for row in rows if row["kind"] != "queued_prompt" and not row["is_copy"])
+        prompts = sorted(
+            (*self._order(row), row["id"]) for row in begins if row["file_id"] in self._ranks
+        )
         first = (number - 1) * TURNS
         if first and first >= len(prompts):
             links = [("The timeline from its beginning", f"{self._here}/timeline")]
             raise PageError(404, f"The timeline has no page {number:,}.", links)
+        calls = self._ask("timeline_calls")
+        own = [row for row in calls if row["subagent_id"] is None and row["file_id"] in self._ranks]
         turns = self._turns(prompts, first)
         starts = [one[:2] for one in prompts[first : first + TURNS]]
+        if not first and (before := self._before(own, starts)):
+            turns, starts = [before, *turns], [(-1, 0), *starts]
         end = prompts[first + TURNS][:2] if first + TURNS < len(prompts) else None
-        calls = self._ask("timeline_calls")
-        spans = list(self._calls(calls, turns, starts, end))
+        spans = list(self._calls(own, turns, starts, end))
         behind = prompts[first + TURNS][2] if end is not None else None
         agents = list(self._agents(turns, self._begin_of(behind)))
         drawn, not_drawn, working = _lanes(turns, spans, agents)
         return Timeline(
             pages.brief(self._conversation.session), turns, len(prompts), drawn,
-            humanize.duration(round(working * 1000)), not_drawn,
+            humanize.duration(round(working * 1000)), len(calls),
+            sum(row["subagent_id"] is not None for row in calls), not_drawn,
             max(len(rows), len(calls)) < _MOST_READ,
         )  # fmt: skip
 
     def _ask(self, query: str) -> list[sqlite3.Row]:
         session = self._conversation.session["id"]
         rows = sql.ask(self._connection, f"pages/{query}", session=session, limit=_MOST_READ)
-        return [row for row in rows if row["file_id"] in self._ranks]
+        return rows.fetchall()
 
     def _order(self, row: sqlite3.Row) -> Order:
         return self._ranks[row["file_id"]], row["byte_offset"]
@@ -199,15 +232,33 @@ class _Reader:
             )  # fmt: skip
         return turns
 
+    def _before(self, calls: Sequence[sqlite3.Row], starts: Sequence[Order]) -> Turn | None:
+        """Return a turn for the calls before the first prompt, None if there are none."""
+        before = [row for row in calls if not starts or self._order(row) < starts[0]]
+        if not before:
+            return None
+        first = min(before, key=self._order)
+        times = [
+            second
+            for row in before
+            for column in ("started_at", "ended_at")
+            if (second := _seconds(row[column])) is not None
+        ]
+        place = Place(first["file_id"], first["byte_offset"], first["block"])
+        return Turn(
+            0, "Before the first prompt", self._permalinks.by_byte(place), first["started_at"],
+            min(times, default=None), max(times, default=None),
+        )  # fmt: skip
+
     def _last(self, prompt: tuple[int, int, int], behind: tuple[int, int, int] | None) -> int:
         """Return the message at the end of the turn of a prompt."""
-        rank, _, message = prompt
+        rank, offset, message = prompt
         before = behind[1] if behind is not None and behind[0] == rank else None
         row = sql.ask(
             self._connection, "pages/message_before",
-            file=self._files[rank], before_offset=before, limit=1,
+            file=self._files[rank], before_offset=before, kinds=_OF_AGENTS, limit=1,
         ).fetchone()  # fmt: skip
-        return int(row["id"]) if row else message
+        return int(row["id"]) if row and row["byte_offset"] > offset else message
 
     def _calls(
         self, rows: Iterable[sqlite3.Row], turns: Sequence[Turn], starts: list[Order],
@@ -226,6 +277,9 @@ class _Reader:
             if start is None:
                 continue
             stop = _seconds(row["ended_at"]) or start + (row["duration_ms"] or 0) / 1000
+            if row["status"] == _DECLINED or row["action"] == ASK:
+                turns[number].waits.append((start, stop))
+                stop = start
             name = one_line(row["name"] or "tool")
             place = Place(row["file_id"], row["byte_offset"], row["block"])
             text = f"{name}, {humanize.clock(row['started_at'])}"
@@ -260,15 +314,16 @@ def _lanes(
 ) -> tuple[list[Lane], int, float]:
     """Return the lanes of a chart, how many subagents have no room, and how long anything ran."""
     spans = [
-        Span(turn.start, turn.end, f"{turn.number}: {turn.text}", turn.address)
+        Span(start, end, f"{turn.number}: {turn.text}", turn.address)
         for turn in turns
-        if turn.start is not None and turn.end is not None
+        for start, end in turn.runs
     ]
+    timed = sum(bool(turn.runs) for turn in turns)
     everything = [*spans, *(span for _, span in calls), *agents]
     if not everything:
         return [], 0, 0.0
     axis = Axis(everything)
-    drawn = [Lane("Turns", f"{len(spans):,}", "turn", lanes.lane(axis, spans, merges=False))]
+    drawn = [Lane("Turns", f"{timed:,}", "turn", lanes.lane(axis, spans, merges=False))]
     by_tool: dict[str, list[Span]] = {}
     counts = Counter(name for name, _ in calls)
     chosen = {name for name, _ in counts.most_common(_MOST_TOOLS)}

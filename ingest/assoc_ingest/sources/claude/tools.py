@@ -45,10 +45,10 @@ ACTIONS = {
         SEARCH: ("Glob", "Grep", "LS", "WebSearch", "ToolSearch"),
         PLAN: (
             *("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"),
-            *("EnterPlanMode", "ExitPlanMode", "exit_plan_mode"),
+            "EnterPlanMode",
         ),
         SPAWN: ("Task", "Agent"),
-        ASK: ("AskUserQuestion",),
+        ASK: ("AskUserQuestion", "ExitPlanMode", "exit_plan_mode"),
     }.items()
     for tool in tools
 }
