@@ -57,6 +57,29 @@ def transcripts() -> Iterator[tuple[Path, str]]:
                 yield home, str(path.relative_to(home))
 
 
+def test_the_estimate_of_output_is_as_near_as_the_documentation_says(database: Path) -> None:
+    """Of sessions with complete counts, each calibrated on the other sessions."""
+    known = rows(
+        database,
+        "select session_id, model, output_tokens, written_bytes from responses"
+        " where partial = 0 and written_bytes > 0",
+    )
+    sums: dict[int, list[float]] = {}
+    for session, model, tokens, written in known:
+        others = [row for row in known if row[0] != session]
+        alike = [row for row in others if row[1] == model]
+        alike = alike if len(alike) >= 20 else others
+        of_session = sums.setdefault(session, [0, 0])
+        of_session[0] += tokens
+        of_session[1] += written * sum(row[2] for row in alike) / sum(row[3] for row in alike)
+    errors = sorted(abs(about / tokens - 1) for tokens, about in sums.values() if tokens >= 500)
+    assert len(errors) >= 10
+    assert errors[len(errors) // 2] < 0.1
+    assert errors[-1] < 0.3
+    stated, about = (sum(pair[place] for pair in sums.values()) for place in (0, 1))
+    assert about == pytest.approx(stated, rel=0.05)
+
+
 def rows(database: Path, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
     connection = connect(database)
     found = [tuple(row) for row in connection.execute(sql, arguments)]

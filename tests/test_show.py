@@ -583,7 +583,7 @@ def _response(stage: Stage, model: str, key: str) -> None:
     ("models", "words"),
     [
         (["mine"], "cost $2.50"),
-        (["mine", "unheard-of"], "cost at least $2.50 (1 response unpriced)"),
+        (["mine", "unheard-of"], "cost ≥$2.50 (1 response unpriced)"),
         (["unheard-of"], None),
         (["tiny"], "cost <$0.01"),
     ],

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.shell import Shell
 from tests.support.writing import assistant, user, write
+
+from assoc_ingest import humanize
 
 FIRST, SECOND = ("aaaaaaaa-1111-4222-8333-444455556666", "bbbbbbbb-1111-4222-8333-444455556666")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -86,23 +89,184 @@ def test_the_table_ends_with_a_total_and_marks_lower_bounds(used: Shell) -> None
     header, _, first, second, rule, total = used.out.splitlines()
     assert "cost usd" in header
     assert set(rule) == {"-", " "}
-    assert first.split()[1] == "≥3.01"
+    assert first.split()[1] == "≥3.00"
     assert second.split()[1] == "1.51"
     assert total.split()[:2] == ["total", "≥4.52"]
     ends = {line.index(amount) + len(amount) for line, amount in
-            ((first, "3.01"), (second, "1.51"), (total, "4.52"))}  # fmt: skip
+            ((first, "3.00"), (second, "1.51"), (total, "4.52"))}  # fmt: skip
     assert len(ends) == 1, "costs are aligned on the point"
     assert "≥ is at least: 1 response without a known price." in used.err
     assert used("stats", "--project", "other") == 0
     assert "≥" not in used.out + used.err
 
 
-def test_an_output_that_never_ended_is_a_lower_bound(shell: Shell, tmp_path: Path) -> None:
-    line = answer(1, FIRST, "claude-sonnet-4-5", "2026-01-05", stop_reason=None)
+BEGUN: dict[str, Any] = {
+    "stop_reason": None, "usage": {"input_tokens": 3, "output_tokens": 8},
+}  # fmt: skip
+
+
+def test_an_output_that_never_ended_is_a_lower_bound_wherever_it_is_shown(
+    shell: Shell, tmp_path: Path
+) -> None:
+    line = answer(1, FIRST, "claude-sonnet-4-5", "2026-01-05", **BEGUN)
     write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", line)
     shell("sync", str(tmp_path / "home"))
     assert shell("stats") == 0
+    row, _, total = (line.split() for line in shell.out.splitlines()[2:])
+    assert row[2:5] == total[1:4] == ["≥0.00", "3", "≥8"]
     assert "1 response never stated a final count" in shell.err
+    assert shell("show", FIRST) == 0
+    assert "≥8 out · cost ≥$0.00" in " ".join(shell.out.split())
+    assert shell("list", "sessions") == 0
+    assert "≥0.00" in shell.out
+    for report in ("usage_by_model", "usage_by_project", "longest_sessions", "projects_overview"):
+        assert shell("query", report, "--table") == 0
+        assert "≥8" in shell.out, report
+        assert [item["is_lower_bound"] for item in shell.items("query", report)] == [1]
+    assert shell.items("list", "sessions")[0]["is_lower_bound"] == 1
+    assert shell("show", FIRST, "--json") == 0
+    assert json.loads(shell.out)["session"]["is_lower_bound"] is True
+    rows, total = stats(shell)
+    assert [rows[0]["is_lower_bound"], total["is_lower_bound"]] == [1, True]
+
+
+@pytest.fixture
+def measured(shell: Shell, tmp_path: Path) -> Callable[[int, list[object]], dict[str, Any]]:
+    """Return what a session says that has a partial answer with these blocks, after complete ones.
+
+    Each complete answer is of a hundred letters and fifty tokens.
+    """
+
+    def say(complete: int, content: list[object]) -> dict[str, Any]:
+        done: dict[str, Any] = {
+            "usage": {"input_tokens": 1, "output_tokens": 50},
+            "content": [{"type": "text", "text": "x" * 100}],
+        }
+        lines = [
+            answer(number, FIRST, "claude-sonnet-4-5", "2026-01-05", **done)
+            for number in range(complete)
+        ]
+        begun = answer(99, SECOND, "claude-sonnet-4-5", "2026-01-05", **BEGUN, content=content)
+        write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", *lines)
+        write(tmp_path / "home", f"projects/-srv-demo/{SECOND}.jsonl", begun)
+        assert shell("sync", str(tmp_path / "home")) == 0
+        assert shell("show", SECOND, "--json") == 0
+        session = json.loads(shell.out)["session"]
+        assert session["output_tokens"] == 8, "an estimate never takes the place of what is stated"
+        return dict(session)
+
+    return say
+
+
+Measured = Callable[[int, list[object]], dict[str, Any]]
+
+
+def test_what_a_partial_answer_wrote_is_estimated_from_complete_ones(
+    measured: Measured, shell: Shell
+) -> None:
+    session = measured(20, [{"type": "text", "text": "é" * 2000}])
+    assert session["estimated_output_tokens"] == 2000, "two bytes for each letter"
+    assert session["estimated_cost_usd"] == pytest.approx(session["cost_usd"] + 0.0299, abs=0.0002)
+    assert shell("show", SECOND) == 0
+    assert "≥8 out (~2.0 k) · cost ≥$0.00 (~$0.03)" in " ".join(shell.out.split())
+    assert shell("stats") == 0
+    assert "≥1.0 k out (~3.0 k), ≥$0.01 (~$0.05)." in shell.err
+    for by in ("day", "session", "model"):
+        _, total = stats(shell, "--by", by)
+        assert total["estimated_output_tokens"] == 3000
+
+
+def test_what_is_stated_counts_where_the_estimate_is_less(measured: Measured) -> None:
+    session = measured(20, [{"type": "text", "text": "short"}])
+    assert session["estimated_output_tokens"] == 8
+
+
+def test_there_is_no_estimate_without_complete_answers(measured: Measured, shell: Shell) -> None:
+    session = measured(19, [{"type": "text", "text": "x" * 1000}])
+    assert session["estimated_output_tokens"] is None
+    assert shell("show", SECOND) == 0
+    assert "~" not in shell.out
+
+
+def signed(text: str, **more: object) -> dict[str, object]:
+    return {"type": "thinking", "thinking": text, **more}
+
+
+@pytest.mark.parametrize(
+    ("block", "tokens"),
+    [
+        (signed("x" * 1000), 500),
+        (signed("", signature="A" * (260 + 4000)), 1500),
+        (signed("x" * 10, signature="A" * (260 + 4000)), 1500),
+        (signed(""), None),
+        ({"type": "redacted_thinking", "data": "A" * 1000}, None),
+        ({"type": "tool_use", "id": "t1", "name": "Read", "input": {"a": "x" * 292}}, 200),
+    ],
+    ids=["thinking", "hidden", "summary", "unsigned", "redacted", "call"],
+)
+def test_thinking_counts_as_its_signature_has_it_and_calls_as_their_input(
+    measured: Measured, block: dict[str, object], tokens: int | None
+) -> None:
+    assert measured(20, [block])["estimated_output_tokens"] == tokens
+
+
+def test_lines_that_a_file_has_again_give_no_estimate(shell: Shell, tmp_path: Path) -> None:
+    """A compaction appends lines again: nobody knows how often a response wrote them."""
+    done: dict[str, Any] = {"usage": {"output_tokens": 50}, "content": "x" * 100}
+    lines = [answer(n, FIRST, "claude-sonnet-4-5", "2026-01-05", **done) for n in range(20)]
+    begun = answer(99, FIRST, "claude-sonnet-4-5", "2026-01-05", **BEGUN)
+    write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", *lines, begun, begun)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    _, total = stats(shell)
+    assert (total["partial"], total["estimated_output_tokens"]) == (1, None)
+
+
+def test_a_period_has_a_line_with_its_total(used: Shell) -> None:
+    assert used("stats", "--by", "month") == 0
+    _, _, *rows, _, total = (line.split() for line in used.out.splitlines())
+    assert [row[:4] for row in rows] == [
+        ["2026-02", "claude-sonnet-4-5", "1.51", "4,000"],
+        ["2026-01", "2", "models", "≥3.00"],
+        ["claude-sonnet-4-5", "3.01", "3,000", "200,000"],
+        ["unheard-of", "3,000", "100,000", "0"],
+    ]
+    assert total[:3] == ["total", "≥4.52", "10,000"]
+
+
+def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
+    assert used("stats", "--by", "month", "-n", "1") == 0
+    assert "2026-02" in used.out
+    assert "2026-01" not in used.out
+    assert "total" in used.out
+    assert "≥4.52" in used.out, "the total is that of all"
+    assert "Only the first 1 of 2 months are shown; --limit 0 shows all." in used.err
+    assert used("stats", "--by", "session", "-n", "1") == 0
+    assert len(used.out.splitlines()) == 5
+    assert "Only the first 1 of 2 rows are shown" in used.err
+    assert used("stats", "--by", "day", "-n", "2", "--csv") == 0
+    assert len(used.out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (humanize.money(0.004), "<$0.01"),
+        (humanize.money(0.004, 1), "≥$0.00"),
+        (humanize.money(4.4196, 0, 2), "≥$4.41"),
+        (humanize.money(4.4196), "$4.42"),
+        (humanize.money(0.29, 1), "≥$0.29"),
+        (humanize.money(4.4196, is_estimate=True), "~$4.42"),
+        (humanize.money(None, 1), "unknown"),
+        (humanize.tokens(227, 3), "≥227"),
+        (humanize.tokens(1990, 3), "≥1.9 k"),
+        (humanize.tokens(1990), "2.0 k"),
+        (humanize.tokens(999_960, 1), "≥0.9 M"),
+        (humanize.tokens(1990, 3, is_exact=True), "≥1,990"),
+        (humanize.tokens(1990, is_estimate=True), "~2.0 k"),
+    ],
+)
+def test_a_lower_bound_is_never_rounded_up(shown: str, text: str) -> None:
+    assert shown == text
 
 
 def test_calls_of_tools_have_a_total_too(used: Shell) -> None:

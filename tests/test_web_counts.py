@@ -152,7 +152,7 @@ def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
                     response_key=f"{name}-{number}",
                 )  # fmt: skip
     site = served(path)
-    for project, cost in enumerate(("unknown", "&lt;$0.01", "≥ $0.01", "$0.00"), 1):
+    for project, cost in enumerate(("unknown", "&lt;$0.01", "≥$0.00", "$0.00"), 1):
         page = get(site, f"/db/-/project/{project}").text
         assert re.sub("<[^>]+>", "", page.partition("<dt>Cost</dt>")[2]).startswith(cost)
         board = get(site, "/-/assoc/dashboard?days=all").text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from datetime import datetime
 
 
@@ -38,25 +40,51 @@ def size(count: int) -> str:
     return _scaled(count, ("kB", "MB", "GB", "TB"))
 
 
-def tokens(count: int) -> str:
-    """Return a number of tokens, in thousands or millions once it is long."""
-    return str(count) if count < 1000 else _scaled(count, ("k", "M", "G"))
+def tokens(
+    count: int, partial: int = 0, *, is_exact: bool = False, is_estimate: bool = False
+) -> str:
+    """Return a number of tokens, in thousands or millions once it is long unless `is_exact`.
+
+    `partial` counts the responses among them that never stated their final count: with these it is
+    a lower bound.
+    """
+    sign = _sign(is_at_least=partial > 0, is_estimate=is_estimate)
+    if is_exact or count < 1000:
+        return f"{sign}{count:,}"
+    return sign + _scaled(count, ("k", "M", "G"), is_cut=partial > 0)
 
 
-def dollars(amount: float, *, at_least: bool = False) -> str:
-    """Return an amount of money to the cent; `at_least` marks it as a lower bound."""
-    cents = "<0.01" if 0 < amount < 0.005 else f"{amount:,.2f}"
-    return f"≥{cents.removeprefix('<')}" if at_least else cents
+def money(
+    amount: float | None,
+    partial: int = 0,
+    unpriced: int = 0,
+    *,
+    currency: str = "$",
+    is_estimate: bool = False,
+) -> str:
+    """Return dollars to the cent, `unknown` for None.
 
-
-def money(amount: float | None, *, at_least: bool = False) -> str:
-    """Return dollars to the cent with their sign, `unknown` for None; see `dollars`."""
+    It is a lower bound, and cut to the cent, where some responses are partial, see `tokens`, or
+    unpriced: their model has no known price.
+    """
     if amount is None:
         return "unknown"
-    cents = dollars(amount)
-    if at_least:
-        return f"≥ ${cents.removeprefix('<')}"
-    return f"<${cents[1:]}" if cents.startswith("<") else f"${cents}"
+    sign = _sign(is_at_least=partial + unpriced > 0, is_estimate=is_estimate)
+    if partial or unpriced:  # 0.004 is at least 0.00, not at least 0.01
+        return f"{sign}{currency}{math.floor(amount * 100 + 1e-6) / 100:,.2f}"
+    return f"<{currency}0.01" if 0 < amount < 0.005 else f"{sign}{currency}{amount:,.2f}"
+
+
+def unknown_of(column: str, row: Mapping[str, object]) -> tuple[int, int]:
+    """Return the partial and the unpriced responses behind a number in a row of a query.
+
+    They have columns of their own, or else is_lower_bound says that there are some.
+    """
+    if column.startswith("stated_"):
+        return 0, 0
+    if "partial" in row and "with_worktrees" not in column:
+        return int(str(row["partial"] or 0)), int(str(row.get("unpriced") or 0))
+    return int(str(row.get("is_lower_bound") or 0)), 0
 
 
 def branch_besides(project: str | None, branch: str | None) -> str | None:
@@ -80,12 +108,19 @@ def duration(milliseconds: int | None) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _scaled(count: int, units: tuple[str, ...]) -> str:
+def _sign(*, is_at_least: bool, is_estimate: bool) -> str:
+    return "≥" * is_at_least + "~" * is_estimate
+
+
+def _scaled(count: int, units: tuple[str, ...], *, is_cut: bool = False) -> str:
+    """Return a count in the unit that fits it, rounded, or cut to the digits that are shown."""
     value, unit = count / 1000, units[0]
     for larger in units[1:]:
         if value < 999.95:
             break
         value, unit = value / 1000, larger
+    if is_cut:
+        value = math.floor(value * 10) / 10 if value < 99.95 else math.floor(value)
     return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
 
 

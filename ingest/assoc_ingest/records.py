@@ -165,6 +165,8 @@ class Usage(NamedTuple):
     all_cache_read_tokens: int = 0
     all_cache_write_tokens: int = 0
     stop_reason: str | None = None
+    written_bytes: int | None = None
+    """The length of what the response wrote on all its lines; None: not known."""
 
 
 class Transcript(NamedTuple):

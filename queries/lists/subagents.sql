@@ -7,6 +7,8 @@ select
     a.started_at,
     a.message_count,
     a.tokens,
+    iif(exists (select 1 from responses r where r.subagent_id = a.id and r.partial = 1), 1, 0)
+        as is_lower_bound,
     s.title as session,
     p.name as project,
     a.kind,

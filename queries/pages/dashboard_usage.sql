@@ -12,6 +12,13 @@ select
     sum(c.cache_write_tokens) as cache_write_tokens,
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(iif(c.partial = 1, c.written_bytes, 0)) as written_bytes,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens * c.output_price, 0))
+        as begun_worth,
+    sum(iif(c.partial = 1, c.written_bytes * c.output_price, 0)) as written_worth,
     coalesce(p.same_as, p.id) as project_id
 from response_costs c
 left join sessions s on s.id = c.session_id

@@ -5,6 +5,7 @@ select
     sum(c.cost_microusd) / 1000000.0 as cost_usd,
     count(c.session_id) as responses,
     count(c.session_id) - count(c.cost_microusd) as unpriced,
+    coalesce(sum(c.partial), 0) as partial,
     p.id
 from projects p
 left join sessions s on s.project_id = p.id

@@ -11,6 +11,7 @@ select
     a.ended_at,
     a.message_count,
     a.tokens,
+    (select count(*) from responses r where r.subagent_id = a.id and r.partial = 1) as partial,
     a.link_method,
     a.spawned_by,
     t.call_id,

@@ -10,9 +10,8 @@ select
     count(*) as responses,
     count(distinct c.session_id) as sessions,
     coalesce(sum(c.cost_microusd is null), 0) as unpriced,
-    coalesce(sum(r.partial), 0) as partial
+    coalesce(sum(c.partial), 0) as partial
 from response_costs c
-join responses r on r.id = c.id
 left join sessions s on s.id = c.session_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)
   and (coalesce(:until, '') = '' or c.timestamp < :until)

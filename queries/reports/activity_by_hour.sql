@@ -1,11 +1,14 @@
 -- Activity by weekday and hour
--- Responses by weekday and hour (UTC), with their output: 0 is Sunday.
+-- Responses by weekday and hour (UTC), with their output: 0 is Sunday. Where some are
+-- partial, without a final count, the output is a lower bound.
 -- Group: activity
 select
     cast(strftime('%w', c.timestamp) as integer) as weekday,
     cast(strftime('%H', c.timestamp) as integer) as hour,
     count(*) as responses,
-    sum(c.output_tokens) as output_tokens
+    sum(c.output_tokens) as output_tokens,
+    sum(c.partial) as partial,
+    iif(sum(c.partial) > 0, 1, 0) as is_lower_bound
 from response_costs c
 where c.timestamp is not null
   and (coalesce(:since, '') = '' or c.timestamp >= :since)

@@ -1,5 +1,6 @@
 -- Longest sessions
--- The :limit sessions (default 20) with the most prompts; hours includes pauses.
+-- The :limit sessions (default 20) with the most prompts; hours includes pauses. The output is a
+-- lower bound where responses are partial: they never stated their final count.
 -- Group: sessions
 select
     s.title,
@@ -10,9 +11,17 @@ select
     round((julianday(s.ended_at) - julianday(s.started_at)) * 24, 1) as hours,
     s.output_tokens,
     s.ended_at,
+    coalesce(u.partial, 0) as partial,
+    iif(u.partial > 0, 1, 0) as is_lower_bound,
     s.session_key
 from sessions s
 left join projects p on p.id = s.project_id
+left join (
+    select session_id, count(*) as partial
+    from responses
+    where partial = 1
+    group by session_id
+) u on u.session_id = s.id
 where s.kind in ('main', 'background')
   and not exists (
     select 1

@@ -1,6 +1,7 @@
 -- Projects at a glance
 -- Sessions, prompts, tool calls and tokens of each project, the newest activity first. A worktree is
 -- a project of its own; sessions_with_worktrees has the sessions of a repository and its worktrees.
+-- The output is a lower bound where responses are partial: they never stated their final count.
 -- Group: sessions
 with own as materialized (
     select
@@ -12,10 +13,17 @@ with own as materialized (
         sum(s.cache_read_tokens) as cache_read_tokens,
         sum(s.cache_write_tokens) as cache_write_tokens,
         sum(s.output_tokens) as output_tokens,
+        sum(u.partial) as partial,
         min(s.started_at) as first_activity,
         max(s.ended_at) as last_activity
     from sessions s
     join projects p on p.id = s.project_id
+    left join (
+        select session_id, count(*) as partial
+        from responses
+        where partial = 1
+        group by session_id
+    ) u on u.session_id = s.id
     where s.kind in ('main', 'background')
       and not exists (
         select 1
@@ -41,6 +49,8 @@ select
     o.cache_read_tokens,
     o.cache_write_tokens,
     o.output_tokens,
+    coalesce(o.partial, 0) as partial,
+    iif(o.partial > 0, 1, 0) as is_lower_bound,
     o.first_activity,
     o.last_activity,
     r.name as worktree_of,

@@ -32,6 +32,8 @@ select
     a.link_method,
     a.message_count,
     a.tokens,
+    iif(exists (select 1 from responses r where r.subagent_id = a.id and r.partial = 1), 1, 0)
+        as is_lower_bound,
     a.started_at,
     a.agent_key
 from tree t

@@ -8,6 +8,8 @@ select
     count(*) as responses,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
+    sum(c.partial) as partial,
+    iif(sum(c.partial) > 0, 1, 0) as is_lower_bound,
     min(c.timestamp) as first_activity,
     max(c.timestamp) as last_activity
 from response_costs c

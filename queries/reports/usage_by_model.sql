@@ -10,6 +10,8 @@ select
     sum(c.cache_write_tokens) as cache_write_tokens,
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    iif(sum(c.cost_microusd is null or c.partial = 1) > 0, 1, 0) as is_lower_bound,
     min(c.timestamp) as first_activity,
     max(c.timestamp) as last_activity
 from response_costs c

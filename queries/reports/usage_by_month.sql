@@ -1,6 +1,7 @@
 -- Usage by month
 -- Tokens and cost of each month (UTC) and model, newest first. Each response counts once. The cost
--- leaves out unpriced responses, whose model has no price; :since and :until are times.
+-- leaves out unpriced responses, whose model has no price. Partial ones never stated their final
+-- count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
 select
     substr(c.timestamp, 1, 7) as month,
@@ -11,7 +12,9 @@ select
     sum(c.cache_read_tokens) as cache_read_tokens,
     sum(c.cache_write_tokens) as cache_write_tokens,
     count(*) as responses,
-    sum(c.cost_microusd is null) as unpriced
+    sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    iif(sum(c.cost_microusd is null or c.partial = 1) > 0, 1, 0) as is_lower_bound
 from response_costs c
 left join sessions s on s.id = c.session_id
 where (coalesce(:since, '') = '' or c.timestamp >= :since)

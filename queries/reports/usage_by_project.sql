@@ -14,6 +14,7 @@ with own as materialized (
         count(distinct c.session_id) as sessions,
         count(*) as responses,
         sum(c.cost_microusd is null) as unpriced,
+        sum(c.partial) as partial,
         max(c.timestamp) as last_activity
     from response_costs c
     left join sessions s on s.id = c.session_id
@@ -32,7 +33,8 @@ worktrees as materialized (
     select
         coalesce(q.same_as, q.id) as parent_id,
         sum(o.cost_microusd) as cost_microusd,
-        sum(o.sessions) as sessions
+        sum(o.sessions) as sessions,
+        sum(o.unpriced + o.partial) as unknown
     from own o
     join projects p on p.id = o.project_id
     join projects q on q.id = p.parent_id
@@ -59,6 +61,8 @@ select
     coalesce(o.sessions, 0) + w.sessions as sessions_with_worktrees,
     coalesce(o.responses, 0) as responses,
     coalesce(o.unpriced, 0) as unpriced,
+    coalesce(o.partial, 0) as partial,
+    iif(coalesce(o.unpriced + o.partial, 0) + coalesce(w.unknown, 0) > 0, 1, 0) as is_lower_bound,
     o.last_activity,
     r.name as worktree_of,
     p.path,

@@ -12,6 +12,7 @@ with used as materialized (
         sum(c.cache_write_tokens) as cache_write_tokens,
         count(*) as responses,
         sum(c.cost_microusd is null) as unpriced,
+        sum(c.partial) as partial,
         sum(c.stated_cost_usd) as stated_cost_usd,
         sum(c.subagent_id is not null) as subagent_responses,
         max(c.timestamp) as last_activity
@@ -38,6 +39,8 @@ select
     u.cache_write_tokens,
     u.responses,
     u.unpriced,
+    u.partial,
+    iif(u.unpriced + u.partial > 0, 1, 0) as is_lower_bound,
     coalesce(s.stated_cost_usd, u.stated_cost_usd) as stated_cost_usd,
     u.subagent_responses,
     u.last_activity

@@ -11,7 +11,9 @@ select
     sum(c.cache_write_tokens) as cache_write_tokens,
     count(distinct c.subagent_id) as subagents,
     count(*) as responses,
-    sum(c.cost_microusd is null) as unpriced
+    sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    iif(sum(c.cost_microusd is null or c.partial = 1) > 0, 1, 0) as is_lower_bound
 from response_costs c
 left join sessions s on s.id = c.session_id
 left join subagents a on a.id = c.subagent_id

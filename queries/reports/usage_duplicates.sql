@@ -25,6 +25,7 @@ select
     d.all_output_tokens - r.output_tokens as extra_output_tokens,
     d.all_input_tokens - r.input_tokens as extra_input_tokens,
     d.all_cache_read_tokens - r.cache_read_tokens as extra_cache_read_tokens,
+    r.partial,
     r.api_message_id,
     s.session_key
 from repeated d

@@ -484,7 +484,7 @@ select
         order by p.valid_from desc, p.above_tokens desc
         limit 1
     ) as cost_microusd,
-    r.stated_cost_usd, r.input_tokens, r.output_tokens, r.cache_read_tokens,
+    r.partial, r.stated_cost_usd, r.input_tokens, r.output_tokens, r.cache_read_tokens,
     r.cache_write_5m_tokens + r.cache_write_1h_tokens as cache_write_tokens,
     s.title as session, p.name as project, s.session_key, o.kind as source,
     r.session_id, s.project_id, r.subagent_id, r.id

@@ -75,7 +75,7 @@ def contract() -> dict[str, object]:
         sql.migrate(connection)
         lists = {name: _columns(connection, one) for name, one in sql.queries("lists").items()}
         reports = {name: _columns(connection, one) for name, one in sql.queries("reports").items()}
-    lists["sessions"] += ["cost_usd", "unpriced", "resume"]
+    lists["sessions"] += ["cost_usd", "unpriced", "partial", "is_lower_bound", "resume"]
     return {
         "schema": SCHEMA,
         "options": OPTIONS,

@@ -146,6 +146,8 @@ class Subagent(NamedTuple):
     ended_at: str | None
     message_count: int
     tokens: int | None
+    partial: int
+    """Responses among them that never stated their final count."""
     link_method: str | None
     spawned_by: int | None
     call_id: int | None

@@ -10,7 +10,7 @@ from datetime import datetime
 from .. import humanize, sql
 from ..terminal import one_line
 from .export import ExportedConversation
-from .heading import cost_of, tokens_of
+from .heading import cost_of, spent_of, tokens_of
 
 
 def title_of(conversation: ExportedConversation) -> str:
@@ -25,6 +25,7 @@ def facts(
     session = conversation.session
     text = {key: one_line(value) for key, value in session.items() if isinstance(value, str)}
     number = {key: value for key, value in session.items() if isinstance(value, int)}
+    known = spent_of(conversation)
     counts = [
         f"{number['message_count']:,}",
         humanize.many(number["prompt_count"], "prompt"),
@@ -39,8 +40,8 @@ def facts(
         "Model": ", ".join(map(one_line, conversation.models)),
         "When": _when(text.get("started_at"), text.get("ended_at")),
         "Messages": ", ".join(counts),
-        "Tokens": tokens_of(number).removeprefix("tokens "),
-        "Cost": cost_of(conversation).removeprefix("cost "),
+        "Tokens": tokens_of(number, known).removeprefix("tokens "),
+        "Cost": cost_of(conversation, known).removeprefix("cost "),
         "Stated cost": _dollars(session["stated_cost_usd"]),
         "Fork of": text.get("forked_from"),
         "Linked to": text.get("linked_session"),

@@ -9,6 +9,7 @@ from ..terminal import one_line, wrap
 from .conversation import Conversation, File
 from .excerpt import Excerpt
 from .page import Look, facts_of
+from .usage import Spent, spent
 
 
 def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
@@ -49,19 +50,19 @@ def note_of(file: File) -> str:
     return f"{file.path} (deleted)" if file.gone_at else file.path
 
 
-def cost_of(conversation: Conversation) -> str:
+def cost_of(conversation: Conversation, known: Spent) -> str:
     """Return what a session cost, in words; '' where that is not known."""
-    rows = conversation.usage()
-    priced = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
-    if not priced:
-        stated = conversation.session["stated_cost_usd"]
-        if not isinstance(stated, float):
-            return ""
-        return f"cost {humanize.money(stated)}, as its agent states"
-    unpriced = sum(row["unpriced"] for row in rows)
-    if not unpriced:
-        return f"cost {humanize.money(sum(priced))}"
-    return f"cost at least ${sum(priced):,.2f} ({humanize.many(unpriced, 'response')} unpriced)"
+    if cost := known.cost():
+        return f"cost {cost}"
+    stated = conversation.session["stated_cost_usd"]
+    if not isinstance(stated, float):
+        return ""
+    return f"cost {humanize.money(stated)}, as its agent states"
+
+
+def spent_of(conversation: Conversation) -> Spent:
+    """Return what the responses of a session used and cost."""
+    return spent(conversation.connection, conversation.usage())
 
 
 def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
@@ -92,8 +93,9 @@ def numbers_of(conversation: Conversation) -> dict[str, int]:
 
 
 def _counts(conversation: Conversation) -> list[str | None]:
-    tokens = tokens_of(numbers_of(conversation))
-    return [*sizes_of(conversation), tokens, cost_of(conversation)]
+    known = spent_of(conversation)
+    tokens = tokens_of(numbers_of(conversation), known)
+    return [*sizes_of(conversation), tokens, cost_of(conversation, known)]
 
 
 def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
@@ -111,16 +113,16 @@ def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator
     yield from (look.paint(line, "cyan") for line in wrap(one_line(facts), look.width))
 
 
-def tokens_of(number: dict[str, int]) -> str:
+def tokens_of(number: dict[str, int], known: Spent) -> str:
     """Return the tokens of a session in words, '' where none are known."""
     if "input_tokens" not in number:
         return ""
     cached = number.get("cache_read_tokens", 0)
     fresh = number["input_tokens"] + number.get("cache_write_tokens", 0)
-    return (
-        f"tokens {humanize.tokens(fresh)} in, {humanize.tokens(cached)} from cache, "
-        f"{humanize.tokens(number.get('output_tokens', 0))} out"
-    )
+    output = known.tokens(number.get("output_tokens", 0))
+    if known.partial and not fresh and not cached:  # the end of the run would have stated it
+        return f"tokens {output}"
+    return f"tokens {humanize.tokens(fresh)} in, {humanize.tokens(cached)} from cache, {output}"
 
 
 def _origin(text: dict[str, str]) -> str:

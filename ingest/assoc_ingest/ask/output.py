@@ -122,8 +122,10 @@ def write_table(
     With `has_total` the last row is the sum of the others.
     """
     show = _Cells(connection)
-    shown = [[show(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
-    headers = [_header(name) for name in names]
+    cells = [dict(zip(names, row, strict=True)) for row in rows]
+    named = [name for name in names if name != "is_lower_bound"]  # the numbers have a sign
+    shown = [[show(name, row[name], row) for name in named] for row in cells]
+    headers = [_header(name) for name in named]
     width = None if whole else table_width()
     if not whole:
         kept = _fitting(headers, shown, width)
@@ -141,7 +143,7 @@ class _Cells:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def __call__(self, name: str, value: object) -> object:
+    def __call__(self, name: str, value: object, row: Mapping[str, object]) -> object:
         if isinstance(value, str):
             if name in ("timestamp", "first_activity", "last_activity", "last_edited"):
                 return humanize.moment(value)
@@ -152,7 +154,9 @@ class _Cells:
 
                 return short_key(self._connection, value)
         if isinstance(value, float) and name.endswith("_usd"):
-            return Figure(humanize.dollars(value))
+            return Figure(humanize.money(value, *humanize.unknown_of(name, row), currency=""))
+        if isinstance(value, int) and name in ("output_tokens", "tokens"):
+            return Figure(humanize.tokens(value, humanize.unknown_of(name, row)[0], is_exact=True))
         if isinstance(value, int) and name in ("size", "bytes", "read"):
             return humanize.size(value)
         if isinstance(value, int) and name.startswith(("is_", "on_disk")):

@@ -305,7 +305,7 @@ def facts_of(subagent: Subagent) -> str:
         subagent.agent_type or subagent.name or subagent.kind,
         subagent.description,
         humanize.many(subagent.message_count, "message") if subagent.message_count else None,
-        f"{humanize.tokens(subagent.tokens)} tokens" if subagent.tokens else None,
+        f"{humanize.tokens(subagent.tokens, subagent.partial)} tokens" if subagent.tokens else None,
         subagent.agent_key,
     ]
     return " · ".join(fact for fact in facts if fact)

@@ -123,7 +123,8 @@ def _items(
 def _with_cost(connection: sqlite3.Connection, sessions: list[dict[str, object]]) -> list[Item]:
     """Add to each session what it cost, and the command that goes on with it.
 
-    The cost is a lower bound where responses are unpriced; both are None where they are not known.
+    Cost and output are lower bounds where responses are unpriced or partial; all are None where
+    they are not known.
     """
     ids = json.dumps([session["id"] for session in sessions])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
@@ -136,7 +137,8 @@ def _with_cost(connection: sqlite3.Connection, sessions: list[dict[str, object]]
             if name == "ended_at":
                 item["cost_usd"] = known["cost_usd"]
         item["models"] = json.loads(str(session["models"] or "[]"))
-        item["unpriced"] = known["unpriced"]
+        item["unpriced"], item["partial"] = known["unpriced"], known["partial"]
+        item["is_lower_bound"] = int(bool(known["unpriced"] or known["partial"]))
         place = {**session, "project_path": known["project_path"]}
         item["resume"] = resume_line(place, is_there=bool(known["is_there"]))
         added.append(item)

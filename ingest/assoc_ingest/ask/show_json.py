@@ -14,6 +14,7 @@ from . import excerpt as excerpts
 from .answer import Answer, Item, Wanted
 from .conversation import Conversation
 from .excerpt import Excerpt, Options
+from .heading import spent_of
 from .lookup import Key
 from .refs import Line
 
@@ -70,6 +71,7 @@ def _session(conversation: Conversation) -> dict[str, object]:
     files = [file._asdict() for file in conversation.files[:_MOST_FILES]]
     return {
         **conversation.session,
+        **spent_of(conversation).as_json(),
         "models": conversation.models,
         "file_count": len(conversation.files),
         "files": files,

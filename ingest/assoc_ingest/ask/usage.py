@@ -1,20 +1,29 @@
-"""What was used and what it cost, with a total: the reports on usage, and what they add up to."""
+"""What was used and what it cost: the reports on usage, what they add up to, and what is not known.
+
+A response is *partial* where its final count was never written, and *unpriced* where its model has
+no known price. Sums with such responses are lower bounds and marked so, see `humanize`; beside them
+stands an estimate of what the partial ones wrote (docs/costs.md).
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from .. import humanize, sql
 from ..errors import UsageError
-from ..terminal import Figure
 from .answer import Answer
 from .lookup import find_session
 from .output import Format, Row, say, write, write_rows, write_table
 from .project_names import project_ids
 from .since import since as time_of
 from .since import until as time_until
+
+_PERIODS = ("day", "week", "month")
 
 REPORTS = {
     "day": "usage_by_day",
@@ -53,12 +62,134 @@ class Usage:
         return {name: value for name, value in given.items() if value}
 
 
+class Estimate(NamedTuple):
+    """What responses wrote and cost, with an estimate for those that never stated it.
+
+    A model writes as many tokens for each byte as in its complete responses, or as all models do if
+    it has too few of them. What is stated counts if that is more.
+    """
+
+    output_tokens: int
+    cost_usd: float | None
+    unmeasured: int
+    """Partial responses of which nothing can be estimated: their stated tokens are in the sums."""
+
+
+class Spent(NamedTuple):
+    """What responses used and cost together, and how much of that is not known."""
+
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    responses: int = 0
+    unpriced: int = 0
+    partial: int = 0
+    estimate: Estimate | None = None
+
+    def tokens(self, output: int) -> str:
+        """Return a number of output tokens of these responses, with the estimate, in words."""
+        text = humanize.tokens(output, self.partial)
+        if self.estimate is None:
+            return f"{text} out"
+        known = self.estimate
+        about = humanize.tokens(known.output_tokens, known.unmeasured, is_estimate=True)
+        return f"{text} out ({about})"
+
+    def cost(self) -> str:
+        """Return the cost, with the estimate, in words; '' where no response has a price."""
+        if self.cost_usd is None:
+            return ""
+        notes = []
+        if self.estimate is not None:
+            rest = (self.estimate.unmeasured, self.unpriced)
+            notes.append(humanize.money(self.estimate.cost_usd, *rest, is_estimate=True))
+        if self.unpriced:
+            notes.append(f"{humanize.many(self.unpriced, 'response')} unpriced")
+        text = humanize.money(self.cost_usd, self.partial, self.unpriced)
+        return f"{text} ({'; '.join(notes)})" if notes else text
+
+    def as_json(self) -> dict[str, object]:
+        """Return the fields of an answer."""
+        return {
+            "cost_usd": self.cost_usd,
+            "unpriced": self.unpriced,
+            "partial": self.partial,
+            "is_lower_bound": bool(self.unpriced or self.partial),
+            "estimated_output_tokens": self.estimate and self.estimate.output_tokens,
+            "estimated_cost_usd": self.estimate and self.estimate.cost_usd,
+        }
+
+
+def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
+    """Return the sum of rows, each of one model, such as those of `session_usage`."""
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    known = Spent(
+        sum(row["output_tokens"] for row in rows),
+        round(sum(costs), 4) if costs else None,
+        sum(row["responses"] for row in rows),
+        sum(row["unpriced"] for row in rows),
+        sum(row["partial"] for row in rows),
+    )
+    partial = [row for row in rows if row["partial"]]
+    return known._replace(estimate=estimate(connection, known, partial) if partial else None)
+
+
+def estimate(
+    connection: sqlite3.Connection, known: Spent, partial: Iterable[sqlite3.Row]
+) -> Estimate | None:
+    """Return an estimate of what is known as a lower bound; None where nothing can be measured.
+
+    `partial` has what the partial responses of models wrote, as in `usage_partial`; of one model
+    there may be several rows.
+    """
+    sums: dict[str | None, Counter[str]] = defaultdict(Counter)
+    for row in partial:
+        sums[row["model"]].update({name: row[name] or 0 for name in _MEASURED})
+    rates = _rates(connection)
+    tokens = worth = 0.0
+    unmeasured = measured = 0
+    for model, of_model in sums.items():
+        rate = rates.get(model, rates[None])
+        if rate is None:
+            unmeasured += of_model["partial"]
+            continue
+        unmeasured += of_model["unmeasured"]
+        measured += of_model["partial"] - of_model["unmeasured"]
+        tokens += max(0, rate * of_model["written_bytes"] - of_model["begun_tokens"])
+        worth += max(0, rate * of_model["written_worth"] - of_model["begun_worth"])
+    if not measured:
+        return None
+    cost = None if known.cost_usd is None else round(known.cost_usd + worth / 10**12, 4)
+    return Estimate(known.output_tokens + round(tokens), cost, unmeasured)
+
+
+_MEASURED = (
+    "partial", "unmeasured", "begun_tokens", "written_bytes", "begun_worth", "written_worth",
+)  # fmt: skip
+_ENOUGH = 20
+"""Complete responses from which the rate of a model follows."""
+
+
+def _rates(connection: sqlite3.Connection) -> dict[str | None, float | None]:
+    """Return the output tokens for a byte that each model writes, of other models as None."""
+    rows = sql.ask(connection, "pages/output_rates").fetchall()
+    rates: dict[str | None, float | None] = {
+        row["model"]: row["output_tokens"] / row["written_bytes"]
+        for row in rows
+        if row["responses"] >= _ENOUGH
+    }
+    responses, tokens, written = (
+        sum(row[name] for row in rows) for name in ("responses", "output_tokens", "written_bytes")
+    )
+    return {**rates, None: tokens / written if responses >= _ENOUGH else None}
+
+
 def write_usage(
     connection: sqlite3.Connection, by: str, usage: Usage, form: Format, limit: int = 0
 ) -> None:
-    """Print the report that groups `by`, with a total; at most `limit` rows of JSON, 0 for all.
+    """Print the report that groups `by`, with a total; at most `limit` rows, 0 for all.
 
-    Raises UsageError for an option that this report does not have, or that names nothing.
+    A table by day, week or month has at most `limit` of these. Raises UsageError for an option that
+    this report does not have, or that names nothing.
     """
     report = sql.queries("reports")[REPORTS[by]]
     parameters = usage.parameters(connection)
@@ -68,21 +199,46 @@ def write_usage(
     cursor = connection.execute(report.sql, {**dict.fromkeys(report.parameters), **parameters})
     names = [column[0] for column in cursor.description]
     rows: list[Row] = [tuple(row) for row in cursor]
-    total = _total(connection, by, names, rows, parameters)
+    count = len(rows)
+    total, known = _total(connection, by, names, rows, parameters)
     if form.wanted is not None:
         answer = Answer(connection, ["stats", by, parameters], form.wanted)
         items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
         before = {"totals": total}
         write(answer.pieces(items, total=len(rows), limit=limit or None, before=before))
-    elif form.name in ("nl", "csv"):
-        write_rows(connection, names, rows, form)
+        return
+    if form.name in ("nl", "csv"):
+        write_rows(connection, names, rows[: limit or None], form)
     elif not rows:
         say("Nothing was used, as far as this database knows.")
+        return
     else:
-        shown = [_marked(names, row) for row in (*rows, [total.get(name) for name in names])]
-        shown[-1] = ["total", *shown[-1][1:]]
+        groups = list(_periods(names, rows) if by in _PERIODS else ([row] for row in rows))
+        shown = [row for group in groups[: limit or None] for row in group]
+        shown.append(["total", *(total.get(name) for name in names[1:])])
         write_table(connection, names, shown, whole=form.name == "whole", has_total=True)
-        _explain(total)
+        _explain(known)
+        count = len(groups)
+    if limit and limit < count:
+        what = f"{by}s" if by in _PERIODS and form.name not in ("nl", "csv") else "rows"
+        say(f"Only the first {limit} of {count:,} {what} are shown; --limit 0 shows all.")
+
+
+def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield the rows of each period, behind one with their sums if there are several."""
+    for period, found in groupby(rows, key=lambda row: row[0]):
+        models = list(found)
+        if len(models) > 1:
+            sums = [_sum_of(column) for column in list(zip(*models, strict=True))[2:]]
+            sums[names.index("is_lower_bound") - 2] = max(int(str(row[-1])) for row in models)
+            yield [[period, f"{len(models)} models", *sums], *(["", *row[1:]] for row in models)]
+        else:
+            yield models
+
+
+def _sum_of(column: Iterable[Any]) -> object:
+    values = [value for value in column if value is not None]
+    return sum(values) if values else None
 
 
 def _total(
@@ -91,33 +247,33 @@ def _total(
     names: Sequence[str],
     rows: Sequence[Row],
     parameters: Mapping[str, str],
-) -> dict[str, object]:
+) -> tuple[dict[str, object], Spent]:
     if by != "tool":
-        return dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
+        total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
+        known = Spent(*(total[name] for name in Spent._fields[:-1]))
+        if known.partial:
+            partial = sql.ask(connection, "pages/usage_partial", **parameters)
+            known = known._replace(estimate=estimate(connection, known, partial))
+        return total | known.as_json(), known
     sums = {name: sum(int(str(row[names.index(name)])) for row in rows) for name in _SUMS}
     percent = round(100.0 * sums["errors"] / sums["calls"], 1) if sums["calls"] else None
-    return {**sums, "error_percent": percent}
+    return {**sums, "error_percent": percent}, Spent()
 
 
-def _marked(names: Sequence[str], row: Row) -> list[object]:
-    """Return a row whose cost is marked as a lower bound where a response has no price."""
-    cells = dict(zip(names, row, strict=True))
-    cost = cells.get("cost_usd")
-    if isinstance(cost, float) and cells.get("unpriced"):
-        cells["cost_usd"] = Figure(humanize.dollars(cost, at_least=True))
-    return list(cells.values())
-
-
-def _explain(total: Mapping[str, object]) -> None:
-    """Say what a lower bound leaves out."""
-    unpriced, partial = (int(str(total.get(name) or 0)) for name in ("unpriced", "partial"))
-    if unpriced:
+def _explain(known: Spent) -> None:
+    """Say what a lower bound leaves out, and how much that may be."""
+    if known.unpriced or known.partial:
+        say("")
+    if known.unpriced:
         say(
-            f"\n≥ is at least: {humanize.many(unpriced, 'response')} without a known price. "
+            f"≥ is at least: {humanize.many(known.unpriced, 'response')} without a known price. "
             "To see the models: assoc-ingest query unpriced_models"
         )
-    if partial:
+    if known.partial:
         say(
-            f"{humanize.many(partial, 'response')} never stated a final count, so output tokens "
-            "and cost are at least these."
+            f"≥ is at least: {humanize.many(known.partial, 'response')} never stated a final count "
+            "of output tokens."
         )
+    if known.estimate is not None:
+        about = f"{known.tokens(known.output_tokens)}, {known.cost()}".removesuffix(", ")
+        say(f"~ is an estimate by the length of what these wrote: {about}.")

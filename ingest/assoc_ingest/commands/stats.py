@@ -44,9 +44,10 @@ def stats(
 ) -> None:
     """Show token counts and costs, with a total.
 
-    Each API response is counted once. Costs are computed from the table of prices; ≥ marks a cost
-    that leaves out responses of models without a price. `query usage_reconciliation` explains why
-    other tools count more or less.
+    Each API response is counted once. Costs are computed from the table of prices. ≥ means at
+    least: responses without a final count of tokens, or of a model without a price. `query
+    usage_reconciliation` explains why other tools count more or less. -n limits the days, weeks or
+    months of a table.
 
     \b
     Examples:

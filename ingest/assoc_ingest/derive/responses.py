@@ -33,6 +33,12 @@ _COLUMNS = (
 _totals_of = re.compile(r"(.+):[0-9]+(?:\+[0-9]+){3}").fullmatch
 _OF_THREAD = "u.response_key >= ?1 || ':' and u.response_key < ?1 || ';'"
 
+_IS_REPEATED = """exists (
+    select 1 from messages m join messages o on o.id = m.copy_of and o.file_id = m.file_id
+    where m.file_id = u.file_id and m.byte_offset = u.byte_offset
+)"""
+"""Does the file have lines of the response again? Then nobody knows how much was written once."""
+
 
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
     """Write one row for each changed API response.
@@ -254,10 +260,13 @@ def _find_best(connection: sqlite3.Connection) -> None:
 
 def _write_best(connection: sqlite3.Connection) -> None:
     """Write the responses from the lines that count."""
-    assignments = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", "))
+    names = [*_COLUMNS.split(", "), "written_bytes"]
+    assignments = ", ".join(f"{name} = excluded.{name}" for name in names)
     connection.execute(f"""
-        insert into responses (response_key, {_COLUMNS})
-        select unique_key, {_COLUMNS.replace(" partial", " b.partial")} from (
+        insert into responses (response_key, {_COLUMNS}, written_bytes)
+        select unique_key, {_COLUMNS.replace(" partial", " b.partial")},
+            iif({_IS_REPEATED}, null, written_bytes)
+        from (
             select b.*, row_number() over (
                 partition by b.unique_key
                 order by u.output_tokens desc, b.rank, u.byte_offset desc

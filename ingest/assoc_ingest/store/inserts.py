@@ -82,7 +82,7 @@ def _entry_merge() -> str:
 def _usage_merge() -> str:
     # The line with the most output tokens counts, always as a whole; of several, the last.
     better = "excluded.output_tokens >= output_tokens"
-    sums = [name for name in Usage._fields if name.startswith(("all_", "line_count"))]
+    sums = [name for name in Usage._fields if name.startswith(("all_", "line_count", "written"))]
     own = ("response_key", "api_message_id", "request_id", "output_tokens", *sums)
     assignments = [
         f"{column} = iif({better}, excluded.{column}, {column})"

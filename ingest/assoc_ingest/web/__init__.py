@@ -62,8 +62,8 @@ def canned_queries(datasette: Any, database: str) -> Later:
 def render_cell(
     row: Any, value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Later | None:
-    """Show times and addresses as such, and lead from a title to its conversation."""
-    if not isinstance(value, str) or not cells.is_worth_it(column, value):
+    """Show times, addresses and lower bounds as such, and lead from a title to its conversation."""
+    if not isinstance(value, str | int | float) or not cells.is_worth_it(column, value):
         return None
     text = value
 

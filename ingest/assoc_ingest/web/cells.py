@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ..humanize import moment
+from ..humanize import moment, unknown_of
 
 _time = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
 # No letters that end an attribute, cannot be seen, or turn the direction of what is read.
@@ -19,11 +19,18 @@ _address = re.compile(
     r"https?://[^\s<>\"'`\\\x00-\x20\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]+"
 )
 
+_BOUNDED = frozenset({
+    "cost_usd", "cost_with_worktrees_usd", "cost_microusd", "output_tokens", "tokens",
+})  # fmt: skip
+"""Columns that are lower bounds where responses are partial or unpriced."""
+
 _LONG = 100  # letters of an address that are shown
 
 
 def is_worth_it(column: str, value: object) -> bool:
     """Could the cell become anything but its plain text? Asked of every cell, so it is quick."""
+    if isinstance(value, int | float):
+        return column in _BOUNDED
     if not isinstance(value, str) or not value:
         return False
     return column in ("session_key", "session", "title") or bool(
@@ -31,12 +38,16 @@ def is_worth_it(column: str, value: object) -> bool:
     )
 
 
-def cell(row: Any, value: str, column: str, table: str | None, base: str) -> Markup | None:
+def cell(row: Any, value: str | float, column: str, table: str | None, base: str) -> Markup | None:
     """Return a cell as HTML, None where it stays as it is.
 
     `table` is None for the rows of a query. `base` is the address of the database, without a slash
     at its end.
     """
+    if not isinstance(value, str):
+        counts = {name: _get(row, name) for name in ("partial", "unpriced", "is_lower_bound")}
+        known = {name: count for name, count in counts.items() if count is not _ABSENT}
+        return Markup("≥{}").format(value) if any(unknown_of(column, known)) else None
     if column == "session_key":
         return _conversation(base, value, value)
     if _is_title_of_session(row, column, table):

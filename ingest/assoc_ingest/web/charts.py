@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 SERIES = 12
 """Series of a chart; the smallest of more are one."""
@@ -18,13 +19,14 @@ SIZES = 100
 SHADES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A part of a column: its series, its value, and its height in percent of the chart."""
 
     name: str
     value: float
     size: int
+    unknown: int = 0
+    """How many of what is counted make the value a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +45,39 @@ class Chart:
     series: list[str]
     top: float
     """The value of the highest column."""
+    unknown: int
+    """As that of a bar, of the highest column."""
     labels: list[str]
     """Of the first, the middle and the last column."""
 
 
 def stacked(
-    columns: Sequence[str], values: Mapping[tuple[str, str], float], series: Sequence[str]
+    columns: Sequence[str],
+    values: Mapping[tuple[str, str], float],
+    series: Sequence[str],
+    unknown: Mapping[tuple[str, str], int] | None = None,
 ) -> Chart:
-    """Return bars for values by (column, series); what is not in `series` is its last, others."""
+    """Return bars for values by (column, series); what is not in `series` is its last, others.
+
+    `unknown` counts, by the same keys, what makes a value a lower bound.
+    """
     stacks = {column: dict.fromkeys(series, 0.0) for column in columns}
+    rest: dict[tuple[str, str], int] = defaultdict(int)
     for (column, name), value in values.items():
         if column in stacks and value:
-            stacks[column][name if name in stacks[column] else OTHERS] += value
-    top = max((sum(stack.values()) for stack in stacks.values()), default=0)
-    drawn = [Column(column, _bars(stack, top)) for column, stack in stacks.items()] if top else []
-    return Chart(drawn, list(series), top, _labels(columns))
+            shown = name if name in stacks[column] else OTHERS
+            stacks[column][shown] += value
+            rest[column, shown] += (unknown or {}).get((column, name), 0)
+    sums = {column: sum(stack.values()) for column, stack in stacks.items()}
+    highest = max(sums, key=sums.__getitem__, default="")
+    top = sums.get(highest, 0)
+    drawn = [
+        Column(column, [bar._replace(unknown=rest[column, bar.name]) for bar in _bars(stack, top)])
+        for column, stack in stacks.items()
+        if top
+    ]
+    of_top = sum(count for (column, _), count in rest.items() if column == highest)
+    return Chart(drawn, list(series), top, of_top, _labels(columns))
 
 
 def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:

@@ -115,6 +115,7 @@ class Reader:
         finder = self._finder()
         shown, anchors = self._linked(shown, rest, finder)
         models = conversation.models
+        numbers, known = heading.numbers_of(conversation), heading.spent_of(conversation)
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return Shown(
             session=pages.brief(conversation.session),
@@ -126,8 +127,8 @@ class Reader:
             roots=[str(conversation.session["root"]), *conversation.other_roots],
             resume=conversation.resume,
             sizes=self._sizes(),
-            tokens=heading.tokens_of(heading.numbers_of(conversation)).removeprefix("tokens "),
-            cost=heading.cost_of(conversation).removeprefix("cost "),
+            tokens=heading.tokens_of(numbers, known).removeprefix("tokens "),
+            cost=heading.cost_of(conversation, known).removeprefix("cost "),
             subagent=self._subagent,
             spawned_in=self._spawned_in(),
             entries=shown,

@@ -232,9 +232,9 @@ def _name(text: object) -> str:
 
 
 def _cost(usage: sqlite3.Row) -> str:
-    """Return what a conversation cost, as a page shows it; "≥" where responses have no price."""
-    cost, unpriced = usage["cost_usd"], usage["unpriced"]
-    return "" if cost is None and not unpriced else humanize.money(cost, at_least=unpriced > 0)
+    """Return what a conversation cost, as a page shows it."""
+    cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
+    return "" if cost is None and not unpriced else humanize.money(cost, partial, unpriced)
 
 
 def _id(text: str) -> int:

@@ -9,17 +9,18 @@ from .. import humanize
 
 
 class Cost(NamedTuple):
-    """The cost of responses, of which some may have no known price. Its text is for people."""
+    """The cost of responses, of which some may be unpriced or partial. Its text is for people."""
 
     dollars: float = 0.0
     """Of those with a price."""
     responses: int = 0
     unpriced: int = 0
+    partial: int = 0
 
     def __str__(self) -> str:
         if self.responses and self.unpriced == self.responses:
             return humanize.money(None)
-        return humanize.money(self.dollars, at_least=self.unpriced > 0)
+        return humanize.money(self.dollars, self.partial, self.unpriced)
 
 
 def together(costs: Iterable[Cost]) -> Cost:

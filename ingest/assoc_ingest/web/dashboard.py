@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
+from ..ask.usage import Estimate, Spent, estimate
 from . import charts, colours, pages
 from .conversation import session_path
 from .conversations import address, list_path
@@ -55,11 +56,12 @@ class _Sums:
     output: int = 0
     responses: int = 0
     unpriced: int = 0
+    partial: int = 0
 
     @property
     def priced(self) -> Cost:
         """The cost, with what is not known of it."""
-        return Cost(self.cost, self.responses, self.unpriced)
+        return Cost(self.cost, self.responses, self.unpriced, self.partial)
 
     def add(self, row: sqlite3.Row) -> None:
         self.cost += (row["cost_microusd"] or 0) / 1_000_000
@@ -68,6 +70,7 @@ class _Sums:
         self.output += row["output_tokens"]
         self.responses += row["responses"]
         self.unpriced += row["unpriced"]
+        self.partial += row["partial"]
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ class _Usage:
     days: dict[tuple[str, str], _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     projects: dict[int | None, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     hours: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    partial: list[sqlite3.Row] = field(default_factory=list)
 
     def add_all(self, rows: Iterator[sqlite3.Row]) -> None:
         for row in islice(rows, MOST_GROUPS):
@@ -96,6 +100,14 @@ class _Usage:
             sums.add(row)
         local = datetime.fromisoformat(f"{row['hour']}:00:00+00:00").astimezone()
         self.hours[local.weekday(), local.hour] += row["responses"]
+        if row["partial"]:
+            self.partial.append(row)
+
+    def estimate(self, connection: sqlite3.Connection) -> Estimate | None:
+        """Return what all of it is about, where that is known as a lower bound only."""
+        cost = None if self.total.unpriced == self.total.responses else self.total.cost
+        known = Spent(self.total.output, cost, partial=self.total.partial)
+        return estimate(connection, known, self.partial) if self.partial else None
 
     def together(self, project: sqlite3.Row) -> Cost | None:
         """Return what a repository cost with its worktrees, None if it has none."""
@@ -171,9 +183,13 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     columns, of_day = _columns([day for day, _ in usage.days])
     costs: dict[tuple[str, str], float] = defaultdict(float)
     tokens: dict[tuple[str, str], float] = defaultdict(float)
+    unpriced: dict[tuple[str, str], int] = defaultdict(int)
+    partial: dict[tuple[str, str], int] = defaultdict(int)
     for (day, model), sums in usage.days.items():
         costs[of_day(day), model] += sums.cost
         tokens[of_day(day), model] += sums.tokens
+        unpriced[of_day(day), model] += sums.unpriced + sums.partial
+        partial[of_day(day), model] += sums.partial
     series = charts.ranked(tokens)  # in the same order in both charts
     tools = _Calls(sql.ask(connection, "reports/tool_use", since=since, project=None))
     projects = iter(sql.ask(connection, "pages/dashboard_projects", since=since))
@@ -192,8 +208,9 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
         "since": since,
         "sessions": recent["sessions"] or 0,
         "total": usage.total,
-        "cost_chart": charts.stacked(columns, costs, series),
-        "token_chart": charts.stacked(columns, tokens, series),
+        "estimate": usage.estimate(connection),
+        "cost_chart": charts.stacked(columns, costs, series, unpriced),
+        "token_chart": charts.stacked(columns, tokens, series, partial),
         "colour": colours.of_models(connection),
         "is_cut": usage.is_cut,
         "days": sorted(usage.days.items(), reverse=True)[:MOST_DAYS],

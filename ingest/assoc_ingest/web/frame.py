@@ -96,7 +96,7 @@ class Frame:
 
     def totals(
         self, report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
-    ) -> list[float | None]:
+    ) -> list[tuple[float, bool] | None]:
         """Return the sums below the columns of a report."""
         return totals(report, columns, rows)
 

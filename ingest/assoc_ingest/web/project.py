@@ -106,7 +106,9 @@ class _Usage:
         self.costs: dict[int, Cost] = {}
         for row in rows:
             self.sessions[row["id"]] = row["session_count"]
-            self.costs[row["id"]] = Cost(row["cost_usd"] or 0.0, row["responses"], row["unpriced"])
+            self.costs[row["id"]] = Cost(
+                row["cost_usd"] or 0.0, row["responses"], row["unpriced"], row["partial"]
+            )
         self.own_sessions = sum(self.sessions[one] for one in ids)
         self.own_cost = together(self.costs[one] for one in ids)
         self.all_sessions = sum(self.sessions.values())

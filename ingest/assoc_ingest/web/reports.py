@@ -61,7 +61,7 @@ class Report:
 
 SUMMED = frozenset({
     "calls", "cost_usd", "edits", "errors", "message_count", "prompt_count", "responses", "size",
-    "tool_call_count", "unpriced", "input_tokens", "output_tokens", "cache_read_tokens",
+    "tool_call_count", "unpriced", "partial", "input_tokens", "output_tokens", "cache_read_tokens",
     "cache_write_tokens",
 })  # fmt: skip
 """Columns whose sum over the rows of a report means something."""
@@ -145,18 +145,26 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
 
 def totals(
     report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
-) -> list[float | None]:
-    """Return the sum of each column, None where it has none; Datasette's rows hold text."""
+) -> list[tuple[float, bool] | None]:
+    """Return the sum of each column, and whether it is a lower bound; None where it has none.
+
+    Datasette's rows hold text.
+    """
     summed = SUMMED if len(rows) > 1 and report not in _ALTERNATIVES else ()
     return [
-        sum(_number(row[place]) for row in rows) if name in summed else None
+        _sum([str(row[place]) for row in rows]) if name in summed else None
         for place, name in enumerate(columns)
     ]
 
 
-def _number(value: object) -> float:
+def _sum(cells: Sequence[str]) -> tuple[float, bool]:
+    is_lower_bound = any(cell.startswith("≥") for cell in cells)
+    return sum(_number(cell.removeprefix("≥")) for cell in cells), is_lower_bound
+
+
+def _number(value: str) -> float:
     try:
-        return float(str(value))
+        return float(value)
     except ValueError:  # an empty cell
         return 0.0
 

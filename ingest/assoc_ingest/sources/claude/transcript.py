@@ -69,7 +69,7 @@ from . import teams as teams
 from . import tools as tools
 from . import user as people
 from .paths import encoded, folded
-from .usage import merged, usage_of_line
+from .usage import merged, total, usage_of_line, written_bytes
 
 TRANSCRIPT_TYPES = frozenset(
     [
@@ -172,6 +172,7 @@ class TranscriptReader:
         self._ended: str | None = None
         self._message_count = 0
         self._sidechain_count = 0
+        self._written: int | None = 0
 
     def read(self, lines: Iterable[Line]) -> None:
         """Read whole lines, in the order of the file."""
@@ -298,6 +299,7 @@ class TranscriptReader:
 
     def _assistant(self, line: JSONObject) -> None:
         message = line.get("message")
+        self._written = 0
         if isinstance(message, dict):
             content = message.get("content")
             self._model = self._name("model", message.get("model", line.get("model")))
@@ -310,8 +312,13 @@ class TranscriptReader:
                 self._assistant_block(number, block, is_failure)
         elif isinstance(content, str):
             self._say("error" if is_failure else "text", content, 0, "assistant")
+            self._write("text", {}, content)
         if not self._rows:
             self._say("text", "", 0, "assistant")
+        if self._response_key is not None:
+            usage = self._usage[self._response_key]
+            written = total(usage.written_bytes, self._written)
+            self._usage[self._response_key] = usage._replace(written_bytes=written)
 
     def _add_usage(self, line: JSONObject) -> None:
         position = (self._start, self._length)
@@ -333,11 +340,13 @@ class TranscriptReader:
         if kind == "text":
             text = self._text_of(block, "text")
             self._say("error" if is_failure else "text", text, number, "assistant")
+            self._write(kind, block, text)
         elif kind == "tool_use" or kind == "server_tool_use":
             self._tool_use(number, block)
         elif kind == "thinking" or kind == "redacted_thinking":
             text = self._text_of(block, "thinking") if kind == "thinking" else ""
             self._say("thinking", text, number, "assistant")
+            self._write(kind, block, text)
         elif kind == "tool_result":  # some gateways put results on the assistant's line
             self._tool_result(number, block, {}, "assistant")
         elif kind == "image" or kind == "document":
@@ -348,12 +357,17 @@ class TranscriptReader:
         elif text := obvious_text(block):
             self._say("text", text, number, "assistant")
 
+    def _write(self, kind: str, block: JSONObject, text: str) -> None:
+        """Add what the model wrote for one block to the length of this line."""
+        self._written = total(self._written, written_bytes(kind, block, text))
+
     def _tool_use(self, number: int, block: JSONObject) -> None:
         arguments = block.get("input")
         if arguments is None:
             arguments = {}
         text = json_text(arguments, lambda: self._exact_input(number, arguments))
         self._say("tool_use", text, number, "assistant")
+        self._write("tool_use", block, text)
         position = (self._start, number)
         name = self._name("tool name", block.get("name"))
         call = tools.Call(

@@ -5,6 +5,9 @@ The line with the most output tokens has the final one; if there are several, th
 counts are used together: gateways move tokens between fields as a response grows, so the maximum of
 each field would be a sum that never existed. The sums over all lines are kept, too, to explain the
 numbers of programs that add up lines.
+
+Where no line has the final count, what the response wrote still tells how much it was. Its length
+is measured here, so that it can be compared with that of complete responses (docs/costs.md).
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ from ..jsonl import JSONObject
 
 Complain = Callable[[str, object], None]
 """Called with a field and its unusable value."""
+
+_BARE_SIGNATURE = 260  # letters of the signature of an empty thought; the others are base64
+_BYTES_OF_CALL = 100  # of text take as many tokens as a call beside its arguments
 
 _SYNTHETIC = "<synthetic>"  # created by the client: no request, no tokens
 
@@ -74,7 +80,32 @@ def usage_of_line(
         all_cache_read_tokens=cached,
         all_cache_write_tokens=five + hour,
         stop_reason=string(message.get("stop_reason")),
+        written_bytes=0,  # its blocks add to it
     )
+
+
+def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
+    """Return the length of what the model wrote for one block, None where it cannot be known.
+
+    `text` is that of its row. A signature holds all that was thought, encrypted, and the text may
+    be a summary of it or missing.
+    """
+    if kind == "thinking":
+        signature = string(block.get("signature")) or ""
+        hidden = (len(signature) - _BARE_SIGNATURE) * 3 // 4
+        return max(_length(text), hidden) if text or signature else None
+    if kind == "redacted_thinking":
+        return None
+    return _length(text) + (_BYTES_OF_CALL if kind == "tool_use" else 0)
+
+
+def total(first: int | None, second: int | None) -> int | None:
+    """Return the sum of two lengths, None if either is not known."""
+    return None if first is None or second is None else first + second
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def merged(known: Usage, later: Usage) -> Usage:
@@ -87,6 +118,7 @@ def merged(known: Usage, later: Usage) -> Usage:
         all_output_tokens=known.all_output_tokens + later.all_output_tokens,
         all_cache_read_tokens=known.all_cache_read_tokens + later.all_cache_read_tokens,
         all_cache_write_tokens=known.all_cache_write_tokens + later.all_cache_write_tokens,
+        written_bytes=total(known.written_bytes, later.written_bytes),
     )
 
 
