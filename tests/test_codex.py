@@ -4,6 +4,8 @@ original, whichever was written or read first."""
 from __future__ import annotations
 
 import json
+import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
 from assoc_ingest.ask.originals import Originals
+from assoc_ingest.files import packed as packed_files
 from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.parsing import Parser
 from assoc_ingest.records import Message, Usage
@@ -25,6 +28,11 @@ from assoc_ingest.sources.codex.home import Codex
 from assoc_ingest.sources.codex.thread import Thread, session_of, spawn_of
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Fresh = Callable[[], Path]
 THREAD = "019e5615-9632-7740-b2cf-3061e4ff06e2"
@@ -645,6 +653,80 @@ def test_a_packed_rollout_that_is_damaged_is_reported_and_keeps_its_rows(
     shell("sync")
     assert "damaged" in shell.out + shell.err
     assert [text for _, text in rows(shell.database, IDS)] == ["sow"]
+
+
+def bomb(size: int) -> bytes:
+    """Return a packed file that unpacks to so many bytes, each as the one before it."""
+    compressor, chunk = zstd.ZstdCompressor(), bytes(1024 * 1024)
+    parts = [compressor.compress(chunk) for _ in range(size // len(chunk))]
+    return b"".join((*parts, compressor.flush()))
+
+
+BROKEN = {
+    "damaged": lambda: packed(jsonl(META, TURN, prompt("sow")) * 50)[:-40] + bytes(40),
+    "damaged at its end": lambda: bomb(48 * 1024 * 1024) + b"not packed at all",
+    "too large": lambda: bomb(256 * 1024 * 1024),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_packed_rollout_that_cannot_be_read_is_looked_at_once_and_costs_no_disk(
+    name: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    path = write_bytes(home, f"{PLACE}.zst", BROKEN[name]())
+    opened: list[str] = []
+    regular = packed_files.open_regular
+    monkeypatch.setattr(
+        packed_files, "open_regular", lambda place: (opened.append(place), regular(place))[1]
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "TemporaryFile", None)  # nothing of it is on a disk
+        assert shell("sync", str(home)) == 0
+        assert "it is packed, and " in shell.out + shell.err
+        assert opened
+        opened.clear()
+        for _ in range(3):
+            assert shell("sync") == 0
+        assert opened == []
+        reasons = rows(shell.database, "select reason from issues")
+        assert len(reasons) == 1
+        assert reasons[0][0].startswith("it is packed, and ")
+        assert shell("verify") == 0, shell.out
+        assert shell("rebuild") == 0
+        assert rows(shell.database, "select reason from issues") == reasons
+    path.write_bytes(packed(jsonl(META, TURN, prompt("sow"))))
+    assert shell("sync") == 0
+    assert [text for _, text in rows(shell.database, IDS)] == ["sow"]
+    check(shell.database, home)
+
+
+@pytest.mark.parametrize("is_longer", [False, True])
+def test_a_packed_rollout_that_was_damaged_for_a_while_is_as_if_it_never_was(
+    is_longer: bool, shell: Shell, tmp_path: Path
+) -> None:
+    home, content = tmp_path / "home", jsonl(META, TURN, prompt("sow"))
+    path = write_bytes(home, f"{PLACE}.zst", packed(content))
+    assert shell("sync", str(home)) == 0
+    path.write_bytes(packed(content)[:30] + bytes(20) + packed(content)[50:])
+    assert shell("sync") == 0
+    assert [text for _, text in rows(shell.database, IDS)] == ["sow"]
+    assert shell("verify") == 0, shell.out
+    assert shell("rebuild") == 0
+    assert rows(shell.database, "select count(*) from issues") == [(1,)]
+    path.write_bytes(packed(content + jsonl(prompt("water")) * is_longer))
+    assert shell("sync") == 0
+    check(shell.database, home)
+
+
+def test_a_log_that_is_packed_to_a_hundredth_is_read(shell: Shell, tmp_path: Path) -> None:
+    content = jsonl(META, TURN, *[prompt("sow " * 500)] * 500)
+    data = zstd.compress(content)
+    assert len(content) > 100 * len(data)
+    write_bytes(tmp_path / "home", f"{PLACE}.zst", data)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert rows(shell.database, "select count(*) from messages") == [(500,)]
+    check(shell.database, tmp_path / "home")
 
 
 def test_a_packed_rollout_is_restored_as_what_is_in_it(shell: Shell, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from .archive import Compressor, Frame
 from .classify import first_records, lines_in
 from .entries import Lines
 from .exclusions import document_without, log_without, without_sample
-from .packed import content_size, open_content
+from .packed import PackedError, content_size, open_content
 from .parsing import Parser
 from .secret_exclusions import issues_at, stretches_without
 from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
@@ -95,8 +95,22 @@ def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
                 yield from _read_entry(work, lines, packer)
         else:
             yield from _read_opened(work, shape, thorough, packer)
+    except PackedError as error:
+        yield from _note_failure(work, error.reason)
     except OSError as error:
         yield Unreadable(work.found.location, error.strerror or str(error))
+
+
+def _note_failure(work: Work, reason: str) -> Iterator[Step]:
+    """Record that a file cannot be read until it changes; what was read of it before is kept."""
+    known, claim = work.known, work.claim
+    if known is not None:
+        claim = work.root.source.as_kind(claim, known.kind)
+    generation = known.generation if known is not None else 0
+    yield Opened(work, claim, known, None, generation, False)
+    yield Part([Issue(reason, 0, None, 0, 0)], list, None, 0, context=known and known.context)
+    yield Closed()
+    yield Unreadable(work.found.location, reason)
 
 
 def _read_opened(work: Work, shape: str, thorough: bool, packer: Packer) -> Iterator[Step]:

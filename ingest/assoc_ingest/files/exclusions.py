@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
 from ..source import Checkpoint, Claim, Line, parts_of
-from .lost import PATH_FROM_LINES, PATH_LOST
+from .lost import PATH_FROM_LINES, PATH_LOST, UNOPENED
 from .parsing import RAN_AWAY, Parser
 from .secret_exclusions import CREDENTIAL_LEFT_OUT
 from .tail import Stretch
@@ -37,7 +37,7 @@ LEFT_OUT = "left out: it names a forgotten conversation"
 REASONS = (LEFT_OUT, CREDENTIAL_LEFT_OUT)
 """Reasons of all issues where something that is forgotten was left out."""
 
-OUTSIDE_ARCHIVE = (*REASONS, PATH_LOST, PATH_FROM_LINES, RAN_AWAY)
+OUTSIDE_ARCHIVE = (*REASONS, PATH_LOST, PATH_FROM_LINES, RAN_AWAY, *UNOPENED)
 """Reasons of all issues that do not follow from the archive of a file."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -143,11 +143,13 @@ def issues_outside_archive(
     """Return the issues of a file that do not follow from its archive.
 
     Forgotten lines are blank there; of a document that is broken now, the last version that could
-    be parsed is archived; and neither the path of a file nor the time to parse it is in its bytes.
+    be parsed is archived; and neither the path of a file, nor the time to parse it, nor that it
+    could not be unpacked is in its bytes.
     """
+    reasons = ", ".join("?" * len(OUTSIDE_ARCHIVE))
     rows = connection.execute(
         "select reason, quarantined, sample, byte_offset, byte_length from issues"
-        " where file_id = ? and (reason in (?, ?, ?, ?, ?) or (? and quarantined = 1))",
+        f" where file_id = ? and (reason in ({reasons}) or (? and quarantined = 1))",
         (file_id, *OUTSIDE_ARCHIVE, not is_log),
     )
     return [Issue(*row) for row in rows]

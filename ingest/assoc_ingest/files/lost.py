@@ -23,7 +23,12 @@ PATH_FROM_LINES = (
     "path is derived from its lines: its row was lost with a damaged page of the database"
 )
 BYTES_LOST = "archived bytes are missing or damaged"
-REASONS = (PATH_LOST, PATH_FROM_LINES, BYTES_LOST)
+PACKED_DAMAGED = "it is packed, and damaged"
+PACKED_TOO_LARGE = "it is packed, and unpacks to more than a log can be"
+UNOPENED = (PACKED_DAMAGED, PACKED_TOO_LARGE)
+"""Reasons why the content of a file is not read again until its stat changes."""
+
+REASONS = (PATH_LOST, PATH_FROM_LINES, BYTES_LOST, *UNOPENED)
 """Reasons of issues that do not follow from the lines of a file."""
 
 
@@ -77,8 +82,8 @@ def with_places(connection: sqlite3.Connection, claim: Claim, file_id: int) -> C
 
 
 def clear_path_issues(connection: sqlite3.Connection, file_id: int) -> None:
-    """Remove the issues about the path of a file that a sync has found."""
+    """Remove the issues about the path of a file that a sync has found, and about opening it."""
     connection.execute(
-        "delete from issues where file_id = ? and reason in (?, ?)",
-        (file_id, PATH_LOST, PATH_FROM_LINES),
+        "delete from issues where file_id = ? and reason in (?, ?, ?, ?)",
+        (file_id, PATH_LOST, PATH_FROM_LINES, *UNOPENED),
     )
