@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 from tests.faults.changing import Home
-from tests.support.cases import CASES, home_of
+from tests.support.cases import GROUPS, homes_of
 from tests.support.child import Child
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import every_new_database_is_built, read_in_pieces
@@ -65,22 +65,22 @@ def _names(database: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_every_case_ends_as_in_its_place(case: str, place: Path) -> None:
-    built, ordinary, home = place / "built.db", place / "ordinary.db", home_of(case, place)
-    report = sync(built, [home])
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_ends_as_in_its_place(group: str, place: Path) -> None:
+    built, ordinary, homes = place / "built.db", place / "ordinary.db", homes_of(group, place)
+    report = sync(built, homes)
     with patch("assoc_ingest.sync.run.WORTH_BUILDING", 2**60):
-        again = sync(ordinary, [home])
+        again = sync(ordinary, homes)
     assert_same(dump(built), dump(ordinary))
     assert (report.files_read, report.bytes_read) == (again.files_read, again.bytes_read)
-    assert sync(built, [home]).files_read == 0
+    assert sync(built, homes).files_read == 0
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_whether_there_is_much_to_read_is_known_before_all_of_it(case: str, place: Path) -> None:
-    roots = find_roots(None, given_roots([home_of(case, place)], None), None, Report(""))
+@pytest.mark.parametrize("group", GROUPS)
+def test_whether_there_is_much_to_read_is_known_before_all_of_it(group: str, place: Path) -> None:
+    roots = find_roots(None, given_roots(homes_of(group, place), None), None, Report(""))
     size = make_plan(None, roots, Report(""), full=False).bytes
-    if case.startswith("opencode"):  # its store counts as the files that it consists of
+    if group.startswith("opencode"):  # its store counts as the files that it consists of
         assert is_large(roots, size // 2)
         assert not is_large(roots, size * 50)
     else:

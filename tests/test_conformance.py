@@ -13,14 +13,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.faults.amounts import times
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, GROUPS, home_of, homes_of
 from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
@@ -37,10 +37,10 @@ from assoc_ingest.sync.run import SyncOptions, sync
 Fresh = Callable[[], Path]
 
 
-def full(home: Path, fresh: Fresh) -> Dump:
+def full(homes: list[Path], fresh: Fresh) -> Dump:
     """Return what one sync from scratch gives."""
     database = fresh()
-    sync(database, [home])
+    sync(database, homes)
     return dump(database)
 
 
@@ -59,6 +59,14 @@ def logs_of(home: Path) -> list[Path]:
     return sorted(found, key=lambda path: -path.stat().st_size)
 
 
+def is_home(path: Path, source: str | None) -> bool:
+    """Say whether what is there so far is enough to be read as a home of the source."""
+    try:
+        return bool(recognised(path, SOURCES, source))
+    except UsageError:
+        return False
+
+
 def touch(path: Path) -> None:
     """Give a changed file a time that no sync has seen."""
     later = path.stat().st_mtime_ns + 1_000_000_007
@@ -72,34 +80,35 @@ def tree(home: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_syncing_twice_changes_nothing(case: str, fresh: Fresh, place: Path) -> None:
-    home, database = home_of(case, place), fresh()
-    lying = tree(home)
-    first = sync(database, [home])
+@pytest.mark.parametrize("group", GROUPS)
+def test_syncing_twice_changes_nothing(group: str, fresh: Fresh, place: Path) -> None:
+    homes, database = homes_of(group, place), fresh()
+    lying = [tree(home) for home in homes]
+    first = sync(database, homes)
     once = dump(database)
-    second = sync(database, [home])
+    second = sync(database, homes)
     assert (second.files_read, second.bytes_read, second.rows) == (0, 0, 0)
     assert second.files_seen == first.files_seen
     assert_same(once, dump(database))
-    assert tree(home) == lying
-    for path in files_of(home):
-        touch(path)
-    assert sync(database, [home]).rows == 0
-    assert sync(database, [home], SyncOptions(full=True)).rows == 0
+    assert [tree(home) for home in homes] == lying
+    for home in homes:
+        for path in files_of(home):
+            touch(path)
+    assert sync(database, homes).rows == 0
+    assert sync(database, homes, SyncOptions(full=True)).rows == 0
     assert_same(once, dump(database))
-    check(database, home)
+    check(database, *homes)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_reads_a_file_is_gone_with_it(case: str, fresh: Fresh, place: Path) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path) -> None:
     """No collector of cycles runs meanwhile: a reader in a cycle would keep all of its records."""
-    home = home_of(case, place)
+    homes = homes_of(group, place)
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        sync(fresh(), [home])
+        sync(fresh(), homes)
         gc.collect()
         kept = {type(found).__name__ for found in gc.garbage if isinstance(found, Reader | Message)}
     finally:
@@ -110,23 +119,23 @@ def test_what_reads_a_file_is_gone_with_it(case: str, fresh: Fresh, place: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("chunk", [1, 150, 1000])
 def test_the_size_of_the_pieces_does_not_matter(
-    case: str, chunk: int, fresh: Fresh, place: Path
+    group: str, chunk: int, fresh: Fresh, place: Path
 ) -> None:
-    home, database = home_of(case, place), fresh()
+    homes, database = homes_of(group, place), fresh()
     with read_in_pieces(chunk, batch=chunk):
-        sync(database, [home])
-    check(database, home)
-    assert_same(dump(database), full(home, fresh))
+        sync(database, homes)
+    check(database, *homes)
+    assert_same(dump(database), full(homes, fresh))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_entries_of_lists_stand_in_documents_only(case: str, place: Path) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_entries_of_lists_stand_in_documents_only(group: str, place: Path) -> None:
     """What a log states comes in pieces: none of them says that something else is gone."""
-    home = home_of(case, place)
-    for root in recognised(home, SOURCES):
+    homes = homes_of(group, place)
+    for root in chain.from_iterable(recognised(home, SOURCES) for home in homes):
         for path in files_of(root.path):
             claim = root.source.claim(path.relative_to(root.path).parts)
             if claim is None or root.source.shape(claim) != LOG:
@@ -144,43 +153,55 @@ def cuts(data: bytes) -> Iterator[int]:
         position = data.find(b"\n", position + 1)
 
 
-def grow(path: Path, database: Path, home: Path, sizes: list[int]) -> None:
-    """Let a file grow to these sizes, then to its own, with a sync after each."""
+def grow(sizes: dict[Path, list[int]], database: Path, homes: list[Path]) -> None:
+    """Let files grow side by side to these sizes, then to their own, with a sync after each."""
+    contents = {path: path.read_bytes() for path in sizes}
+    for step in range(max(map(len, sizes.values()), default=-1) + 1):
+        for path, whole in contents.items():
+            of_path = sizes[path]
+            path.write_bytes(whole[: of_path[step]] if step < len(of_path) else whole)
+            touch(path)
+        sync(database, homes)
+
+
+def some_cuts(path: Path, amount: int) -> list[int]:
+    """Return about so many sizes that a log can have while it is written."""
     whole = path.read_bytes()
-    for size in [*sizes, len(whole)]:
-        path.write_bytes(whole[:size])
-        touch(path)
-        sync(database, [home])
+    sizes = sorted({size for size in cuts(whole) if size <= len(whole)})
+    return sizes[:: max(1, len(sizes) // amount)]
+
+
+def nth_logs(homes: list[Path], position: int) -> list[Path]:
+    """Return a log of each home that has so many, the largest at position 0."""
+    return [log for home in homes for log in logs_of(home)[position : position + 1]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_a_log_may_be_cut_at_any_line(case: str, fresh: Fresh, place: Path) -> None:
-    home, database = home_of(case, place), fresh()
-    expected = full(home, fresh)
-    for path in logs_of(home)[:4]:
-        whole = path.read_bytes()
-        sizes = sorted({size for size in cuts(whole) if size <= len(whole)})
-        database = fresh()
-        grow(path, database, home, sizes[:: max(1, len(sizes) // times(24))])
-        check(database, home)
-        assert_same(dump(database), expected)
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_log_may_be_cut_at_any_line(group: str, fresh: Fresh, place: Path) -> None:
+    homes = homes_of(group, place)
+    expected = full(homes, fresh)
+    for position in range(4):
+        if logs := nth_logs(homes, position):
+            database = fresh()
+            grow({log: some_cuts(log, times(24)) for log in logs}, database, homes)
+            check(database, *homes)
+            assert_same(dump(database), expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_a_log_may_be_empty_at_first(case: str, place: Path, fresh: Fresh) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_log_may_be_empty_at_first(group: str, place: Path, fresh: Fresh) -> None:
     """What its lines say of it, such as whose it is, is then known only later."""
-    home, grown, whole = home_of(case, place), fresh(), fresh()
-    contents = {log: log.read_bytes() for log in logs_of(home)}
+    homes, grown = homes_of(group, place), fresh()
+    contents = {log: log.read_bytes() for home in homes for log in logs_of(home)}
     for log in contents:
         log.write_bytes(b"")
-    sync(grown, [home])
+    sync(grown, homes)
     for log, content in contents.items():
         log.write_bytes(content)
-    sync(grown, [home])
-    sync(whole, [home])
-    assert_same(dump(grown), dump(whole))
+    sync(grown, homes)
+    assert_same(dump(grown), full(homes, fresh))
 
 
 @pytest.mark.slow
@@ -194,7 +215,7 @@ def test_a_log_may_be_cut_anywhere(template: Path, data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(logs))
         sizes = data.draw(st.lists(st.integers(0, path.stat().st_size), min_size=1, max_size=4))
         databases = [Path(shutil.copy(template, f"{directory}/{name}.db")) for name in "ab"]
-        grow(path, databases[0], home, sorted(sizes))
+        grow({path: sorted(sizes)}, databases[0], [home])
         sync(databases[1], [home])
         assert_same(dump(databases[0]), dump(databases[1]))
 
@@ -226,9 +247,9 @@ def test_a_file_may_be_written_byte_by_byte(fresh: Fresh, place: Path) -> None:
         sizes = sorted({end + near for end in ends for near in (0, 1)} | set(sizes[::16]))
     if settings.get_current_profile_name() == "brief":
         sizes = sizes[::5]
-    grow(path, database, home, sizes)
+    grow({path: sizes}, database, [home])
     check(database, home)
-    assert_same(dump(database), full(home, fresh))
+    assert_same(dump(database), full([home], fresh))
 
 
 # -- rewritten history ---------------------------------------------------------------------------
@@ -250,7 +271,7 @@ def the_other_way_round(data: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize(
     "change",
     [
@@ -264,66 +285,69 @@ def the_other_way_round(data: bytes) -> bytes:
     ids=["line-removed", "changed", "reversed", "truncated", "emptied", "grown-before"],
 )
 def test_a_rewritten_history_leaves_no_old_rows(
-    case: str, change: Callable[[bytes], bytes], fresh: Fresh, place: Path
+    group: str, change: Callable[[bytes], bytes], fresh: Fresh, place: Path
 ) -> None:
-    home = home_of(case, place)
-    logs = logs_of(home)[:1]
-    if not logs:
-        pytest.skip("no log in this case")
-    database = fresh()
-    sync(database, [home])
-    logs[0].write_bytes(change(logs[0].read_bytes()))
-    touch(logs[0])
-    sync(database, [home])
-    check(database, home)
-    assert_same(dump(database), full(home, fresh))
+    homes, database = homes_of(group, place), fresh()
+    sync(database, homes)
+    for log in nth_logs(homes, 0):
+        log.write_bytes(change(log.read_bytes()))
+        touch(log)
+    sync(database, homes)
+    check(database, *homes)
+    assert_same(dump(database), full(homes, fresh))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("is_same", [True, False], ids=["same-prefix", "other-content"])
 def test_a_file_replaced_by_rename_is_read_as_what_it_is(
-    case: str, is_same: bool, fresh: Fresh, place: Path
+    group: str, is_same: bool, fresh: Fresh, place: Path
 ) -> None:
-    home = home_of(case, place)
-    logs = logs_of(home)[:1]
-    if not logs:
-        pytest.skip("no log in this case")
-    whole = logs[0].read_bytes()
-    half = whole[: whole.find(b"\n", len(whole) // 2) + 1]
-    logs[0].write_bytes(half)
-    database = fresh()
-    sync(database, [home])
-    other = logs[0].with_suffix(".tmp")
-    other.write_bytes(whole if is_same else whole[len(half) :] + half)
-    other.replace(logs[0])
-    touch(logs[0])
-    sync(database, [home])
-    check(database, home)
-    assert_same(dump(database), full(home, fresh))
+    homes, database = homes_of(group, place), fresh()
+    contents = {log: log.read_bytes() for log in nth_logs(homes, 0)}
+    halves = {
+        log: whole[: whole.find(b"\n", len(whole) // 2) + 1] for log, whole in contents.items()
+    }
+    for log, half in halves.items():
+        log.write_bytes(half)
+    sync(database, homes)
+    for log, half in halves.items():
+        whole = contents[log]
+        other = log.with_suffix(".tmp")
+        other.write_bytes(whole if is_same else whole[len(half) :] + half)
+        other.replace(log)
+        touch(log)
+    sync(database, homes)
+    check(database, *homes)
+    assert_same(dump(database), full(homes, fresh))
 
 
 # -- order ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("is_reversed", [True, False], ids=["last-first", "first-first"])
 def test_the_order_in_which_files_come_does_not_matter(
-    case: str, is_reversed: bool, fresh: Fresh, place: Path
+    group: str, is_reversed: bool, fresh: Fresh, place: Path
 ) -> None:
-    whole = home_of(case, place)
-    kinds = {root.source.name for root in recognised(whole, SOURCES)}
-    if len(kinds) > 1:
-        pytest.skip("of which source a part of it is cannot be told")
-    options = SyncOptions(source=kinds.pop())
-    expected = full(whole, fresh)
-    hidden = whole.rename(place / "hidden")
-    database, home = fresh(), place / "home"
-    for path in sorted(files_of(hidden), reverse=is_reversed):
-        target = home / path.relative_to(hidden)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(target)
-        with suppress(UsageError):  # not yet a home
-            sync(database, [home], options)
-    check(database, home)
+    """A part of a home does not tell whose it is, so the source is given."""
+    options = SyncOptions(source=group.rpartition("-")[0])
+    homes = [
+        home
+        for home in homes_of(group, place)
+        if [root.source.name for root in recognised(home, SOURCES)] == [options.source]
+    ]
+    assert homes
+    expected = full(homes, fresh)
+    database, hidden = fresh(), [home.rename(f"{home}.hidden") for home in homes]
+    lists = [sorted(files_of(directory), reverse=is_reversed) for directory in hidden]
+    for turn in zip_longest(*lists):
+        for home, directory, path in zip(homes, hidden, turn, strict=True):
+            if path is not None:
+                target = home / path.relative_to(directory)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(target)
+        if ready := [home for home in homes if is_home(home, options.source)]:
+            sync(database, ready, options)
+    check(database, *homes)
     assert_same(dump(database), expected)

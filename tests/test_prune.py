@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from hypothesis.stateful import rule, run_state_machine_as_test
-from tests.support.cases import CASES, home_of
+from tests.support.cases import GROUPS, homes_of
 from tests.support.dump import assert_same, check, dump
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -56,28 +57,32 @@ def test_pruned_equals_scratch(template: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 def test_a_file_that_is_pruned_leaves_no_trace(
-    case: str, fresh: Callable[[], Path], place: Path
+    group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
-    """Each file of every golden case in turn is deleted, and pruned."""
-    home, whole = home_of(case, place), fresh()
-    kinds = kinds_of(home)
-    sync(whole, [home])
-    compared = 0
-    for file in sorted(path for path in home.rglob("*") if path.is_file()):
-        hidden = place / "hidden"
-        file.rename(hidden)
-        if kinds_of(home) == kinds:  # else a sync from scratch would take it for something else
+    """Each file of every golden case in turn is deleted, and pruned: one of each home at a time."""
+    homes, whole = homes_of(group, place), fresh()
+    kinds = {home: kinds_of(home) for home in homes}
+    sync(whole, homes)
+    for turn in zip_longest(*(sorted(filter(Path.is_file, home.rglob("*"))) for home in homes)):
+        hidden = {}
+        for home, file in zip(homes, turn, strict=True):
+            if file is not None:
+                aside = file.rename(place / f"{home.name}.hidden")
+                if kinds_of(home) == kinds[home]:
+                    hidden[aside] = file
+                else:  # a sync from scratch would take it for something else
+                    aside.rename(file)
+        if hidden:
             database, scratch = Path(shutil.copy(whole, place / "one.db")), fresh()
-            sync(database, [home])
+            sync(database, homes)
             prune_gone(database, None, dry_run=False)
             check(database)
-            sync(scratch, [home])
+            sync(scratch, homes)
             assert_same(dump(database), dump(scratch))
-            compared += 1
-        hidden.rename(file)
-    assert compared or sum(path.is_file() for path in home.rglob("*")) == 1
+        for aside, file in hidden.items():
+            aside.rename(file)
 
 
 # -- what is chosen, and what is said ------------------------------------------------------------

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import CASES, DEMO, home_of
+from tests.support.cases import DEMO, GROUPS, homes_of
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import assert_same, check, connect, differences, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
@@ -51,30 +51,30 @@ def execute(database: Path, *statements: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 def test_every_case_is_derived_as_a_sync_derived_it(
-    case: str, fresh: Callable[[], Path], place: Path
+    group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
-    database, home = fresh(), home_of(case, place)
-    sync(database, [home])
+    database, homes = fresh(), homes_of(group, place)
+    sync(database, homes)
     before = dump(database)
     with read_in_pieces(chunk=700, batch=900):
         rebuild(database)
     check(database)
     # What is not archived is read again by the next sync, and until then is marked in `files`.
     assert_same(_but(dump(database), "files"), _but(before, "files"))
-    sync(database, [home])
-    check(database, home)
+    sync(database, homes)
+    check(database, *homes)
     assert_same(dump(database), before)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 def test_rows_of_a_log_whose_archive_lacks_its_end_stay_as_they_are(
-    case: str, fresh: Callable[[], Path], place: Path
+    group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
-    database, home = fresh(), home_of(case, place)
-    sync(database, [home])
+    database = fresh()
+    sync(database, homes_of(group, place))
     execute(database, "update files set offset = offset + 3 where offset > 0")
     before = dump(database)
     rebuild(database)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, DEMO, home_of
+from tests.support.cases import DEMO, GROUPS, homes_of
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -133,11 +133,11 @@ def is_restored(homes: list[Path], database: Path, to: Path) -> int:
     return compared
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_every_file_of_a_case_comes_back(case: str, fresh: Fresh, place: Path) -> None:
-    home, database = home_of(case, place), fresh()
-    sync(database, [home])
-    assert is_restored([home], database, place / "rescued") > 0
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_file_of_the_cases_comes_back(group: str, fresh: Fresh, place: Path) -> None:
+    homes, database = homes_of(group, place), fresh()
+    sync(database, homes)
+    assert is_restored(homes, database, place / "rescued") >= len(homes)
 
 
 def test_every_file_of_the_demonstration_homes_comes_back(fresh: Fresh, place: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import CASES, DEMO, home_of
+from tests.support.cases import DEMO, GROUPS, homes_of
 from tests.support.dump import connect
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
@@ -30,7 +30,7 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_conformance import cuts, grow, logs_of
+from tests.test_conformance import grow, nth_logs, some_cuts
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli
@@ -73,27 +73,26 @@ def told(verdict: Verdict) -> list[tuple[str, str | None, int | None, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_nothing_is_found_in_a_case(case: str, fresh: Fresh, place: Path) -> None:
-    home, database = home_of(case, place), fresh()
-    sync(database, [home])
+@pytest.mark.parametrize("group", GROUPS)
+def test_nothing_is_found_in_the_cases(group: str, fresh: Fresh, place: Path) -> None:
+    homes, database = homes_of(group, place), fresh()
+    sync(database, homes)
     nothing(verify(database))
-    for path in logs_of(home)[:1]:
-        whole = path.read_bytes()
-        sizes = sorted({size for size in cuts(whole) if size <= len(whole)})
+    if logs := nth_logs(homes, 0):
         database = fresh()
-        grow(path, database, home, sizes[:: max(1, len(sizes) // 4)])
+        grow({log: some_cuts(log, 4) for log in logs}, database, homes)
         nothing(verify(database))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_nothing_is_found_however_it_was_read(case: str, fresh: Fresh, place: Path) -> None:
-    home, database = home_of(case, place), fresh()
+@pytest.mark.parametrize("group", GROUPS)
+def test_nothing_is_found_however_it_was_read(group: str, fresh: Fresh, place: Path) -> None:
+    homes, database = homes_of(group, place), fresh()
     with read_in_pieces(150, batch=150):
-        sync(database, [home])
+        sync(database, homes)
     with read_in_pieces(70, batch=70):
         nothing(verify(database))
-    shutil.rmtree(home)
+    for home in homes:
+        shutil.rmtree(home)
     nothing(verify(database))
 
 

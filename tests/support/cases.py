@@ -25,6 +25,20 @@ CASES = sorted(
     (str(case.parent.relative_to(SOURCES)) for case in SOURCES.glob("*/*/home")), key=str.lower
 )
 
+_GROUP = 13  # cases: enough that the fixed cost of a sync is shared, few enough for all processes
+
+GROUPS = {
+    f"{source}-{first}": cases[first : first + _GROUP]
+    for source, cases in (
+        (source, [case for case in CASES if case.split("/")[0] == source])
+        for source in sorted({case.split("/")[0] for case in CASES})
+    )
+    for first in range(0, len(cases), _GROUP)
+}
+"""Cases of one source whose homes are the roots of one sync, for what must hold of any home: a
+sync of one small home costs as much as one of ten. What a case itself shows is compared case by
+case (`test_golden`)."""
+
 _HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
 _NOT_SHOWN = {"sources", "usage", "statements"}  # seen in what becomes of them
 _MOSTLY_ZERO = {
@@ -34,13 +48,18 @@ _MOSTLY_ZERO = {
 _FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "responses")
 
 
-def home_of(case: str, place: Path) -> Path:
+def home_of(case: str, place: Path, name: str = "home") -> Path:
     """Copy the home of a case to `place` and return where it is."""
-    home = Path(shutil.copytree(SOURCES / case / "home", place / "home"))
+    home = Path(shutil.copytree(SOURCES / case / "home", place / name))
     for script in home.rglob("*.db.sql"):
         make_database(script.with_suffix(""), script.read_text("utf-8"))
         script.unlink()
     return home
+
+
+def homes_of(group: str, place: Path) -> list[Path]:
+    """Copy the homes of a group to `place` and return where they are, each named after its case."""
+    return [home_of(case, place, case.replace("/", "-")) for case in GROUPS[group]]
 
 
 def make_database(path: Path, script: str) -> None:

@@ -119,7 +119,7 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
                 if column not in hidden:
                     values[column] = _plain(names.value(references.get(column), row[column]))
             if table == "sources":
-                values["root"] = Path(row["root"]).name
+                values["root"] = names.root(row["root"])
             elif "gone_at" in row.keys():  # noqa: SIM118
                 values["is_gone"] = row["gone_at"] is not None
             if table == "files":
@@ -156,8 +156,13 @@ class _Names:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._keys: dict[str, dict[int, str]] = {}
-        (sources,) = connection.execute("select count(*) from sources").fetchone()
-        self._is_one_source = sources == 1
+        roots = [Path(root) for (root,) in connection.execute("select root from sources")]
+        self._is_one_source = len(roots) == 1
+        self._root_parts = 1 if len({root.name for root in roots}) == len(roots) else 2
+
+    def root(self, path: str) -> str:
+        """Return what a root is called wherever it lies: several homes have an inner one."""
+        return "/".join(Path(path).parts[-self._root_parts :])
 
     def references(self, table: str) -> dict[str, str]:
         rows = self._connection.execute(f"pragma foreign_key_list({table})")
@@ -182,7 +187,7 @@ class _Names:
         words = []
         for column, target, value in parts:
             if column == "root":
-                value = Path(str(value)).name
+                value = self.root(str(value))
             is_plain = (column == "source_id" and self._is_one_source) or (
                 column == "generation" and value == 0
             )
