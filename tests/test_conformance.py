@@ -26,9 +26,11 @@ from tests.support.pieces import read_in_pieces
 from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
 
 from assoc_ingest.errors import UsageError
+from assoc_ingest.files.home_listing import Listing
+from assoc_ingest.files.scanning import Walk
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.records import Message
-from assoc_ingest.source import LOG, Line
+from assoc_ingest.source import LOG, Line, Recognition
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.reader import Reader
 from assoc_ingest.store.upserts import ENTRIES, split
@@ -100,8 +102,30 @@ def test_syncing_twice_changes_nothing(group: str, fresh: Fresh, place: Path) ->
     check(database, *homes)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("group", GROUPS)
 def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path) -> None:
+=======
+@pytest.mark.parametrize("case", CASES)
+def test_no_other_source_is_as_sure_of_a_home(case: str, place: Path) -> None:
+    """Which source reads a home does not depend on which sources there are."""
+    home, own = home_of(case, place), SOURCES[case.partition("/")[0]]
+    sure = {
+        source.name: source.recognises(Listing(home, source, SOURCES.values(), Walk()))
+        for source in SOURCES.values()
+    }
+    assert sure[own.name] is not Recognition.NO
+    if sure[own.name] is not Recognition.GUEST:
+        assert [name for name, how in sure.items() if how >= sure[own.name]] == [own.name]
+    for other in SOURCES.values():
+        if other is not own and sure[own.name] is not Recognition.GUEST:
+            both = {own.name: own, other.name: other}
+            assert [root.source for root in recognised(home, both) if root.path == home] == [own]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_reads_a_file_is_gone_with_it(case: str, fresh: Fresh, place: Path) -> None:
+>>>>>>> 01f978a (A home belongs to the agent that is surest of it, and one of Qwen Code to none)
     """No collector of cycles runs meanwhile: a reader in a cycle would keep all of its records."""
     homes = homes_of(group, place)
     gc.collect()
@@ -330,6 +354,7 @@ def test_a_file_replaced_by_rename_is_read_as_what_it_is(
 def test_the_order_in_which_files_come_does_not_matter(
     group: str, is_reversed: bool, fresh: Fresh, place: Path
 ) -> None:
+<<<<<<< HEAD
     """A part of a home does not tell whose it is, so the source is given."""
     options = SyncOptions(source=group.rpartition("-")[0])
     homes = [
@@ -350,4 +375,19 @@ def test_the_order_in_which_files_come_does_not_matter(
         if ready := [home for home in homes if is_home(home, options.source)]:
             sync(database, ready, options)
     check(database, *homes)
+=======
+    whole = home_of(case, place)
+    kinds = {root.source.name for root in recognised(whole, SOURCES)}
+    options = SyncOptions(source=kinds.pop() if len(kinds) == 1 else None)
+    expected = full(whole, fresh)
+    hidden = whole.rename(place / "hidden")
+    database, home = fresh(), place / "home"
+    for path in sorted(files_of(hidden), reverse=is_reversed):
+        target = home / path.relative_to(hidden)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+        with suppress(UsageError):  # not yet a home
+            sync(database, [home], options)
+    check(database, home)
+>>>>>>> 01f978a (A home belongs to the agent that is surest of it, and one of Qwen Code to none)
     assert_same(dump(database), expected)

@@ -13,9 +13,19 @@ from pathlib import Path
 import pytest
 from tests.support.child import as_nobody
 from tests.support.dump import check, connect, dump
-from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, user, write
+from tests.support.shell import Shell
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    THIRD,
+    TRANSCRIPT,
+    user,
+    write,
+    write_bytes,
+)  # fmt: skip
 
-from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.errors import AmbiguousHomeError, NotFoundError, UsageError
 from assoc_ingest.files.scanning import Walk
 from assoc_ingest.files.walk import WHOLE, Root, Stat, default_roots, recognised, walk
 from assoc_ingest.sources import SOURCES
@@ -264,6 +274,46 @@ def test_any_other_directory_is_refused_with_what_to_do(path: str, tmp_path: Pat
     write(tmp_path / ".claude", path, user("x", "x"))
     with pytest.raises(UsageError, match="Give the directory that contains projects/"):
         recognised(tmp_path / ".claude", SOURCES)
+
+
+QWEN = {
+    "settings.json": "{}",
+    f"projects/-srv-demo/chats/{SESSION}.jsonl": '{"type":"user","sessionId":"s","message":{}}',
+    f"projects/-srv-demo/subagents/{SESSION}/agent-1.jsonl": "{}",
+    f"todos/{SESSION}.json": '{"todos":[]}',
+    "tmp/0b7c/logs.json": "[]",
+}
+
+
+def test_a_home_of_qwen_code_is_none_of_the_agents_that_it_resembles(tmp_path: Path) -> None:
+    """It names projects as Claude Code does, and prompts as Gemini CLI does."""
+    for path, text in QWEN.items():
+        write_bytes(tmp_path / ".qwen", path, text.encode())
+    with pytest.raises(UsageError, match="is not the home directory of a known agent"):
+        recognised(tmp_path / ".qwen", SOURCES)
+
+
+def test_of_two_sources_the_surer_one_reads_a_home(tmp_path: Path) -> None:
+    write(tmp_path, "projects/-srv-demo/x", user("x", "x"))
+    write(tmp_path, "transcripts/nina/transcript.jsonl", user("x", "x"))
+    with pytest.raises(AmbiguousHomeError, match="home of Claude Code and of Cortex; say which"):
+        recognised(tmp_path, SOURCES)
+    assert [root.source.name for root in recognised(tmp_path, SOURCES, "cortex")] == ["cortex"]
+    write(tmp_path, f"projects/-srv-demo/{SESSION}.jsonl", user("x", "x"))
+    assert [root.source.name for root in recognised(tmp_path, SOURCES)] == ["claude"]
+
+
+def test_a_home_of_nobody_knows_whom_is_told_in_one_sentence(shell: Shell) -> None:
+    home = Path.home() / ".claude"
+    write(home, f"projects/-srv-demo/{SESSION}.jsonl", user("x", "x"))
+    rollout = f"sessions/2026/05/23/rollout-2026-05-23T18-25-15-{SESSION}.jsonl"
+    write_bytes(home, rollout, b"{}")
+    write(Path.home() / ".config/claude", TRANSCRIPT, user("read", "u1"))
+    assert shell("sync") in (0, 1)
+    told = [line for line in (shell.out + shell.err).split("\n") if "looks like" in line]
+    assert len(told) == 1
+    assert "it looks like a home of Claude Code and of Codex; say which one it is" in told[0]
+    assert shell("sync", "--source", "codex", str(home)) == 0
 
 
 def test_a_file_and_a_missing_directory_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ to do next. `exit_code` is the status of the process:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 ERROR_CODES = {
@@ -46,6 +47,19 @@ class UsageError(AssocIngestError):
 
     exit_code = 2
     code = "usage"
+
+
+class AmbiguousHomeError(UsageError):
+    """A directory that looks like the home of several agents."""
+
+    def __init__(self, path: Path, sources: Sequence[tuple[str, str]]) -> None:
+        """`sources` are names and labels of these agents."""
+        labels = " and of ".join(label for _, label in sources)
+        self.reason = (
+            f"it looks like a home of {labels}; say which one it is,"
+            f" for example: assoc-ingest sync --source {sources[0][0]} {path}"
+        )
+        super().__init__(f"{path} was not read: {self.reason}")
 
 
 class UnreadableError(UsageError):

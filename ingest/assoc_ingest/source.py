@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from .entry import Database, Gathered
@@ -138,6 +139,18 @@ class KnownFile(NamedTuple):
         return Checkpoint(self.offset, self.head_hash, self.tail_hash, self.prefix_crc)
 
 
+class Recognition(IntEnum):
+    """How sure a source is that a directory is its home. The surest one reads it."""
+
+    NO = 0
+    POSSIBLE = 1
+    """Its shape fits, but other programs may write the same."""
+    CERTAIN = 2
+    """It has a file that only this system writes."""
+    GUEST = 3
+    """It has files of this system in the home of another one: both are read."""
+
+
 class Listing(Protocol):
     """A directory that may be a root: the relative paths in it, and the bytes of a few files."""
 
@@ -213,7 +226,7 @@ class Source(Protocol):
         """Return the path of a conversation below the root, None if it cannot be derived."""
         return None
 
-    def recognises(self, listing: Listing) -> bool:
+    def recognises(self, listing: Listing) -> Recognition:
         """Is a directory with these entries a root of this source?
 
         The listing reads the disk lazily: stop at the first entry that decides.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import UnreadableError, UsageError
+from ..errors import AmbiguousHomeError, UnreadableError, UsageError
 from ..paths import here, home, is_directory, is_real_directory, is_there, obstacle, real_path
-from ..source import KnownFile, Source
+from ..source import KnownFile, Recognition, Source
 from ..sources import SOURCES
 from . import scanning
 from .home_listing import Listing
@@ -247,10 +247,11 @@ def _expanded(name: str) -> Path:
 
 
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
-    """Return `path` as a root of the sources that recognise it.
+    """Return `path` as a root of the source that is surest to recognise it, and of its guests.
 
-    Raises UsageError, with what to do, if the path is missing, a file, or not recognised, and
-    UnreadableError if it cannot be read.
+    With `only`, as a root of this source, if that recognises it at all. Raises UsageError, with
+    what to do, if the path is missing, a file, not recognised, or recognised by several sources
+    alike, and UnreadableError if it cannot be read.
     """
     if (found := obstacle(path)) is not None:
         raise UnreadableError(path, *found)
@@ -265,11 +266,19 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     top = real_path(path)
     seen = Walk()
     knowing = _knowing(top, sources, seen)
-    roots = [Root(source, top, _without(source, knowing)) for source in knowing]
+    surest = max((sure for sure in knowing.values() if sure < Recognition.GUEST), default=None)
+    hosts = [source for source, sure in knowing.items() if sure == surest]
+    if only is None and len(hosts) > 1:
+        raise AmbiguousHomeError(path, [(source.name, source.label) for source in hosts])
+    known = [
+        Root(source, top, _without(source, knowing))
+        for source, sure in knowing.items()
+        if (sure in (surest, Recognition.GUEST) if only is None else source.name == only)
+    ]
     for directory, source in directories_in_homes(sources).items():
-        inner = top / directory
-        roots += [Root(one, inner) for one in _knowing(inner, {source.name: source}, seen)]
-    known = [root for root in roots if only in (None, root.source.name)]
+        if only in (None, source.name):
+            inner = top / directory
+            known += [Root(one, inner) for one in _knowing(inner, {source.name: source}, seen)]
     if seen.unreadable and not known:
         unread, reason = seen.unreadable[0]
         raise UnreadableError(path, Path(unread), reason)
@@ -294,10 +303,11 @@ def root_at(source: Source, path: Path, sources: Mapping[str, Source]) -> Root:
     return Root(source, path, _without(source, _knowing(path, sources, Walk())))
 
 
-def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> list[Source]:
-    """Return the sources that recognise a directory as theirs."""
+def _knowing(place: Path, sources: Mapping[str, Source], seen: Walk) -> dict[Source, Recognition]:
+    """Return the sources that recognise a directory as theirs, and how sure they are."""
     every = sources.values()
-    return [source for source in every if source.recognises(Listing(place, source, every, seen))]
+    degrees = {source: source.recognises(Listing(place, source, every, seen)) for source in every}
+    return {source: sure for source, sure in degrees.items() if sure is not Recognition.NO}
 
 
 def _without(source: Source, sources: Iterable[Source]) -> tuple[Source, ...]:

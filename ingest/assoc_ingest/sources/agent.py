@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ..fields import number
 from ..records import OTHER
-from ..source import LOG, Claim, Listing, Source
+from ..source import LOG, Claim, Listing, Recognition, Source
 from .jsonl import complete_prefix
 
 _JOINTS = dict.fromkeys(map(ord, "-_"))  # that ids contain
@@ -31,10 +31,11 @@ class AgentSource(Source):
         parts = (stated, self.below) if stated else (home, self.place)
         return ["/".join(filter(None, parts))] if parts[0] else []
 
-    def recognises(self, listing: Listing) -> bool:
-        """A home has files in the directories of the layout."""
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has files in the directories of the layout, with names as only this agent has."""
         paths = (tuple(path.split("/")) for path in listing)
-        return any(len(parts) > 1 and self.claim(parts) for parts in paths)
+        is_home = any(len(parts) > 1 and self.claim(parts) for parts in paths)
+        return Recognition.CERTAIN if is_home else Recognition.NO
 
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program finds a session by its id."""

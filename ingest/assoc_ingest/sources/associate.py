@@ -55,7 +55,7 @@ from ..records import (
     TaskChange,
     TaskDependency,
 )
-from ..source import DOCUMENT, LOG, Claim, Line, Listing, Source
+from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
 from .claude.paths import folded, homes
 from .jsonl import JSONObject, complete_prefix
 from .plain_text import document_text, nothing_in
@@ -84,14 +84,16 @@ class Associate(Source):
         around = [*homes(environment, home), *([f"{home}/.claude"] if home is not None else [])]
         return [f"{place}/{self.directory_in_home}" for place in around]
 
-    def recognises(self, listing: Listing) -> bool:
-        """A home has a file of hook events."""
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has a file of hook events; one in `ide/` is in the home of Claude Code."""
         for path in listing:
-            if path in ("hook-events.jsonl", "ide/hook-events.jsonl"):
-                return True
+            if path == "hook-events.jsonl":
+                return Recognition.CERTAIN
+            if path == "ide/hook-events.jsonl":
+                return Recognition.GUEST
             if path.count("/") > 1:
-                return False  # no need to list a large home of Claude Code
-        return False
+                break  # no need to list a large home of Claude Code
+        return Recognition.NO
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Only directories of the layout are walked."""

@@ -46,7 +46,7 @@ from ..fast_json import orjson
 from ..fields import integer, left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, Claim, Line, Listing, Source
+from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
 from ..when import Zone
 from .ccinsights_chat import ChatLines
 from .claude.paths import folded
@@ -81,18 +81,18 @@ class CCInsights(Source):
         """It keeps its chats in the user's home."""
         return [f"{home}/.ccinsights"] if home is not None else []
 
-    def recognises(self, listing: Listing) -> bool:
+    def recognises(self, listing: Listing) -> Recognition:
         """A home has a list of projects, or chats."""
         for path in listing:
             match path.split("/"):
                 case ["projects.json" | "projects.json.bak"]:
                     if _has_projects(listing.content(path)):
-                        return True
+                        return Recognition.CERTAIN
                 case ["projects", name] if name.startswith("-") or name[1:3] == "--":
-                    return False  # no need to list a large home of Claude Code
+                    return Recognition.NO  # no need to list a large home of Claude Code
                 case ["projects", _, "chats", name] if name.endswith(_CHAT):
-                    return True
-        return False
+                    return Recognition.CERTAIN
+        return Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """The configuration contains environment variables of agents."""

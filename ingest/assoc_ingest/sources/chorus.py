@@ -40,7 +40,7 @@ from collections.abc import Collection, Iterable, Iterator
 from ..fields import left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Agent, ProjectEntry, Record, SessionEntry
-from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Source
+from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Recognition, Source
 from .chorus_messages import Messages
 from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
@@ -67,14 +67,14 @@ class Chorus(Source):
     lists_sessions = True
     directory_in_project = ".chorus"
 
-    def recognises(self, listing: Listing) -> bool:
+    def recognises(self, listing: Listing) -> Recognition:
         """A home has conversations. Other programs also use `.chorus` with a `config.json`."""
         for path in listing:
             match path.split("/"):
                 case ["sessions", _, _, name]:
                     if name == "conversations.json" or name.endswith(_MESSAGES):
-                        return True
-        return False
+                        return Recognition.CERTAIN
+        return Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """No: the file with the key is needed, and only the fields of an allow-list are read."""

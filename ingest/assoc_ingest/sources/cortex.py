@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..records import Record
-from ..source import LOG, Claim, Line, Listing, Source, claim_at
+from ..source import LOG, Claim, Line, Listing, Recognition, Source, claim_at
 from .chat_reader import ChatReader
 from .jsonl import JSONObject, complete_prefix
 
@@ -35,9 +35,10 @@ class Cortex(Source):
     label = "Cortex"
     directory_in_project = ".cortex"
 
-    def recognises(self, listing: Listing) -> bool:
-        """A home has a transcript of an agent."""
-        return any(claim_at(self, path) for path in listing)
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has a transcript of an agent; another program may name files like this."""
+        is_home = any(claim_at(self, path) for path in listing)
+        return Recognition.POSSIBLE if is_home else Recognition.NO
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """An agent's name can have any number of parts."""

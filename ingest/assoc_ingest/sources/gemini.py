@@ -31,7 +31,7 @@ from collections.abc import Iterable
 
 from ..fields import MAX_TEXT, string
 from ..records import ProjectEntry, Prompt, Record
-from ..source import DOCUMENT, LOG, Claim, Context, Line
+from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition, parts_of
 from .agent import AgentSource
 from .gemini_chat import Chat, is_ours
 from .located import items_at
@@ -63,6 +63,17 @@ class Gemini(AgentSource):
             case ("tmp",) | ("tmp", _) | ("tmp", _, "chats") | ("tmp", _, "chats", _):
                 return True
         return False
+
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has chats. Programs that were made from this one have the same list of prompts.
+
+        Qwen Code is one of them; its home also has `projects/`.
+        """
+        names = [path for path in listing if path == "projects" or self.claim(parts_of(path))]
+        if any("/chats/" in name for name in names):
+            return Recognition.CERTAIN
+        is_home = "projects" not in names and any("/" in name for name in names)
+        return Recognition.POSSIBLE if is_home else Recognition.NO
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
         """The claim follows from the position in the layout."""

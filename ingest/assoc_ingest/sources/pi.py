@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..records import Record
-from ..source import Claim, Context, Line, Listing
+from ..source import Claim, Context, Line, Listing, Recognition
 from .agent import AgentSource
 from .pi_entries import Entries, is_ours, session_in, session_of
 
@@ -38,15 +38,15 @@ class Pi(AgentSource):
         other = environment.get("PI_CODING_AGENT_SESSION_DIR")
         return [*super().default_roots(environment, home), *([other] if other else [])]
 
-    def recognises(self, listing: Listing) -> bool:
+    def recognises(self, listing: Listing) -> Recognition:
         """A home has a directory of sessions that is named like one of this program, or a file."""
         for path in listing:
             match path.split("/"):
                 case ["sessions", directory] if _is_encoded(directory):
-                    return True
+                    return Recognition.CERTAIN
                 case [name] if session_in(name):
-                    return True
-        return False
+                    return Recognition.CERTAIN
+        return Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Keys, and settings that can contain some."""

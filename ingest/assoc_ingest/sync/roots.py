@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..errors import NotFoundError, UnreadableError, UsageError
+from ..errors import AmbiguousHomeError, NotFoundError, UnreadableError, UsageError
 from ..files.stored_names import original_root, stored_root
 from ..files.walk import Root, default_roots, directories_in_homes, recognised, root_at
 from ..paths import is_directory, obstacle, real_path, why_unknown
@@ -77,6 +77,8 @@ def _named(given: Sequence[Given], only: str | None, report: Report) -> _Roots:
         try:
             found = [item] if isinstance(item, Root) else recognised(path, SOURCES, only)
         except UnreadableError as error:
+            _tell(report, path, error.reason)
+        except AmbiguousHomeError as error:
             _tell(report, path, error.reason)
         except UsageError:  # it is not a root any more
             report.missing_roots.append(stored_root(path))
@@ -148,6 +150,8 @@ def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]])
             yield from recognised(path, SOURCES, only)
         except UnreadableError as error:
             unread.append((real_path(error.place), error.reason))
+        except AmbiguousHomeError as error:
+            unread.append((real_path(path), error.reason))
         except UsageError:
             pass  # it exists, but contains nothing to read
 

@@ -38,6 +38,7 @@ from ...source import (
     Claim,
     Line,
     Listing,
+    Recognition,
     Source,
     Whereabouts,
 )
@@ -94,28 +95,30 @@ class Claude(Source):
             return None
         return transcript_path(told.session or "", told.directory)
 
-    def recognises(self, listing: Listing) -> bool:
-        """A home has projects/ with a directory that is named like a path or has a transcript.
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has projects/ with a transcript, or its history or another store shows it.
 
-        If it has no projects/ any more, its history or another store shows it. The `.claude/` of a
-        repository has none of these.
+        A directory in projects/ that is named like a path is not enough, if any has `chats/`: there
+        Qwen Code keeps its conversations. The `.claude/` of a repository has none of these.
         """
+        is_possible = is_of_another = False
         for path in listing:
             parts = path.split("/")
             if stores.is_store(parts):
-                return True
+                return Recognition.CERTAIN
             match parts:
-                case ["hook-events.jsonl"]:
-                    return False  # TheAssociate's own home has projects/ with the same names
                 case ["history.jsonl"]:
                     if history.believes(listing.content(path).split(b"\n")):
-                        return True
+                        return Recognition.CERTAIN
                 case ["projects", directory] if _encoded_path(directory):
-                    return True
+                    is_possible = True
+                case ["projects", _, "chats"]:
+                    is_of_another = True
                 case ["projects", _, name] if name.endswith(".jsonl"):
                     if _uuid.fullmatch(name.removesuffix(".jsonl")) or _agent_file(name):
-                        return True
-        return False
+                        return Recognition.CERTAIN
+        is_home = is_possible and not is_of_another
+        return Recognition.POSSIBLE if is_home else Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials and settings in the root, and the program's internal files."""

@@ -35,7 +35,7 @@ from collections.abc import Callable, Collection, Iterable
 from ...entry import Database, Gathered, Member, Table, entry_names
 from ...fields import mapping, string
 from ...records import Record
-from ...source import DATABASE, LOG, UNREAD, Claim, Context, Line, Listing
+from ...source import DATABASE, LOG, UNREAD, Claim, Context, Line, Listing, Recognition
 from ..agent import AgentSource
 from ..jsonl import whole_value
 from .transcript import TranscriptReader
@@ -101,15 +101,15 @@ class OpenCode(AgentSource):
     resume = ("opencode", "-s", "{}")
     database = _LAYOUT
 
-    def recognises(self, listing: Listing) -> bool:
+    def recognises(self, listing: Listing) -> Recognition:
         """A home has its database, or messages in files."""
         for path in listing:
             match path.split("/"):
                 case [name] if _is_database(name):
-                    return True
+                    return Recognition.CERTAIN
                 case ["storage", "message", session, _] if session.startswith("ses_"):
-                    return True
-        return False
+                    return Recognition.CERTAIN
+        return Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """The keys of providers and servers are in files of their own."""
