@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import os
+import re
+import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from benchmarks.generate import generate
+from tests.support.counting import Call, Response, Session, objects, sessions
 from tests.support.dump import assert_same, check, dump
+from tests.support.served import get, served
+from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -25,7 +34,9 @@ from tests.support.writing import (
 
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.summary import summary
+from assoc_ingest.mcp.tools import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web.conversation_map import Mapper, Stretch
@@ -236,3 +247,219 @@ def test_each_file_has_its_own_edits(home: Path, read: Callable[[], sqlite3.Conn
     assert [(line.text, line.facts) for line in changed] == [
         ("beds.py", "2 changes"), ("soil.py", "1 change")
     ]  # fmt: skip
+
+
+# -- every number that is shown, counted once more -----------------------------------------------
+
+CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
+NUMBER = r"(?:[≥~] ?)?(\d[\d,]*)"
+"""A number on a page; a sign says that it is a lower bound or an estimate."""
+
+
+class Home(NamedTuple):
+    """Homes, what is counted of them from their bytes, and the database that has them."""
+
+    roots: list[Path]
+    counted: dict[str, Session]
+    database: Path
+
+    @property
+    def shown(self) -> dict[str, Session]:
+        """Conversations that lists show: those with something said that no other one counts."""
+        return {key: session for key, session in self.counted.items() if session.messages}
+
+    @property
+    def responses(self) -> list[Response]:
+        return [one for session in self.counted.values() for one in session.responses]
+
+    @property
+    def calls(self) -> list[Call]:
+        return [one for session in self.counted.values() for one in session.calls]
+
+
+@pytest.fixture(scope="module", params=["demo", "generated", "real"])
+def counted(
+    request: pytest.FixtureRequest, template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Home:
+    place = tmp_path_factory.mktemp(request.param)
+    if request.param == "demo":
+        roots = [Path(__file__).parent / "demo" / "claude"]
+    elif request.param == "generated":
+        generate(place / "home", 1_000_000)
+        roots = [place / "home"]
+    elif not (roots := sorted(CORPUS.glob("homes/*"))):
+        pytest.skip("ASSOC_REAL_CORPUS names no transcripts")
+    database = Path(shutil.copy(template, place / "db.db"))
+    sync(database, roots)
+    return Home(roots, sessions(*roots), database)
+
+
+@pytest.fixture
+def shell(counted: Home, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(counted.database, capsys)
+
+
+def asked(shell: Shell, *arguments: str) -> dict[str, Any]:
+    answer = shell.json(*arguments, "--json", "-n", "0", "--db", str(shell.database))
+    assert isinstance(answer, dict)
+    return answer
+
+
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def added(responses: Iterable[Response]) -> list[int]:
+    """The tokens of responses, and how many there are."""
+    each = [(*one.tokens, 1) for one in responses]
+    return [sum(column) for column in zip(*each, strict=True)] or [0] * 5
+
+
+def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> None:
+    listed = {row["session_key"]: row for row in asked(shell, "list", "sessions")["items"]}
+    expected = {
+        key: (one.prompts, one.messages, len(one.calls), one.tokens[1], *one.times)
+        for key, one in counted.shown.items()
+    }
+    columns = "prompt_count", "message_count", "tool_call_count", "output_tokens"
+    found = {
+        key: (*(row[column] or 0 for column in columns),
+              row["started_at"][:19], row["ended_at"][:19])
+        for key, row in listed.items() if row["message_count"]
+    }  # fmt: skip
+    assert found == expected
+    for key, one in counted.shown.items():
+        session = asked(shell, "show", key)["session"]
+        assert [session[column] or 0 for column in TOKENS] == list(one.tokens)
+        assert session["prompt_count"] == one.prompts
+        assert session["tool_call_count"] == len(one.calls)
+        assert session["subagent_count"] >= len(one.subagents)
+        assert shell("show", key, "--last", "1", "--db", str(shell.database)) == 0
+        words = " ".join(shell.out.split())
+        for count, noun in (
+            (one.prompts, "prompt"), (one.messages, "message"), (len(one.calls), "tool call"),
+        ):  # fmt: skip
+            assert re.search(rf"\b{count:,} {noun}{'s' * (count != 1)}\b", words), (key, noun)
+
+
+@pytest.mark.parametrize("by", ["session", "day", "month", "model", "project"])
+def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) -> None:
+    answer = asked(shell, "stats", "--by", by)
+    columns = (*TOKENS, "responses")
+    assert [answer["totals"][column] for column in columns] == added(counted.responses)
+    groups: dict[object, list[Response]] = {}
+    for key, session in counted.counted.items():
+        for one in session.responses:
+            name = {
+                "session": key,
+                "day": (one.day, one.model),
+                "month": (one.day and one.day[:7], one.model),
+                "model": one.model,
+            }
+            groups.setdefault(name.get(by), []).append(one)
+    names = {"session": ("session_key",), "day": ("day", "model"), "month": ("month", "model"),
+             "model": ("model",), "project": ()}[by]  # fmt: skip
+    found: dict[object, list[int]] = {}
+    for row in answer["items"]:
+        name = tuple(row[column] for column in names)
+        sums = found.setdefault(name[0] if len(name) == 1 else name or None, [0] * 5)
+        found[name[0] if len(name) == 1 else name or None] = [
+            before + row[column] for before, column in zip(sums, columns, strict=True)
+        ]
+    assert found == {name: added(responses) for name, responses in groups.items()}
+
+
+def test_calls_are_counted_by_tool_and_by_how_they_ended(counted: Home, shell: Shell) -> None:
+    answer = asked(shell, "stats", "--by", "tool")
+    expected: dict[str, list[int]] = {}
+    for call_ in counted.calls:
+        sums = expected.setdefault(call_.name, [0, 0, 0])
+        sums[0] += 1
+        sums[1] += call_.status == "error"
+        sums[2] += call_.status == "declined"
+    columns = "calls", "errors", "declined"
+    found = {row["name"]: [row[column] for column in columns] for row in answer["items"]}
+    assert found == expected
+    assert [answer["totals"][column] for column in columns] == [
+        sum(column) for column in zip(*expected.values(), strict=True)
+    ]
+
+
+def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
+    files = asked(shell, "list", "files")["items"]
+    for row in files:
+        path = Path(row["root"], row["path"])
+        assert row["size"] == path.stat().st_size, path
+        if row["kind"] in ("transcript", "agent"):
+            assert row["line_count"] >= sum(1 for _ in objects(path)), path
+    status = shell.json("status", "--json", "--db", str(shell.database))
+    assert isinstance(status, dict)
+    assert sum(source["file_count"] for source in status["sources"]) == len(files)
+    assert sum(source["bytes"] for source in status["sources"]) == sum(r["read"] for r in files)
+    assert status["last_run"]["files_read"] == len(files)
+    issues = asked(shell, "list", "issues")
+    assert sum(row["issue_count"] for row in files) == issues["total"]
+    assert sum(row["pieces"] for row in status["issues"]) == issues["total"]
+
+
+def test_mcp_says_what_was_counted(counted: Home) -> None:
+    index = Index(Settings(counted.database))
+    tools = Tools(index)
+    for key, one in counted.shown.items():
+        answer: Any = tools.call("open", {"ref": key, "max_chars": 100_000})
+        (item,) = answer["structuredContent"]["items"]
+        assert item["messages"] == one.messages
+        assert item["prompt_count"] == one.prompts
+        assert item["tool_calls"] == len(one.calls)
+        edits = {row["path"]: row["edits"] for row in item.get("changed_files", [])}
+        assert edits.items() <= one.edits.items()
+        assert len(edits) == min(len(one.edits), 20)
+    recent: Any = tools.call("recent", {"limit": 50, "max_chars": 100_000})
+    for item in recent["structuredContent"]["items"]:
+        if item["kind"] == "conversation":
+            ((_, one),) = [
+                (key, one) for key, one in counted.counted.items() if key.startswith(item["key"])
+            ]
+            assert item["prompt_count"] == one.prompts
+            assert item["tool_calls"] == len(one.calls)
+    index.close()
+
+
+def words_of(page: Any) -> str:
+    assert page.status_code == 200, page.text[:300]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.text)).split())
+
+
+def test_pages_say_what_was_counted(counted: Home) -> None:
+    site = served(counted.database)
+    total = len(counted.shown)
+    front = words_of(get(site, "/-/assoc"))
+    assert re.search(rf"All conversations \({NUMBER}\)", front)[1] == f"{total:,}"  # type: ignore[index]
+    board = words_of(get(site, "/-/assoc/dashboard?days=all"))
+    calls = counted.calls
+    assert f"Tool calls {len(calls):,} " in board
+    by_name = Counter(one.name for one in calls)
+    for name, count in by_name.most_common(5):
+        assert re.search(rf" {re.escape(name)} {count:,} ", board), name
+    hours = re.findall(r'title="\w+ \d+:00, ([\d,]+) responses?"',
+                       get(site, "/-/assoc/dashboard?days=all").text)  # fmt: skip
+    assert sum(int(one.replace(",", "")) for one in hours) == sum(
+        one.day is not None for one in counted.responses
+    )
+    # The conversations with the most calls, subagents and repetitions.
+    some = sorted(
+        counted.shown.items(), key=lambda one: (len(one[1].files), len(one[1].calls)), reverse=True
+    )
+    for key, session in some[:8]:
+        page = words_of(get(site, f"/db/-/session/{key}"))
+        sizes = re.search(rf"Size {NUMBER} prompts? · {NUMBER} messages? · {NUMBER} tool calls?",
+                          page)  # fmt: skip
+        assert sizes is not None, key
+        assert [int(one.replace(",", "")) for one in sizes.groups()] == [
+            session.prompts, session.messages, len(session.calls)
+        ]  # fmt: skip
+        timeline = get(site, f"/db/-/session/{key}/timeline")
+        own = sum(not one.of_subagent for one in session.calls)
+        in_turns = re.findall(r'>([\d,]+)<span class="ai-unit"> calls?<', timeline.text)
+        assert sum(int(one.replace(",", "")) for one in in_turns) == own
+        if session.calls:
+            assert f"{len(session.calls):,} tool call" in words_of(timeline)

@@ -7,7 +7,6 @@ expected is calculated here from the bytes, sharing no code with the program.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.counting import Tokens, objects, response_key, stated_usage
 from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest.sync.run import SyncOptions, sync
@@ -33,20 +33,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("real") / "index.db"
     sync(path, HOMES)
     return path
-
-
-def objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a log, glued ones too; what does not decode is passed over."""
-    for line in path.read_bytes().split(b"\n"):
-        text = line.decode("utf-8", "replace").strip()
-        while text:
-            try:
-                value, end = json.JSONDecoder().raw_decode(text)
-            except ValueError:
-                break
-            if isinstance(value, dict):
-                yield value
-            text = text[end:].strip()
 
 
 def transcripts() -> Iterator[tuple[Path, str]]:
@@ -159,41 +145,14 @@ def test_versions_synced_one_after_the_other_equal_the_last(
 FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-def count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-
-
-def stated_usage(line: dict[str, Any]) -> tuple[int, int, int, int] | None:
-    """Return what an assistant line states, None if it is to be left out."""
-    message = line.get("message")
-    if line.get("type") != "assistant" or not isinstance(message, dict):
-        return None
-    usage = message.get("usage")
-    if not isinstance(usage, dict) or message.get("model") == "<synthetic>":
-        return None
-    split = usage.get("cache_creation")
-    split = split if isinstance(split, dict) else {}
-    written = sum(count(split.get(f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h"))
-    return (
-        count(usage.get("input_tokens")),
-        count(usage.get("output_tokens")),
-        count(usage.get("cache_read_input_tokens")),
-        written or count(usage.get("cache_creation_input_tokens")),
-    )
-
-
-def responses() -> dict[object, list[tuple[int, int, int, int]]]:
+def responses() -> dict[object, list[Tokens]]:
     """Return the usage that the lines of each response state, over all homes."""
     lines = [line for home, path in transcripts() for line in objects(home / path)]
     stated = [(line, usage) for line in lines if (usage := stated_usage(line)) is not None]
     with_request = {line["message"].get("id") for line, _ in stated if line.get("requestId")}
-    found: dict[object, list[tuple[int, int, int, int]]] = {}
+    found: dict[object, list[Tokens]] = {}
     for line, usage in stated:
-        identity = line["message"].get("id")
-        key: object = identity or line.get("uuid")
-        if identity and not identity.startswith("msg_") and identity not in with_request:
-            key = (line.get("sessionId"), identity)
-        found.setdefault(key, []).append(usage)
+        found.setdefault(response_key(line, with_request), []).append(usage)
     return found
 
 

@@ -90,19 +90,22 @@ def _point_to_originals(connection: sqlite3.Connection) -> dict[int, int]:
 def _count_repeated(connection: sqlite3.Connection, files: Iterable[int]) -> None:
     """Count the lines and calls of these files that repeat others.
 
-    A line repeats another one if all of its blocks do. With these counts, sums over sessions are
-    right, and an append to a fork costs what was appended, not what the fork repeats.
+    A line repeats another one if all of its blocks do. Lines of subagents inside a transcript are
+    left out, as they are no lines of the session. With these counts, sums over sessions are right,
+    and an append to a fork costs what was appended, not what the fork repeats.
     """
     connection.execute(f"""
         update transcripts set (repeated_count, copied_count) = (
             select count(*), coalesce(sum(is_of_another), 0) from (
                 select max(o.session_id is not m.session_id) as is_of_another
-                from messages m left join messages o on o.id = m.copy_of
+                from messages m join files f on f.id = m.file_id
+                left join messages o on o.id = m.copy_of
                 where m.file_id = transcripts.file_id
                 and m.role in ('user', 'assistant') and m.kind <> 'queued_prompt'
                 and m.byte_offset not in (
                     select l.byte_offset from agent_lines l where l.file_id = transcripts.file_id
                 )
+                and (m.is_sidechain = 0 or f.kind <> 'transcript')
                 group by m.byte_offset having count(*) = count(m.copy_of)
             )
         ), repeated_call_count = (

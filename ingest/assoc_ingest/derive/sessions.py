@@ -146,7 +146,9 @@ def _gather_transcripts(connection: sqlite3.Connection) -> None:
         f"""
         select session_id, {", ".join(columns)},
             min(started_at) as started_at, max(ended_at) as ended_at,
-            sum(message_count - repeated_count) as message_count,
+            -- Lines of subagents inside a transcript count there, unless it has no others.
+            sum(message_count - repeated_count
+                - iif(message_count > sidechain_count, sidechain_count, 0)) as message_count,
             sum(copied_count) as copied_count,
             sum(message_count) as line_count, sum(sidechain_count) as sidechain_count
         from mains o group by session_id

@@ -174,7 +174,8 @@ _DERIVED = (
         " {example}).",
         """
         select s.session_key as example from sessions s join (
-            select f.session_id, sum(x.message_count - x.repeated_count) as own,
+            select f.session_id, sum(x.message_count - x.repeated_count
+                - iif(x.message_count > x.sidechain_count, x.sidechain_count, 0)) as own,
                 sum(x.copied_count) as copied
             from files f join transcripts x on x.file_id = f.id
             where f.kind = 'transcript' group by f.session_id

@@ -1,0 +1,335 @@
+"""Counts what is in homes of Claude Code, from their bytes, with no code of the program.
+
+What a number means is written down here a second time, as short as it can be: it says what the
+format says, not how the program finds it out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+Tokens = tuple[int, int, int, int]
+"""Fresh input, output, read from the cache, written to it."""
+
+EDITING = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path",
+           "NotebookEdit": "notebook_path"}  # fmt: skip
+_KNOWN = {"user", "assistant", "system", "summary", "attachment", "progress", "queue-operation"}
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DECLINED = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "User rejected tool use",
+    "[Request interrupted by user for tool use]",
+    "User declined to answer questions",
+)
+_NOT_TYPED = re.compile(
+    r"<(local-command-std(out|err)|bash-std(out|err)|task-notification|agent-notification"
+    r"|ci-monitor-event|user-memory-input)>|<(teammate|cross-session)-message"
+    r"|\[Request interrupted by user"
+)
+_BESIDE = re.compile(
+    r"(\s*<(ide_opened_file|ide_selection|system-reminder)>.*?</\2>)+\s*", re.DOTALL
+)
+
+
+def objects(path: Path) -> Iterator[Object]:
+    """Yield the objects of a log, glued ones too; what does not decode is passed over."""
+    for line in path.read_bytes().split(b"\n"):
+        text = line.decode("utf-8", "replace").strip()
+        while text:
+            try:
+                value, end = json.JSONDecoder().raw_decode(text)
+            except ValueError:
+                break
+            if isinstance(value, dict):
+                yield value
+            text = text[end:].strip()
+
+
+def count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def stated_usage(line: Object) -> Tokens | None:
+    """Return what an assistant line states, None if it is to be left out."""
+    message = line.get("message")
+    if line.get("type") != "assistant" or not isinstance(message, dict):
+        return None
+    usage = message.get("usage")
+    if not isinstance(usage, dict) or message.get("model") == "<synthetic>":
+        return None
+    split = usage.get("cache_creation")
+    split = split if isinstance(split, dict) else {}
+    written = sum(count(split.get(f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h"))
+    return (
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(usage.get("cache_read_input_tokens")),
+        written or count(usage.get("cache_creation_input_tokens")),
+    )
+
+
+def response_key(line: Object, with_request: Iterable[object]) -> object:
+    """Return what is one response: an id, which a gateway uses again in other sessions."""
+    identity = line["message"].get("id")
+    if identity and not identity.startswith("msg_") and identity not in with_request:
+        return line.get("sessionId"), identity
+    return identity or line.get("uuid")
+
+
+@dataclass
+class Call:
+    """A tool call."""
+
+    name: str
+    status: str
+    target: str | None
+    of_subagent: bool
+
+
+@dataclass
+class Response:
+    """An answer of a model."""
+
+    model: str
+    day: str | None
+    tokens: Tokens
+    of_subagent: bool
+
+
+@dataclass
+class Session:
+    """What is counted of a conversation."""
+
+    prompts: int = 0
+    messages: int = 0
+    calls: list[Call] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
+    subagents: set[str] = field(default_factory=set)
+    own_times: list[str] = field(default_factory=list)
+    agent_times: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    @property
+    def times(self) -> tuple[str | None, str | None]:
+        """The first and the last second; of a conversation without a file, those of its agents."""
+        times = self.own_times or self.agent_times
+        return min(times, default=None), max(times, default=None)
+
+    @property
+    def tokens(self) -> Tokens:
+        sums = [sum(column) for column in zip(*(r.tokens for r in self.responses), strict=True)]
+        return (sums[0], sums[1], sums[2], sums[3]) if sums else (0, 0, 0, 0)
+
+    @property
+    def edits(self) -> Counter[str]:
+        return Counter(
+            call.target
+            for call in self.calls
+            if call.name in EDITING and call.target and call.status in ("ok", "pending")
+        )
+
+
+@dataclass
+class _File:
+    path: Path
+    home: Path
+    session: str
+    agent: str | None
+    lines: list[Object]
+    own_since: str = ""
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Of files that have the same line, the first is the one that counts it."""
+        first = self.lines[0] if self.lines else {}
+        is_background = any(line.get("sessionKind") == "bg" for line in self.lines)
+        is_stated_fork = any(line.get("type") == "fork-context-ref" for line in self.lines)
+        return (
+            self.agent is not None, is_background, is_stated_fork, self.own_since,
+            str(self.path.relative_to(self.home)), str(self.home), id(first) * 0,
+        )  # fmt: skip
+
+
+def _files(home: Path) -> Iterator[_File]:
+    for path in sorted(home.glob("projects/**/*.jsonl")):
+        parts = path.relative_to(home).parts
+        lines = list(objects(path))
+        if path.stem.startswith("agent-"):
+            agent = path.stem.removeprefix("agent-")
+            key = parts[2] if len(parts) > 3 else next(
+                (line["sessionId"] for line in lines if line.get("sessionId")), ""
+            )  # fmt: skip
+            yield _File(path, home, key.lower(), agent, lines)
+        elif len(parts) == 3 and any(line.get("type") in _KNOWN for line in lines):
+            (key,) = _UUID.findall(path.stem)[-1:] or [path.stem]
+            yield _File(path, home, key.lower(), None, lines)
+
+
+def sessions(*homes: Path) -> dict[str, Session]:
+    """Return what is counted of each conversation of these homes, by its key."""
+    files = [file for home in homes for file in _files(home)]
+    where: dict[str, set[int]] = defaultdict(set)
+    for number, file in enumerate(files):
+        for line in file.lines:
+            if isinstance(line.get("uuid"), str):
+                where[line["uuid"]].add(number)
+    for file in files:
+        file.own_since = next(
+            (line["timestamp"] for line in file.lines
+             if isinstance(line.get("uuid"), str) and line.get("timestamp")
+             and len(where[line["uuid"]]) == 1), ""
+        )  # fmt: skip
+    files.sort(key=lambda file: file.rank)
+    found: dict[str, Session] = defaultdict(Session)
+    seen: set[str] = set()
+    for file in files:
+        session = found[file.session]
+        session.files.append(file.path)
+        if file.agent is not None:
+            session.subagents.add(file.agent)
+        _count_lines(file, session, seen)
+    _count_responses(files, found)
+    return dict(found)
+
+
+def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
+    """Count the lines of a file that no file before it has."""
+    results = _results(file.lines)
+    calls: set[str] = set()
+    for line in file.lines:
+        kind, uuid = line.get("type"), line.get("uuid")
+        if isinstance(line.get("timestamp"), str) and line["timestamp"] > "2000":
+            times = session.agent_times if file.agent is not None else session.own_times
+            times.append(line["timestamp"][:19])
+        if isinstance(uuid, str) and uuid in seen:
+            continue
+        if isinstance(uuid, str):
+            seen.add(uuid)
+        is_agents = file.agent is not None or line.get("isSidechain") is True
+        if not is_agents:
+            session.messages += kind in ("user", "assistant")
+            session.prompts += typed_text(line) is not None
+        for block in _blocks(line) if kind == "assistant" else ():
+            if block.get("type") in ("tool_use", "server_tool_use") and block["id"] not in calls:
+                calls.add(block["id"])
+                status = results.get(block["id"], "pending")
+                session.calls.append(Call(block["name"], status, _target(block), is_agents))
+    session.prompts += _waiting(file.lines)
+
+
+def _target(block: Object) -> str | None:
+    """Return the file that a call edits."""
+    given, name = block.get("input"), EDITING.get(block["name"], "")
+    target = given.get(name) if isinstance(given, dict) else None
+    return target if isinstance(target, str) else None
+
+
+def _waiting(lines: Iterable[Object]) -> int:
+    """Return how many texts were put into the queue and never left it for the conversation."""
+    queue = [
+        line["content"]
+        for line in lines
+        if line.get("type") == "queue-operation"
+        and line.get("operation") == "enqueue"
+        and isinstance(line.get("content"), str)
+        and not line["content"].strip().startswith(("<", '{"task_id"'))
+    ]
+    delivered = Counter(typed_text(line) for line in lines)
+    return sum((Counter(queue) - delivered).values())
+
+
+def _queued(line: Object) -> str | None:
+    """Return what a person typed while the agent worked, where an attachment delivers it."""
+    given = line.get("attachment")
+    if not isinstance(given, dict) or given.get("type") != "queued_command":
+        return None
+    text = given.get("prompt")
+    is_typed = given.get("commandMode") in (None, "prompt", "bash") and not given.get("isMeta")
+    is_notice = not isinstance(text, str) or text.strip().startswith("<")
+    return None if is_notice or not is_typed else str(text)
+
+
+def _blocks(line: Object) -> list[Object]:
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+
+
+def _results(lines: Iterable[Object]) -> dict[str, str]:
+    """Return how calls ended, by their id: the first result counts."""
+    found: dict[str, str] = {}
+    for line in lines:
+        for block in _blocks(line):
+            if block.get("type") != "tool_result":
+                continue
+            content = block.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            text = "\n".join(str(p.get("text") or "") for p in parts if isinstance(p, dict))
+            status = "ok"
+            if block.get("is_error") is True:
+                denial = str(line.get("toolDenialKind") or "")
+                is_declined = denial.startswith("user-") or text.removeprefix(
+                    "Error: ").startswith(_DECLINED)  # fmt: skip
+                status = "declined" if is_declined else "error"
+            found.setdefault(str(block.get("tool_use_id")), status)
+    return found
+
+
+def typed_text(line: Object) -> str | None:
+    """Return what a person typed in a line, None if nobody did."""
+    kind, message = line.get("type"), line.get("message")
+    if kind == "attachment":
+        return _queued(line)
+    if kind == "system" and str(line.get("content")).startswith("<command-name>"):
+        return str(line["content"])
+    if kind != "user":
+        return None
+    content = message.get("content") if isinstance(message, dict) else message
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [b.get("text") or "" for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
+    origin = line.get("origin")
+    is_other = isinstance(origin, dict) and origin.get("kind") not in (None, "human")
+    if line.get("isMeta") is True or line.get("isCompactSummary") is True or is_other:
+        return None
+    texts = [text for text in texts if not _BESIDE.fullmatch(text)]
+    if not texts or _NOT_TYPED.match(texts[0].lstrip()):
+        return None
+    return str(texts[0])
+
+
+def _day(line: Object) -> str | None:
+    """Return the day of a line; a time before the year 2000 is none."""
+    time = line.get("timestamp")
+    return time[:10] if isinstance(time, str) and time > "2000" else None
+
+
+def _count_responses(files: list[_File], found: dict[str, Session]) -> None:
+    with_request = {
+        line["message"].get("id") for file in files for line in file.lines
+        if line.get("requestId") and isinstance(line.get("message"), dict)
+    }  # fmt: skip
+    lines: dict[object, list[tuple[_File, Object, Tokens]]] = defaultdict(list)
+    for file in files:
+        for line in file.lines:
+            if (usage := stated_usage(line)) is not None:
+                lines[response_key(line, with_request)].append((file, line, usage))
+    for stated in lines.values():
+        most = max(usage[1] for _, _, usage in stated)
+        best = [one for one in stated if one[2][1] == most]
+        file = best[0][0]
+        of_file = [one for one in best if one[0] is file]
+        _, line, usage = of_file[-1]
+        found[file.session].responses.append(
+            Response(
+                line["message"].get("model") or "", _day(line), usage,
+                file.agent is not None or line.get("isSidechain") is True,
+            )
+        )  # fmt: skip
