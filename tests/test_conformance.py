@@ -102,10 +102,6 @@ def test_syncing_twice_changes_nothing(group: str, fresh: Fresh, place: Path) ->
     check(database, *homes)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("group", GROUPS)
-def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path) -> None:
-=======
 @pytest.mark.parametrize("case", CASES)
 def test_no_other_source_is_as_sure_of_a_home(case: str, place: Path) -> None:
     """Which source reads a home does not depend on which sources there are."""
@@ -123,9 +119,8 @@ def test_no_other_source_is_as_sure_of_a_home(case: str, place: Path) -> None:
             assert [root.source for root in recognised(home, both) if root.path == home] == [own]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_reads_a_file_is_gone_with_it(case: str, fresh: Fresh, place: Path) -> None:
->>>>>>> 01f978a (A home belongs to the agent that is surest of it, and one of Qwen Code to none)
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path) -> None:
     """No collector of cycles runs meanwhile: a reader in a cycle would keep all of its records."""
     homes = homes_of(group, place)
     gc.collect()
@@ -354,7 +349,6 @@ def test_a_file_replaced_by_rename_is_read_as_what_it_is(
 def test_the_order_in_which_files_come_does_not_matter(
     group: str, is_reversed: bool, fresh: Fresh, place: Path
 ) -> None:
-<<<<<<< HEAD
     """A part of a home does not tell whose it is, so the source is given."""
     options = SyncOptions(source=group.rpartition("-")[0])
     homes = [
@@ -375,19 +369,4 @@ def test_the_order_in_which_files_come_does_not_matter(
         if ready := [home for home in homes if is_home(home, options.source)]:
             sync(database, ready, options)
     check(database, *homes)
-=======
-    whole = home_of(case, place)
-    kinds = {root.source.name for root in recognised(whole, SOURCES)}
-    options = SyncOptions(source=kinds.pop() if len(kinds) == 1 else None)
-    expected = full(whole, fresh)
-    hidden = whole.rename(place / "hidden")
-    database, home = fresh(), place / "home"
-    for path in sorted(files_of(hidden), reverse=is_reversed):
-        target = home / path.relative_to(hidden)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(target)
-        with suppress(UsageError):  # not yet a home
-            sync(database, [home], options)
-    check(database, home)
->>>>>>> 01f978a (A home belongs to the agent that is surest of it, and one of Qwen Code to none)
     assert_same(dump(database), expected)
