@@ -25,11 +25,13 @@ from tests.support.writing import SESSION, assistant, call, chain, dumps, result
 import assoc_ingest
 from assoc_ingest import tags, terminal
 from assoc_ingest.ask import (
+    fix,
     markdown_text,
     matches,
     message_text,
     query_parser,
     redaction,
+    shell,
     snippets,
 )
 from assoc_ingest.errors import UsageError
@@ -87,12 +89,20 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.commit_text._hash": ("digits", "letters"),
     "ask.commit_text._made": ("opened commits", "spaces", "digits"),
     "ask.commit_text._making": ("letters", "dashes"),
-    "ask.command_text._SETTING": ("letters", "underscores"),
-    "ask.command_text._separator": ("letters", "lines"),
-    "ask.error_text._colour": ("colours", "digits"),
-    "ask.error_text._quoted": ("quotes", "back quotes", "letters"),
-    "ask.error_text._telling": ("letters", "spaces"),
-    "ask.error_text._word": ("letters", "words", "digits"),
+    "ask.fix._colour": ("colours", "digits"),
+    "ask.fix._quoted": ("quotes", "back quotes", "letters"),
+    "ask.fix._quoting": ("letters", "spaces", "digits", "dots"),
+    "ask.fix._stating": ("letters", "spaces", "digits", "dots", "colons"),
+    "ask.fix._summing": ("letters", "spaces"),
+    "ask.fix._telling": ("letters", "spaces"),
+    "ask.fix._word": ("letters", "words", "digits"),
+    "ask.fix._wrapping": ("letters", "spaces", "digits", "back quotes"),
+    "ask.shell._document": ("less-than signs", "spaces", "dashes"),
+    "ask.shell._in_quotes": ("letters", "quotes"),
+    "ask.shell._plain": ("letters", "spaces"),
+    "ask.shell._redirection": ("less-than signs", "digits"),
+    "ask.shell._setting": ("letters", "underscores"),
+    "ask.shell._version": ("letters", "digits", "dots"),
     "ask.export_names._not_of_name": ("dashes", "wide letters"),
     "ask.markdown_text._active": ("stars", "hashes"),
     "ask.markdown_text._destination": ("letters", "dots"),
@@ -425,6 +435,14 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "a quotation in Markdown": (markdown_text.quoted, ("stars", "lines", "back quotes", "digits")),
     "code in Markdown": (
         markdown_text.code, ("back quotes", "growing back quotes", "letters"),
+    ),
+    "commands": (
+        lambda text: (shell.likeness(text, f"{text}x"), shell.is_retry(text, f"{text} x")),
+        ("letters", "words", "lines", "quotes", "back quotes", "backslashes", "less-than signs",
+         "brackets", "columns", "dashes", "commands of a shell", "shells in shells"),
+    ),
+    "lines of an error": (
+        fix.telling_lines, ("letters", "lines", "words", "colons", "digits", "spaces", "quotes"),
     ),
     "marks": (snippets.plain, ("marks", "pairs of marks")),
     "a raw query": (raw_query, ("words", "quotes", "colons")),

@@ -47,6 +47,8 @@ TEXTS: dict[str, Maker] = {
     "tabs": repeated("\t"),
     "lines": repeated("a\n"),
     "worktrees": repeated("/.claude/worktree/.worktree"),
+    "commands of a shell": repeated("a|"),
+    "shells in shells": repeated("bash -c \"$('a "),
     "equal lines": repeated("the same line\n"),
     "two kinds of lines": repeated("{\n}\n"),
     "marks": repeated("\x02", "\x03"),

@@ -45,8 +45,9 @@ BESIDE = {
         "notes": "sentences on how the question was understood, and on what was not looked at",
     },
     "fix": {
-        "of": "{error, errors, ended, conversations, is_exact}: the line that was looked for, how"
-        " often it was found and ended; is_exact is false where it quotes something else",
+        "of": "{error, errors, ended, guesses, conversations, is_exact}: the line that was looked"
+        " for, how often it was found and ended, and how many of those ends are guesses; is_exact"
+        " is false where it quotes something else",
         "notes": "sentences on what was not looked at",
     },
     "stats": {"totals": "what all rows add up to"},

@@ -39,8 +39,9 @@ def fix(
     """Show where an error occurred before, and what ended it.
 
     Without ERROR, it is read from standard input, such as a traceback. Numbers, paths, hashes and
-    quotes in it do not matter. An error has ended where the same command later succeeded in the
-    same conversation; what was edited and run in between is shown.
+    quotes in it do not matter. An error has ended where the same check later succeeded in the same
+    conversation; what was edited and run in between is shown. What only suggests an end, such as
+    another command that succeeded, is marked as a guess.
 
     \b
     Examples:
@@ -50,8 +51,7 @@ def fix(
     import sys
 
     from ..ask.answer import Answer, Wanted
-    from ..ask.fix import fixes_of
-    from ..ask.fix_report import report
+    from ..ask.fix import fixes_of, report
     from ..ask.output import write, write_lines
     from ..ask.project_names import project_ids
     from ..ask.query_parser import bindable
@@ -70,8 +70,9 @@ def fix(
         write(answer.pieces(items, total=len(found), limit=limit, before=before))
         return 0 if found else 1
     if not found:
+        notes = "".join(f" {note}" for note in found.notes)
         raise NotFoundError(
-            f"No output has this error: {found.error[:200]}. To look for its words: "
+            f"No failed call has this error: {found.error[:200]}.{notes} To look for its words: "
             "assoc-ingest search --tools WORDS"
         )
     width, paint = terminal_width(), Paint.for_stream(sys.stdout)

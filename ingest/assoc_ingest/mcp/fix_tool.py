@@ -32,7 +32,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
     limit = int(str(arguments.get("limit", _FIXES)))
     project = arguments.get("project")
     projects = project_ids(connection, str(project)) if project else None
-    found = fixes_of(connection, str(arguments["error"]), projects)
+    found = fixes_of(connection, str(arguments["error"]), projects, index.mask)
     shown = found.shown(connection, start, limit, _ERRORS, index.mask)
     return Answer(
         items=(_item(one.as_json()) for one in shown),
@@ -42,7 +42,8 @@ def run(index: Index, arguments: Arguments) -> Answer:
         head={"of": {**found.facts(), "error": index.mask(found.error)[:500]}, "total": len(found),
               "notes": found.notes},
         said=(said(found),) if found else (),
-        empty="No output in the index has this error." if not start else "There is no more.",
+        empty=" ".join(("No failed call in the index has this error.", *found.notes))
+        if not start else "There is no more.",
         behind=lambda: cursors.made(start + limit) if len(found) > start + limit else None,
     )  # fmt: skip
 
@@ -60,7 +61,11 @@ def _item(found: dict[str, object]) -> Item:
 
 def _render(item: Item) -> str:
     """Return an ending with its errors as text."""
-    lines = ["", heading(item.get("kind"), f"{item.get('count')}x", str(item.get("time"))[:16])]
+    times = f"{item.get('count')}x"
+    lines = [
+        "",
+        heading(item.get("kind"), item.get("certainty"), times, str(item.get("time"))[:16]),
+    ]
     lines.append(quoted(str(item.get("what"))))
     errors = item.get("occurrences")
     for error in errors if isinstance(errors, list) else ():
@@ -71,6 +76,8 @@ def _render(item: Item) -> str:
             lines.append(quoted(f"{step.get('target')}  {step.get('text') or ''}".rstrip()))
         if isinstance(ended := error.get("ended"), dict):
             lines += [heading(ended.get("ref"), "worked"), quoted(str(ended.get("target")))]
+        if why := error.get("why"):
+            lines.append(f"A guess: {why}.")
     return "\n".join(lines)
 
 
@@ -89,8 +96,9 @@ TOOL = Tool(
     title="What ended this error before",
     description=(
         "Find where an error occurred before, and what was done that ended it: the edits and "
-        "commands until the same command succeeded, the most frequent ending first. It also says "
-        "which errors never ended. Use it with an error message before trying what was tried. "
+        "commands until the same check succeeded, the most frequent ending first. What only "
+        "suggests an end is marked as a guess; errors of which nothing shows an end come last. "
+        "Use it with an error message before trying what was tried. "
         f"{QUOTED}"
     ),
     properties=PROPERTIES,
@@ -100,7 +108,8 @@ TOOL = Tool(
     fields={
         "of": {
             "type": "object",
-            "description": "The line that was looked for, how often it was found and ended.",
+            "description": "The line that was looked for, how often it was found and ended, and "
+            "how many of the ends are guesses.",
         },
         "total": {"type": "integer", "description": "Different endings."},
         "notes": {"type": "array", "items": TEXT},
@@ -112,11 +121,16 @@ TOOL = Tool(
                 "properties": {
                     "kind": {**TEXT, "description": "edited, ran, looked, again or never"},
                     "what": {**TEXT, "description": "What was done."},
+                    "certainty": {
+                        "type": ["string", "null"],
+                        "description": "seen, guess, or null if nothing shows an end",
+                    },
                     "count": {"type": "integer", "description": "Errors that ended so."},
                     "time": {"type": ["string", "null"]},
                     "occurrences": {
                         "type": "array",
-                        "description": "The newest errors: ref, command, error, steps, ended.",
+                        "description": "The newest errors: ref, command, error, steps, ended, "
+                        "certainty, and why it is a guess.",
                         "items": {"type": "object"},
                     },
                 },
