@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
@@ -332,7 +333,7 @@ def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> Non
         assert [session[column] or 0 for column in TOKENS] == list(one.tokens)
         assert session["prompt_count"] == one.prompts
         assert session["tool_call_count"] == len(one.calls)
-        assert session["subagent_count"] >= len(one.subagents)
+        assert session["subagent_count"] == len(one.subagents)
         assert shell("show", key, "--last", "1", "--db", str(shell.database)) == 0
         words = " ".join(shell.out.split())
         for count, noun in (
@@ -382,6 +383,59 @@ def test_calls_are_counted_by_tool_and_by_how_they_ended(counted: Home, shell: S
     assert [answer["totals"][column] for column in columns] == [
         sum(column) for column in zip(*expected.values(), strict=True)
     ]
+
+
+def test_subagents_are_counted_with_their_messages(counted: Home, shell: Shell) -> None:
+    expected = {
+        (key, agent): count
+        for key, session in counted.counted.items()
+        for agent, count in session.subagents.items()
+    }
+    items = asked(shell, "list", "subagents", "--all")["items"]
+    found = {(row["session_key"], row["agent_key"]): row["message_count"] for row in items}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("what", "channel", "pattern"),
+    [
+        ("tasks", "file", "**/task*/**/*.json"), ("todos", "file", "todos/*.json"),
+        ("inbox", "inbox", "teams/*/inboxes/*.json"), ("teams", None, "teams/*/config.json"),
+        ("prompts", None, "history.jsonl"), ("plans", "file", "plans/*.md"),
+    ],
+)  # fmt: skip
+def test_entries_are_those_of_their_files(
+    counted: Home, shell: Shell, what: str, channel: str | None, pattern: str
+) -> None:
+    paths = [path for root in counted.roots for path in root.glob(pattern)]
+    if what in ("todos", "inbox"):
+        expected = sum(len(json.loads(path.read_text("utf-8"))) for path in paths)
+    elif what == "prompts":
+        typed = [line for path in paths for line in objects(path)]
+        expected = len({tuple(map(str, map(line.get, ("timestamp", "display", "sessionId"))))
+                        for line in typed})  # fmt: skip
+    elif what == "tasks":
+        read = [json.loads(path.read_text("utf-8")) for path in paths]
+        expected = sum(len(value["tasks"]) if "tasks" in value else 1 for value in read)
+    else:
+        expected = len(paths)
+    items = asked(shell, "list", what, *(["--all"] if what in ("tasks", "todos") else []))["items"]
+    assert sum(channel in (None, row.get("channel")) for row in items) == expected
+
+
+def test_projects_have_the_conversations_of_their_directories(counted: Home, shell: Shell) -> None:
+    expected: Counter[str] = Counter()
+    for session in counted.shown.values():
+        main = [file for file in session.files if not file.stem.startswith("agent-")]
+        expected[main[0].parent.name.lower()] += 1
+    items = asked(shell, "list", "projects", "--all")["items"]
+    found = Counter({row["key"].lower(): row["session_count"] for row in items})
+    assert +found == expected
+    for row in items[:5]:
+        listed = asked(shell, "list", "sessions", "--project", str(row["id"]))
+        assert listed["total"] == (row["sessions_with_worktrees"] or row["session_count"])
+    usage = asked(shell, "stats", "--by", "project")["items"]
+    assert sum(row["responses"] for row in usage) == len(counted.responses)
 
 
 def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:

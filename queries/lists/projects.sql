@@ -1,10 +1,22 @@
 -- Projects
 -- Directories in which agents worked, the newest activity first. on_disk is 0 if a directory is not
 -- on this machine. A directory that several agents or homes know is one row with the sessions of
--- all, and source names their kinds. sessions_with_worktrees counts the sessions of a repository and
--- its worktrees. Projects that only a list named, and no longer names, are shown only with :gone or
--- :all.
-with places as materialized (
+-- all, and source names their kinds. session_count counts the sessions that the list of sessions
+-- shows, and sessions_with_worktrees those of a repository and its worktrees. Projects that only a
+-- list named, and no longer names, are shown only with :gone or :all.
+with shown as materialized (
+    select s.project_id, count(*) as session_count
+    from sessions s
+    where s.kind in ('main', 'background')
+      and s.message_count + s.copied_message_count > 0
+      and not exists (
+        select 1
+        from sessions l
+        where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+      )
+    group by s.project_id
+),
+places as materialized (
     select
         k.id,
         sum(k.session_count) as session_count,
@@ -14,12 +26,13 @@ with places as materialized (
     from (
         select
             coalesce(p.same_as, p.id) as id,
-            p.session_count,
+            coalesce(s.session_count, 0) as session_count,
             p.last_activity_at,
             p.gone_at,
             r.kind as source
         from projects p
         join sources r on r.id = p.source_id
+        left join shown s on s.project_id = p.id
         order by r.kind
     ) k
     group by k.id
@@ -31,8 +44,9 @@ select
     x.session_count,
     x.last_activity_at,
     (
-        select x.session_count + sum(w.session_count)
+        select x.session_count + sum(coalesce(s.session_count, 0))
         from projects w
+        left join shown s on s.project_id = w.id
         join projects o on o.id = w.parent_id
         where coalesce(o.same_as, o.id) = p.id
     ) as sessions_with_worktrees,

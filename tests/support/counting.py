@@ -112,7 +112,8 @@ class Session:
     messages: int = 0
     calls: list[Call] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
-    subagents: set[str] = field(default_factory=set)
+    subagents: dict[str, int] = field(default_factory=dict)
+    """Messages of each subagent, by its key."""
     own_times: list[str] = field(default_factory=list)
     agent_times: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -193,11 +194,23 @@ def sessions(*homes: Path) -> dict[str, Session]:
     for file in files:
         session = found[file.session]
         session.files.append(file.path)
-        if file.agent is not None:
-            session.subagents.add(file.agent)
+        _count_subagents(file, session)
         _count_lines(file, session, seen)
     _count_responses(files, found)
     return dict(found)
+
+
+def _count_subagents(file: _File, session: Session) -> None:
+    """Count the lines of an agent's file, and those of sidechains by the line they begin with."""
+    said = [line for line in file.lines if line.get("type") in ("user", "assistant")]
+    if file.agent is not None:
+        session.subagents[file.agent] = session.subagents.get(file.agent, 0) + len(said)
+        return
+    roots: dict[object, str] = {}
+    for line in said:
+        if line.get("isSidechain") is True:
+            roots[line["uuid"]] = root = roots.get(line.get("parentUuid"), line["uuid"])
+            session.subagents[root] = session.subagents.get(root, 0) + 1
 
 
 def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
@@ -217,6 +230,9 @@ def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
         if not is_agents:
             session.messages += kind in ("user", "assistant")
             session.prompts += typed_text(line) is not None
+        stated = line.get("toolUseResult")
+        if isinstance(stated, dict) and isinstance(stated.get("agentId"), str):
+            session.subagents.setdefault(stated["agentId"], 0)  # it may have no file
         for block in _blocks(line) if kind == "assistant" else ():
             if block.get("type") in ("tool_use", "server_tool_use") and block["id"] not in calls:
                 calls.add(block["id"])
