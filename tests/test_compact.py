@@ -287,6 +287,15 @@ def test_an_index_that_does_not_fit_is_repaired(shrinkable: Shell) -> None:
     check(shrinkable.database)
 
 
+def test_an_empty_database_is_told_as_one(shell: Shell) -> None:
+    """A first sync that is killed at its beginning leaves one."""
+    shell.database.touch()
+    for command in ("compact", "status"):
+        assert shell(command) == 4
+        assert "is empty" in shell.err
+        assert "assoc-ingest sync" in shell.err
+
+
 def test_a_missing_database_is_not_made(shell: Shell) -> None:
     for command in (("compact",), ("forget", "x"), ("forget", "--list")):
         assert shell(*command) == 4

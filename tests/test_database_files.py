@@ -24,7 +24,14 @@ from tests.support.pieces import everything_through_workers
 
 from assoc_ingest.entry import Table
 from assoc_ingest.files import archive, changes, database_files
-from assoc_ingest.files.database_files import BUSY, NOT_SQLITE, ODD_KEYS, UNKNOWN_TABLES
+from assoc_ingest.files.database_files import (
+    BUSY,
+    CALCULATED,
+    NOT_SQLITE,
+    ODD_KEYS,
+    TOO_LONG,
+    UNKNOWN_TABLES,
+)
 from assoc_ingest.files.walk import Place, recognised
 from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import open_reader, writing
@@ -403,6 +410,70 @@ def test_other_tables_are_one_issue_until_they_can_be_read(
     (home / "opencode.db").write_bytes(whole)
     sync(database, [home])
     assert_same(dump(database), kept)
+
+
+LONG = "printf('%.*c', 99999, 'x')"
+
+
+@pytest.mark.parametrize(
+    ("statements", "kept"),
+    [
+        (["update part set data = '{\"type\":\"text\",\"text\":\"' || " + LONG + " || '\"}'"
+          " where id = 'prt_new'"], "after it"),
+        (["update todo set content = " + LONG], "before it"),
+        (["update message set data = " + LONG + " where id = 'msg_new'"], "after it"),
+    ],
+    ids=["part", "todo", "message"],
+)  # fmt: skip
+def test_a_row_that_is_too_long_is_an_issue_and_the_others_are_read(
+    statements: list[str], kept: str, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = fresh()
+    monkeypatch.setattr(database_files, "MAX_LINE", 20_000)
+    change(home, *say("before", "before it"), *say("new", "it", at=1769509000001))
+    change(home, *say("zafter", "after it", at=1769509000002), *statements)
+    sync(database, [home])
+    found = reasons(database)
+    assert found
+    assert set(found) == {"data: not a JSON object"} or kept == "before it"
+    assert {"before it", kept} <= texts(database)
+    assert not any("xxxx" in text for text in texts(database))
+    assert sync(database, [home]).files_read == 0
+    check(database)
+
+
+def test_a_list_that_is_too_long_is_an_issue(
+    home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_files, "MAX_LINE", 20_000)
+    database = fresh()
+    change(home, f"update session set title = {LONG}")
+    for _ in range(2):
+        sync(database, [home])
+        assert reasons(database) == [TOO_LONG]
+
+
+@pytest.mark.parametrize("column", ["title", "time_updated"])
+def test_a_column_that_is_calculated_is_not_calculated(
+    column: str, home: Path, fresh: Fresh
+) -> None:
+    database = fresh()
+    change(home, f"alter table session rename column {column} to before_{column}")
+    calculated = "instr(hex(zeroblob(450000000)), hex(zeroblob(225000000)) || 'x')"
+    change(home, f"alter table session add column {column} generated always as ({calculated})")
+    sync(database, [home])
+    assert reasons(database) == [CALCULATED]
+
+
+def test_a_column_that_is_calculated_and_not_read_is_of_no_interest(
+    home: Path, fresh: Fresh
+) -> None:
+    database, plain = fresh(), fresh()
+    sync(plain, [home])
+    change(home, "alter table session add column other generated always as (hex(zeroblob(9)))")
+    sync(database, [home])
+    assert texts(database) == texts(plain)
+    assert reasons(database) == []
 
 
 @pytest.mark.parametrize(

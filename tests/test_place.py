@@ -489,3 +489,9 @@ def test_a_directory_that_may_not_be_entered_is_one_sentence(
 def test_a_name_that_is_too_long_is_one_sentence(home: Path, place: Path, shell: Shell) -> None:
     assert shell("sync", str(home), "--db", str(place / ("x" * 300))) == 2
     assert "File name too long. Give another" in shell.err
+
+
+def test_a_name_without_a_letter_is_wrong_usage(shell: Shell) -> None:
+    for command in (("status", "-d", ""), ("--db", "", "status"), ("sync", "--db", "")):
+        assert shell(*command) == 2
+        assert "The name of the database is empty. Give a file: --db FILE" in shell.err

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_same, check, dump
+from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
-from tests.support.writing import SESSION, Object, assistant, user, write
+from tests.support.writing import SESSION, Object, assistant, jsonl, user, write
 
 from assoc_ingest.project_paths import comparable, comparable_name, slashed
+from assoc_ingest.sync.run import sync
 
 PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")
 
@@ -469,3 +471,21 @@ def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
         str(here): 1,
         "/srv/on-another-machine": 0,
     }
+
+
+def test_a_project_of_which_no_line_states_the_path_any_more_is_on_no_disk(
+    home: Path, place: Path, fresh: Callable[[], Path]
+) -> None:
+    here = place / "here"
+    here.mkdir()
+    key = str(here).replace("/", "-")
+    path = write(home, f"projects/{key}/{SESSION}.jsonl", user("stated", cwd=str(here)))
+    before, after = fresh(), fresh()
+    sync(before, [home])
+    path.write_bytes(jsonl({**user("not stated"), "cwd": None}))
+    sync(before, [home])
+    sync(after, [home])
+    with closing(connect(before)) as connection:
+        rows = connection.execute("select path, on_disk, is_worktree from projects").fetchall()
+    assert [tuple(row) for row in rows] == [(None, None, None)]
+    assert_same(dump(before, tables=["projects"]), dump(after, tables=["projects"]))

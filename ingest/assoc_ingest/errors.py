@@ -107,6 +107,10 @@ class DatabaseIOError(AssocIngestError):
     code = "io"
 
 
+class ResourcesError(DatabaseIOError):
+    """The system gives this process too little memory, or too few threads or processes."""
+
+
 class FleetError(AssocIngestError):
     """The server of the fleet cannot be reached, or refuses; what is local is not affected."""
 

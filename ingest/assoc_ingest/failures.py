@@ -6,7 +6,7 @@ import errno
 import sqlite3
 from enum import Enum, auto
 
-from .errors import AssocIngestError, BusyError, DatabaseError, DatabaseIOError
+from .errors import AssocIngestError, BusyError, DatabaseError, DatabaseIOError, ResourcesError
 
 
 class Failure(Enum):
@@ -79,10 +79,25 @@ def is_damage(error: sqlite3.Error) -> bool:
     return kind_of(error) in (Failure.DAMAGED, Failure.NOT_TEXT)
 
 
+def _is_lack_of_resources(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN)
+    cannot_start = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    # The loader of a library that does not fit says so in words only.
+    cannot_load = isinstance(error, ImportError) and "cannot allocate memory" in str(error).lower()
+    cannot_load |= isinstance(error, ImportError) and "failed to map segment" in str(error)
+    return isinstance(error, MemoryError) or cannot_start or cannot_load
+
+
 def as_known(error: Exception) -> AssocIngestError | None:
     """Return the error as one that the user can act on, None if it is an internal error."""
     if isinstance(error, AssocIngestError):
         return error
+    if _is_lack_of_resources(error):
+        return ResourcesError(
+            "This process may not have enough memory or threads. What was committed is intact. "
+            "Raise its limits (ulimit -v, ulimit -u), or end other programs, and try again."
+        )
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return DatabaseIOError(f"Writing failed: {error}.")
     if not isinstance(error, sqlite3.Error):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
 from tests.faults.damage import FUZZED, assert_storable, fixtures, ways_into, with_part
 from tests.support.child import Child, as_nobody
 from tests.support.dump import assert_same, check, connect, dump
+from tests.support.shell import running
 from tests.support.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
+import assoc_ingest
 from assoc_ingest.__main__ import main
 from assoc_ingest.source import Line
 from assoc_ingest.sync.run import sync
@@ -175,3 +178,26 @@ def test_a_database_below_a_file_is_told_in_one_sentence(
         assert code == 5, words
         assert words.count("\n") == 1, words
         assert "internal error" not in words
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit has no effect")
+def test_a_limit_of_memory_is_one_sentence_and_costs_nothing(fresh: Fresh, place: Path) -> None:
+    home = place / "home"
+    write(home, TRANSCRIPT, *(user("hello " * 300, f"u{line}") for line in range(1500)))
+    told, database = set(), place / "assoc.db"
+    for megabytes in (30, 36, 42, 2000):  # between them, libraries of others crash
+        limit = f'ulimit -v {megabytes * 1024}; exec "$@"'
+        done = subprocess.run(
+            ["sh", "-c", limit, "sh", *running("sync", str(home), "--db", str(database))],
+            capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(assoc_ingest.__file__).parents[1])},
+        )  # fmt: skip
+        assert "internal error" not in done.stderr
+        assert done.returncode in (0, 5), done.stderr
+        if done.returncode:
+            told.add(done.stderr)
+            assert done.stderr.count("\n") == 1, done.stderr
+    assert any("not have enough memory" in words for words in told)
+    assert done.returncode == 0, done.stderr
+    check(database, home)

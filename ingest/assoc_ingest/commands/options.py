@@ -54,6 +54,8 @@ class _DatabaseFile(click.Path):
     ) -> Path:
         """Return the path. That no file can be called so is wrong usage, and no failure later."""
         super().convert(value, param, ctx)
+        if not os.fspath(value):
+            self.fail("The name of the database is empty. Give a file: --db FILE", param, ctx)
         path = Path(value)
         try:
             path.absolute().stat()

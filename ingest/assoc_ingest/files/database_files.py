@@ -10,15 +10,18 @@ So a database is opened in one of two ways:
   has appeared meanwhile.
 
 Each listing and each entry is one short transaction: the program cannot shorten its log before it
-ends. Only the statements of the source run (`entry.Database`), on tables, never on views.
+ends. Only the statements of the source run (`entry.Database`), on tables, never on views or on
+columns that are calculated while they are read: there would be no end to what they may do. A row
+with a value of more than `MAX_LINE` bytes is left out, and a line stands for it.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,16 +34,21 @@ from . import clock_tick
 from .entries import Entry, Lines, Store, fingerprint_of, line_of
 from .steps import Listed
 from .stored_names import stored_number
+from .tail import MAX_LINE
 from .walk import Found
 
 _WAIT = 2.0  # seconds that a locked database is waited for
 _PIECE = 256 * 1024  # bytes of lines that are yielded together
 _LOGS = ("-wal", "-journal")
 _MILLISECOND = 1_000_000
+_LEFT_OUT = b"left out: the row has a value of more than 64 MiB"
+_word = re.compile(r"\w+")
 
 BUSY = "the database is in use and could not be read; the next sync tries again"
 NOT_SQLITE = "the database is damaged, or not a SQLite database"
 UNKNOWN_TABLES = "the database has other tables than this version can read"
+CALCULATED = "the database calculates a column that this version reads as it is"
+TOO_LONG = "the list of conversations in the database has values of more than 64 MiB"
 UNREAD_TABLE = "the database has rows in a table that this version cannot read: {}"
 ODD_KEYS = "the database has conversations whose keys are not valid"
 
@@ -122,6 +130,7 @@ def _reading(location: str) -> Iterator[tuple[sqlite3.Connection, Callable[[], N
         connection = sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)
         try:
             connection.text_factory = bytes
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE)
             connection.execute("pragma trusted_schema = off")
             connection.execute("begin")
             yield connection, check
@@ -165,6 +174,20 @@ def _check_tables(connection: sqlite3.Connection, layout: Database) -> None:
     wanted = {table.name for table in _all_tables(layout)}
     if missing := wanted - _tables(connection):
         raise _UnknownError(f"{UNKNOWN_TABLES}: {', '.join(sorted(missing))}")
+    used = {word for text in _texts(layout) for word in _word.findall(text)}
+    for table in wanted:
+        columns = connection.execute(
+            "select name from pragma_table_xinfo(?) where hidden = 2", (table,)
+        )
+        if any(_text(name) in used for (name,) in columns):
+            raise _UnknownError(CALCULATED)
+
+
+def _texts(layout: Database) -> Iterator[str]:
+    """Yield everything that names columns."""
+    yield from (layout.listing, *layout.counts)
+    for table in _all_tables(layout):
+        yield from (*table.columns, table.where, table.order, table.id, table.json or "")
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
@@ -188,6 +211,8 @@ def _listed(connection: sqlite3.Connection, layout: Database) -> dict[str, list[
         if kind_of(error) is Failure.OTHER:  # a column is missing
             raise _UnknownError(UNKNOWN_TABLES) from error
         raise
+    except sqlite3.DataError as error:
+        raise _UnknownError(TOO_LONG) from error
     return rows
 
 
@@ -227,16 +252,13 @@ def _open_entry(location: str, layout: Database, key: str) -> Iterator[Lines]:
 
 
 def _select(connection: sqlite3.Connection, table: Table) -> tuple[list[str], str]:
-    """Return the columns of a table that this version of the program has, and their SELECT."""
+    """Return the columns of a table that this version of the program has, as names and as SQL."""
     rows = connection.execute("select name from pragma_table_info(?)", (table.name,))
     there = {_text(name) for (name,) in rows}
     columns = [column for column in table.columns if column in there]
     named = "".join(f', "{column}"' for column in columns)
     data = f'"{table.json}"' if table.json in there else "null"
-    return columns, (
-        f'select "{table.id}", {data}{named} from "{table.name}"'
-        f" where {table.where} order by {table.order}"
-    )
+    return columns, f'"{table.id}", {data}{named}'
 
 
 def _lines(
@@ -247,11 +269,11 @@ def _lines(
     above: object,
 ) -> Iterator[bytes]:
     """Yield the lines of a table's rows, each followed by those of the rows that belong to it."""
-    columns, statement = selects[table]
-    for id_, data, *values in connection.execute(statement, {"key": key, "above": above}):
+    columns, selected = selects[table]
+    for id_, data, *values in _rows(connection, table, selected, {"key": key, "above": above}):
         named = {
             column: _plain(value)
-            for column, value in zip(columns, values, strict=True)
+            for column, value in zip(columns, values, strict=False)
             if value is not None
         }
         if data is not None and not isinstance(data, bytes):
@@ -260,6 +282,29 @@ def _lines(
         yield line_of(table.name, identity, named, data)
         for inner in table.rows:
             yield from _lines(connection, inner, selects, key, identity)
+
+
+def _rows(
+    connection: sqlite3.Connection, table: Table, selected: str, values: dict[str, object]
+) -> Iterator[Sequence[Any]]:
+    """Yield the selected columns of rows in their order; of one that is too long, its id alone."""
+    chosen = f'from "{table.name}" where {table.where} order by {table.order}'
+    count = 0
+    with suppress(sqlite3.DataError):
+        for row in connection.execute(f"select {selected} {chosen}", values):
+            yield row
+            count += 1
+        return
+    for rowid, id_ in connection.execute(f'select rowid, "{table.id}" {chosen}', values).fetchall():
+        if count:
+            count -= 1
+            continue
+        try:
+            yield connection.execute(
+                f'select {selected} from "{table.name}" where rowid = ?', (rowid,)
+            ).fetchone()
+        except sqlite3.DataError:
+            yield id_, _LEFT_OUT
 
 
 def _plain(value: object) -> object:

@@ -103,6 +103,10 @@ def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Con
         for setting in (f"busy_timeout = {_BUSY_TIMEOUT}", *settings):
             connection.execute(f"pragma {setting}").fetchall()
         if _pending(connection, path):
+            if _found(connection) is None:
+                raise DatabaseError(
+                    f"{path} is empty: the first sync into it was stopped. Run: assoc-ingest sync"
+                )
             raise DatabaseError(
                 f"{path} was created by an older version. To update it, run: assoc-ingest sync"
             )

@@ -17,13 +17,14 @@ def look_at_projects(connection: sqlite3.Connection) -> None:
     changes = []
     rows = connection.execute(
         "select id, path, parent_id is not null or repository is not null, on_disk, is_worktree"
-        " from projects where path is not null"
+        " from projects where path is not null or on_disk is not null"
     )
     for project_id, path, is_known, *before in rows:
-        is_there = is_absolute(path) and is_directory(path)
+        is_there = path is not None and is_absolute(path) and is_directory(path)
         is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
-        if before != [int(is_there), is_worktree]:
-            changes.append((int(is_there), is_worktree, project_id))
+        on_disk = None if path is None else int(is_there)  # the lines that stated it may be gone
+        if before != [on_disk, is_worktree]:
+            changes.append((on_disk, is_worktree, project_id))
     if changes:
         with transaction(connection):
             connection.executemany(
