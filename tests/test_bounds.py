@@ -30,14 +30,14 @@ from assoc_ingest.ask import (
     matches,
     message_text,
     query_parser,
-    redaction,
     shell,
     snippets,
 )
 from assoc_ingest.errors import UsageError
-from assoc_ingest.files.secret_exclusions import ForgottenSecrets, forgotten_secret
-from assoc_ingest.files.secret_rules import Secret
-from assoc_ingest.files.secret_scan import find
+from assoc_ingest.secrets.find import find
+from assoc_ingest.secrets.forget import ForgottenSecrets, forgotten_secret
+from assoc_ingest.secrets.mask import redact
+from assoc_ingest.secrets.rules import Secret
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude import teams
@@ -112,31 +112,44 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.markdown_text._special": ("back quotes", "less-than signs"),
     "ask.markdown_text._tag_start": ("less-than signs",),
     "ask.markdown_text._ticks": ("back quotes", "growing back quotes"),
-    "files.randomness._letters": ("letters", "names"),
-    "files.randomness._made_up": ("letters", "digits"),
-    "files.randomness._of_code": ("dots", "letters", "path", "colons"),
-    "files.randomness._uuid": ("digits", "dashes"),
-    "files.randomness._value": ("letters", "dots"),
-    "files.randomness._weak": ("letters", "passwords"),
-    "files.secret_context.assignment": (
+    "secrets.find._letter_runs": ("letters", "names"),
+    "secrets.find._made_up": ("letters", "digits"),
+    "secrets.find._of_code": ("dots", "letters", "path", "colons"),
+    "secrets.find._uuid": ("digits", "dashes"),
+    "secrets.find._value": ("letters", "dots"),
+    "secrets.find._weak": ("letters", "passwords"),
+    "secrets.rules.assignment": (
         "passwords", "password of spaces", "quoted passwords", "escaped quotes", "letters",
     ),
-    "files.secret_context.authorization": ("headers", "bearers", "spaces"),
-    "files.secret_context.jwt": ("beginnings of web tokens", "web tokens", "dots"),
-    "files.secret_context.key_header": ("private keys", "dashes"),
-    "files.secret_context.key_lines": (
+    "secrets.rules.authorization": ("headers", "bearers", "spaces"),
+    "secrets.rules.jwt": ("beginnings of web tokens", "web tokens", "dots"),
+    "secrets.rules.key_header": ("private keys", "dashes"),
+    "secrets.rules.key_lines": (
         "lines of a private key", "letters", "spaces", "odd escapes",
     ),
-    "files.secret_context.option": ("dashes", "passwords", "password of spaces"),
-    "files.secret_context.placeholder": ("letters", "stars", "dots"),
-    "files.secret_context.userinfo": ("users in addresses", "addresses", "slashes"),
-    "files.secret_exclusions._run": ("letters", "digits", "dashes"),
-    "files.secret_tokens.token": ("beginnings of tokens", "short tokens", "letters"),
-    "files.secret_tokens._base64": ("letters", "slashes"),
-    "files.secret_tokens._inner": ("dots", "underscores", "beginnings of tokens"),
-    "files.secret_values._key_line": ("letters", "digits"),
-    "files.secret_values._line_break": ("backslashes", "odd escapes"),
-    "files.secret_values._OTHER_TOKENS": ("letters", "names"),
+    "secrets.rules.option": ("dashes", "passwords", "password of spaces"),
+    "secrets.rules.placeholder": ("letters", "stars", "dots"),
+    "secrets.rules.password_line": ("colons", "path", "digits", "letters", "backslashes"),
+    "secrets.rules.password_port": ("colons", "digits", "letters"),
+    "secrets.mask._quote": ("quotes", "backslashes", "escaped quotes"),
+    "secrets.mask._letters_of_key": ("letters", "digits"),
+    "secrets.find._SIGN": ("dots", "letters"),
+    "secrets.find._signs": ("dots", "underscores", "beginnings of tokens"),
+    "secrets.find._number": ("digits", "dots"),
+    "secrets.find._in_double": ("quoted passwords", "backslashes", "escaped quotes"),
+    "secrets.find._quoted": ("quoted passwords", "letters"),
+    "secrets.find._unquoted": ("letters", "spaces"),
+    "secrets.find._setting_before": ("passwords", "letters"),
+    "secrets.find._setting_behind": ("passwords", "letters", "spaces"),
+    "secrets.find._of_hex": ("digits", "colons", "dots"),
+    "secrets.rules.userinfo": ("users in addresses", "addresses", "slashes"),
+    "secrets.forget._run": ("letters", "digits", "dashes"),
+    "secrets.find._token": ("beginnings of tokens", "short tokens", "letters"),
+    "secrets.find._base64": ("letters", "slashes"),
+    "secrets.find._inner": ("dots", "underscores", "beginnings of tokens"),
+    "secrets.find._key_line": ("letters", "digits"),
+    "secrets.find._line_break": ("backslashes", "odd escapes"),
+    "secrets.find._OTHER_TOKENS": ("letters", "names"),
     "derive.agent_links._wrapped": (
         "ends of messages", "messages", "spaces", "spaces in a message",
     ),
@@ -410,13 +423,11 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     ),
     "beside a prompt": (user_lines.is_beside, ("reminders", "opened reminders", "spaces")),
     "masked": (
-        redaction.redact,
+        redact,
         ("beginnings of tokens", "short tokens", "beginnings of web tokens", "web tokens",
          "private keys", "lines of a private key", "headers", "bearers", "passwords",
-         "password of spaces", "quoted passwords", "users in addresses", "letters"),
-    ),
-    "masked JSON": (
-        redaction.redact_json, ("passwords", "opened objects", "nested lists", "quotes", "digits"),
+         "password of spaces", "quoted passwords", "users in addresses", "letters",
+         "opened objects", "nested lists", "quotes", "digits"),
     ),
     "credentials": (
         lambda text: find(text.encode("utf-8", "replace"), is_log=True),

@@ -36,13 +36,9 @@ from tests.support.writing import (
 from tests.test_conformance import tree
 
 from assoc_ingest.files import archive, tail
-from assoc_ingest.files.fingerprints import fingerprint
-from assoc_ingest.files.secret_exclusions import (
-    ForgottenSecrets,
-    forgotten_secret,
-    stretches_without,
-)
-from assoc_ingest.files.secret_scan import find
+from assoc_ingest.files.exclusions import stretches_without
+from assoc_ingest.secrets.find import find
+from assoc_ingest.secrets.forget import ForgottenSecrets, fingerprint, forgotten_secret
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget_secret import forget_secret

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from assoc_ingest.ask.redaction import redact, redact_json
+from assoc_ingest.secrets.mask import redact
 
 # Put together here, so that no scanner of repositories takes this file for a leak.
 SECRETS = {
@@ -125,7 +125,7 @@ def test_input_of_a_tool_stays_json() -> None:
         "nested": [{"apiKey": "abcd", "n": 1, "key": BLOCK}],
         "file": f"/srv/{SECRETS['GitHub token']}/a",
     }
-    masked, found = redact_json(json.dumps(arguments))
+    masked, found = redact(json.dumps(arguments))
     assert json.loads(masked) == {
         "command": 'curl -H "Authorization: Bearer [redacted: authorization]"',
         "password": "[redacted: password]",
@@ -136,19 +136,19 @@ def test_input_of_a_tool_stays_json() -> None:
 
 
 def test_a_key_of_more_than_its_kind_is_masked_in_input() -> None:
-    masked, found = redact_json(json.dumps({"db_password_prod": VALUE, "a": "b"}))
+    masked, found = redact(json.dumps({"db_password_prod": VALUE, "a": "b"}))
     assert json.loads(masked) == {"db_password_prod": "[redacted: password]", "a": "b"}
     assert found == {"password": 1}
 
 
 def test_input_without_credentials_and_input_that_is_cut_stay_as_they_are() -> None:
-    assert redact_json('{"a" : 1}') == ('{"a" : 1}', {})
-    masked, found = redact_json('{"password":"abcd1234","text":"cut of')
+    assert redact('{"a" : 1}') == ('{"a" : 1}', {})
+    masked, found = redact('{"password":"abcd1234","text":"cut of')
     assert masked == '{"password":"[redacted: password]","text":"cut of'
     assert found == {"password": 1}
 
 
 def test_input_nested_deeper_than_any_decoder_follows_is_masked_as_text() -> None:
     deep = "[" * 500 + f'{{"password":"{VALUE}"}}' + "]" * 500
-    assert VALUE not in redact_json(deep)[0]
-    assert VALUE not in redact_json("[" * 100_000 + f'"password={VALUE}"')[0]
+    assert VALUE not in redact(deep)[0]
+    assert VALUE not in redact("[" * 100_000 + f'"password={VALUE}"')[0]

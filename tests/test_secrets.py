@@ -29,10 +29,10 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest.ask.redaction import redact, redact_bytes
-from assoc_ingest.files.fingerprints import fingerprint, masked
-from assoc_ingest.files.secret_rules import BY_PREFIX, REVISED, RULES, Secret
-from assoc_ingest.files.secret_scan import find, find_in
+from assoc_ingest.secrets.find import find, find_in
+from assoc_ingest.secrets.forget import fingerprint, masked
+from assoc_ingest.secrets.mask import redact, redact_bytes
+from assoc_ingest.secrets.rules import BY_PREFIX, REVISED, RULES, Secret
 from assoc_ingest.sync.run import sync
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))

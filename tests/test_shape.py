@@ -30,16 +30,17 @@ ENTRY = ("__main__", "cli", "commands")
 DIRECTIONS = {
     # What the modules of a package may import, beside each other and the words that all share.
     "commands": {"ask", "fleet", "mcp", "store", "sync", "upkeep", "web"},
-    "fleet": {"ask", "files", "sources", "store", "upkeep"},
-    "mcp": {"ask", "store"},
+    "fleet": {"ask", "files", "secrets", "sources", "store", "upkeep"},
+    "mcp": {"ask", "secrets", "store"},
     "web": {"ask", "store"},
-    "sync": {"derive", "files", "sources", "store", "upkeep", "workers"},
-    "upkeep": {"ask", "derive", "files", "sources", "store", "workers"},
-    "ask": {"files", "sources"},
+    "sync": {"derive", "files", "secrets", "sources", "store", "upkeep", "workers"},
+    "upkeep": {"ask", "derive", "files", "secrets", "sources", "store", "workers"},
+    "ask": {"files", "secrets", "sources"},
     "store": {"derive", "files"},
     "workers": {"files", "sources", "store"},
-    "files": {"sources"},
+    "files": {"secrets", "sources"},
     "derive": set(),
+    "secrets": set(),
     "sources": set(),
 }
 """The packages, and which others each may know. What is missing here is not allowed."""

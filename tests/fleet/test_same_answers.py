@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.machines import QUERIES, Fleet, demo, rows_of
+from tests.support.machines import IDS, QUERIES, Fleet, demo, rows_of
 from tests.support.writing import SESSION, assistant, call, result, user, write
 
 from assoc_ingest import sql
@@ -130,6 +130,44 @@ def test_a_report_is_asked_for_on_the_command_line(
     here, there = answers
     assert here["items"] == there["items"] != []
     assert there["fresh"]["is_complete"]
+
+
+def test_the_command_prints_of_every_report_what_it_prints_locally(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command asks more than the query does: how many rows there are, and how fresh."""
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    different = {}
+    for name in (query.name for query in QUERIES.values()):
+        answers = []
+        for more in ((), ("--remote",)):
+            given = _ON_THE_LINE.get(name, ())
+            arguments = ["query", name, "--json", *given, *more]
+            run = CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "laptop.db")])
+            assert more or run.exit_code == 0, run.exception
+            answer = json.loads(run.stdout) if run.exit_code == 0 else {"items": run.exception}
+            answers.append((answer.get("total"), _comparable(answer["items"])))
+        if answers[0] != answers[1]:
+            different[name] = answers
+    assert not different
+
+
+_ON_THE_LINE = {name: ("-p", "session", "5e1f") for name in ("subagent_tree", "tool_use")}
+
+
+def _comparable(items: Any) -> Any:
+    """Rows without ids and with rounded costs, in one order: equal ones come in any."""
+    if not isinstance(items, list):
+        return repr(items)
+    return sorted(
+        repr({
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in item.items()
+            if name not in IDS
+        })
+        for item in items
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(OF_ONE_MACHINE))

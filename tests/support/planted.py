@@ -7,7 +7,7 @@ import json
 import random
 import re
 
-from assoc_ingest.files.secret_rules import RULES
+from assoc_ingest.secrets.rules import RULES
 
 _PRINTABLE = [chr(code) for code in range(33, 127)]
 
@@ -54,3 +54,27 @@ def web_token(seed: int = 1) -> str:
 
 def _url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+WORDS = {
+    # What must not leave a machine though it looks like words: the text, and what is to be masked.
+    "an address": ("postgres://ada:{}@db.example/shop", "marigoldbed"),
+    "an address without a user": ("redis://:{}@cache.example:6379/0", "foxglovebed"),
+    "a shell": ("PGPASSWORD={} psql -h db.example shop", "lavenderbed"),
+    "YAML": ("  password: {}", "snowdropbed"),
+    "a sentence": ("The db password: {}.", "primrosebed"),
+    "a connection string": ("host=db user=ada password={} dbname=shop", "cornflowerbed"),
+    "settings": ("Server=db;User Id=ada;Password={};", "hollyhockbed"),
+    "a query of an address": ("https://a.example/?password={}&page=2", "bluebellbed"),
+    "JSON": ('{{"clientSecret": "{}"}}', "harebellbed"),
+    "a header": ("Authorization: Bearer {}", "honesty" + "sweetpeabed"),
+    "an option": ("deploy --db-password {} --verbose", "speedwellbed"),
+    "a line of a password file": ("db.example.org:5432:fleet:laptop:{}", "wallflowerbed"),
+    "a line of any host": ("*:*:*:ada:{}", "cowslipbedding"),
+    "a line of a socket": ("/var/run/postgresql:5433:fleet:ada:{}", "campionbed"),
+    "a line with a colon": ("localhost:5432:fleet:ada:{}", "teasel\\:bed"),
+    "a run of letters": ("token is {} now", "ghp_" + "x" * 36),
+    "a token behind a colour": ("\x1b[32m{}\x1b[0m", "glpat-" + "y" * 20),
+    "a token that is cut off": ("it is {}", "github_pat_" + "z" * 20),
+    "a token in an address": ("?q=%3D{}", "npm_" + "w" * 36),
+}

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from .. import sql
+from ..secrets.mask import redact
 from .conversation import TOOL_KINDS, Conversation, File, Message, Place, Subagent
 from .lines import Lines
 from .message_text import PEOPLE
 from .originals import Image, Originals
-from .redaction import redact, redact_json
 
 LONGEST = 4_000_000
 """Characters of one text that are exported."""
@@ -182,7 +182,7 @@ class ExportedConversation(Conversation):
         target = message.target
         if self.choice.redacts:
             before = text
-            text, masked = (redact_json if message.kind == "tool_use" else redact)(before)
+            text, masked = redact(before)
             self.masked.update(masked)
             if target is not None:
                 target = _clean_target(target, before, text)

@@ -7,10 +7,10 @@ import sqlite3
 from typing import NamedTuple
 
 from .. import humanize, sql
+from ..secrets.mask import redact
 from ..terminal import cut, one_line
 from .lookup import short_key
 from .project_names import project_ids
-from .redaction import redact
 
 _not_of_name = re.compile(r"[^a-z0-9]+")
 _LONGEST_SLUG = 50

@@ -235,7 +235,8 @@ def _time(text: str) -> str:
 
 
 def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:
-    statement = f"select count(*) from ({query.sql})"
+    # PostgreSQL before 16 wants a name for it.
+    statement = f"select count(*) from ({query.sql}) as counted"
     (count,) = connection.execute(statement, {"limit": -1, **parameters}).fetchone()
     return int(count)
 

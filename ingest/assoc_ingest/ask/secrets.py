@@ -7,20 +7,23 @@ other way.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from .. import sql
+from .. import humanize, sql
 from ..files import archive
-from ..files.fingerprints import LENGTH, fingerprint, masked
-from ..files.secret_scan import find_in
+from ..secrets.find import find_in
+from ..secrets.forget import LENGTH, fingerprint, masked
+from ..secrets.rules import NAMES, REVISED, RULES
 from ..source import LOG, claim_at
 from ..sources import SOURCES
+from ..terminal import safe
 from .filters import Filters
 from .refs import Names
 
 FINGERPRINT_LENGTH = LENGTH
 FORGET = "assoc-ingest forget --secret"
+_PLACES = 5  # of one credential that are named
 
 Advance = Callable[[int, int], None]
 
@@ -102,3 +105,46 @@ def _is_between(at: str | None, since: object, until: object) -> bool:
     return (since is None or (at or "") >= str(since)) and (
         until is None or (at or "") < str(until)
     )
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def report(places: Iterable[SecretPlace], limit: int) -> Iterator[str]:
+    """Yield the lines of a report on at most `limit` credentials; 0 is all."""
+    by_name: dict[str, list[SecretPlace]] = {}
+    for place in places:
+        by_name.setdefault(place.fingerprint, []).append(place)
+    for number, (name, found) in enumerate(by_name.items(), start=1):
+        if limit and number > limit:
+            yield f"... and {len(by_name) - limit:,} more. To see all: --limit 0\n"
+            return
+        first = found[0]
+        yield f"{safe(first.kind)}  {safe(first.masked)}  {name}\n"
+        for place in found[:_PLACES]:
+            yield f"  {_place(place)}\n"
+        if len(found) > _PLACES:
+            yield f"  ... and {humanize.many(len(found) - _PLACES, 'more place')}\n"
+        yield f"  To forget it: {first.forget}\n\n"
+
+
+def _place(place: SecretPlace) -> str:
+    name = place.ref or (f"line {place.line}" if place.line is not None else "?")
+    return f"{safe(name)}  {safe(place.path)}, byte {place.byte_offset}"
+
+
+def rules() -> Iterator[str]:
+    """Yield the lines of the list of rules."""
+    yield f"Rules of {REVISED}\n\n"
+    for rule in RULES:
+        least, most = rule.lengths
+        count = str(least) if least == most else f"{least} to {most}"
+        for prefix in rule.prefixes:
+            yield f"{rule.kind}: {prefix} and {count} of {rule.letters}\n"
+        yield f"  {rule.source}\n"
+    yield "\nJWT: eyJ..., a head with `alg`, and a signature (RFC 7519)\n"
+    yield "private key: a block from -----BEGIN ... PRIVATE KEY----- to its end (RFC 7468)\n"
+    yield "authorization: what is behind `Authorization:` or `Bearer`, if it looks random\n"
+    yield "address: the password in scheme://user:password@host, if it looks random\n"
+    yield "named: a value that looks random, behind a name that ends in one of these:\n"
+    yield f"  {', '.join(NAMES)}\n"

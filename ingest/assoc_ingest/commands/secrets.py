@@ -71,8 +71,7 @@ def secrets(
     from ..ask.answer import Answer, Wanted
     from ..ask.filters import Filters
     from ..ask.output import write
-    from ..ask.secret_report import report, rules
-    from ..ask.secrets import secret_places
+    from ..ask.secrets import report, rules, secret_places
     from .baseline import read_baseline, write_baseline
 
     if is_rules:

@@ -30,10 +30,15 @@ from . import clock_tick
 from .archive import Compressor, Frame
 from .classify import first_records, lines_in
 from .entries import Lines
-from .exclusions import document_without, log_without, without_sample
+from .exclusions import (
+    document_without,
+    issues_at,
+    log_without,
+    stretches_without,
+    without_sample,
+)
 from .packed import PackedError, content_size, open_content
 from .parsing import Parser
-from .secret_exclusions import issues_at, stretches_without
 from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import (
     MAX_LINE,

@@ -13,26 +13,33 @@ hook events, lists of sessions) are read, but:
 Copies at other paths are left out, too, if their path does not say whose they are: see
 `moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation, and
 is read.
+
+A credential that the user has forgotten is left out of every file, before its bytes are parsed or
+archived: rows, index and archive never have it, offsets stay, and JSON stays JSON. An issue says
+where.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
+from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
 from ..source import Checkpoint, Claim, Line, parts_of
 from .lost import PATH_FROM_LINES, PATH_LOST, UNOPENED
 from .parsing import RAN_AWAY, Parser
-from .secret_exclusions import CREDENTIAL_LEFT_OUT
-from .tail import Stretch
+from .tail import Stretch, lines_of
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue where something was left out."""
+
+CREDENTIAL_LEFT_OUT = "left out: a forgotten credential"
+"""Reason of the issue where a credential was left out."""
 
 REASONS = (LEFT_OUT, CREDENTIAL_LEFT_OUT)
 """Reasons of all issues where something that is forgotten was left out."""
@@ -251,3 +258,65 @@ def document_without(
 def without_sample(record: Record) -> Record:
     """Return an issue without its sample, and any other record unchanged."""
     return record._replace(sample=None) if isinstance(record, Issue) else record
+
+
+# -- credentials ----------------------------------------------------------------------------------
+
+
+def load_secrets(connection: sqlite3.Connection | None) -> ForgottenSecrets:
+    """Read which credentials are forgotten; without a database, none are."""
+    if connection is None:
+        return ForgottenSecrets()
+    rows = connection.execute(
+        "select rule, length, core_start, core_length, salt, hash from forgotten_secrets"
+    )
+    return ForgottenSecrets.of(
+        ForgottenSecret(rule, length, None if count is None else (start, count), salt, hash_)
+        for rule, length, start, count, salt, hash_ in rows
+    )
+
+
+def issues_at(start: int, spans: Iterable[Span]) -> list[Record]:
+    """Return an issue for each credential that was left out of bytes that begin at `start`."""
+    return [Issue(CREDENTIAL_LEFT_OUT, 0, None, start + low, high - low) for low, high in spans]
+
+
+def stretches_without(
+    secrets: ForgottenSecrets, stretches: Iterable[Stretch]
+) -> Iterator[tuple[Stretch, bytes, list[Record]]]:
+    """Yield the stretches of a log without forgotten credentials, as they were, and the issues.
+
+    Of a line too long to be parsed, the end of each piece is looked at again with the next one.
+    """
+    if not secrets:
+        yield from ((stretch, stretch.data, []) for stretch in stretches)
+        return
+    from ..secrets.find import LONGEST
+
+    held: Stretch | None = None
+    for stretch in stretches:
+        if held is not None:
+            stretch = Stretch(
+                held.start, held.data + stretch.data, (), stretch.long_line, stretch.is_cut
+            )
+            held = None
+        spans = secrets.spans(stretch.data, is_log=True)
+        if stretch.is_cut:
+            cut = max(0, len(stretch.data) - LONGEST)
+            cut = min([cut, *(low for low, high in spans if low < cut < high)])
+            held = Stretch(stretch.start + cut, stretch.data[cut:], (), 0, is_cut=True)
+            spans = [span for span in spans if span[1] <= cut]
+            stretch = Stretch(stretch.start, stretch.data[:cut], (), 0, is_cut=True)
+            if not cut:
+                continue
+        yield _stretch_without(stretch, spans), stretch.data, issues_at(stretch.start, spans)
+    if held is not None:
+        yield held, held.data, []
+
+
+def _stretch_without(stretch: Stretch, spans: list[Span]) -> Stretch:
+    if not spans:
+        return stretch
+    data = blanked(stretch.data, spans)
+    lines = lines_of(stretch.start, data) if stretch.lines else ()
+    return Stretch(stretch.start, data, lines, stretch.long_line, stretch.is_cut)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..records import Issue, Record
+from ..secrets.forget import ForgottenSecrets
 from ..source import Claim, KnownFile
-from .secret_exclusions import ForgottenSecrets
 
 if TYPE_CHECKING:
     from .archive import Frame

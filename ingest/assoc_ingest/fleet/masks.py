@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ask.redaction import redact, redact_bytes
 from ..errors import ArchiveError
 from ..files import archive
 from ..files.replay import claim_of
-from ..files.secret_rules import REVISED
-from ..files.secret_scan import LONGEST
+from ..secrets.find import LONGEST
+from ..secrets.mask import redact, redact_bytes
+from ..secrets.rules import REVISED
 from ..source import LOG, Claim, Line, Source
 from ..sources import SOURCES
 from ..store.known_files import known_file

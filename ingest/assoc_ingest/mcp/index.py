@@ -10,10 +10,10 @@ from pathlib import Path
 
 from .. import humanize, sql
 from ..ask.project_names import find_projects
-from ..ask.redaction import redact
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..failures import as_known
 from ..paths import identity
+from ..secrets.mask import redact
 from ..store.database import open_reader
 from ..store.sql_process import Answer as Rows
 from ..store.sql_process import Limits, Setup, SqlProcess

@@ -19,12 +19,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..files.agent_files import AgentFiles
-from ..files.exclusions import Forgotten, owners
+from ..files.exclusions import Forgotten, load_secrets, owners
 from ..files.exclusions import load as load_forgotten
 from ..files.scanning import Walk
-from ..files.secret_exclusions import ForgottenSecrets, load_secrets
 from ..files.stores import Stores
 from ..files.walk import WHOLE, Place, Root, apart, walk
+from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, parts_of
 from ..store.known_files import KnownFiles
 from ..store.report import Report

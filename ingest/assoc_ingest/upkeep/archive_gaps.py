@@ -49,9 +49,10 @@ def examined(
         if recorded.get(start) != (count := data.count(b"\n")):
             counts.append((count, known.id, start))
         prefix = prefix.extended(data)
-    connection.executemany(
-        "update archive set line_count = ? where file_id = ? and start = ?", counts
-    )
+    if counts:
+        connection.executemany(
+            "update archive set line_count = ? where file_id = ? and start = ?", counts
+        )
     is_marked = (
         bool(mark.head_hash) and size > 0
     )  # otherwise it is to be read again, or was never archived

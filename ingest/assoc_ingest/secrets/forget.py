@@ -1,34 +1,53 @@
-"""Leaves out of what is read the credentials that the user has forgotten.
+"""Knows a forgotten credential again, and what may be told of one: a fingerprint and its prefix.
 
-Each letter is replaced by a space, before the bytes are parsed or archived: rows, index and archive
-never have it, offsets stay, and JSON stays JSON. An issue says where. Only a keyed hash of a
-credential is stored, so it is recognised like this:
+A fingerprint is the same wherever a credential is found, on every machine, so that a baseline can
+be shared. So nothing secret goes into it but the credential. Whoever has a fingerprint can try out
+guesses: a token of a provider cannot be guessed, a password of a dictionary can. That is why each
+try costs about 10 ms and 4 MB (scrypt): a million guesses take three hours of a processor.
 
-1. what the rules find (`secret_scan`) has this hash, however it is escaped or quoted;
+Of a forgotten credential, only a keyed hash is stored, so it is recognised like this:
+
+1. what the rules find (`find`) has this hash, however it is escaped or quoted;
 2. a run of letters and digits has the length of the longest one in the credential, and what stands
    around it, as far as the credential goes, has this hash. So it is found without its name, too,
    but not within a longer word, and a private key not without its header.
 
-What is left out of a line depends on that line alone, wherever reading begins.
+Each letter of it is replaced by a space. What is left out of a line depends on that line alone,
+wherever reading begins.
 """
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import lru_cache
+from hashlib import blake2b, scrypt
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..records import Issue, Record
-from .tail import Stretch, lines_of
-
 if TYPE_CHECKING:
-    from .secret_rules import Secret
+    from .rules import Secret
 
-CREDENTIAL_LEFT_OUT = "left out: a forgotten credential"
-"""Reason of the issue where a credential was left out."""
+LENGTH = 16
+"""Letters of a fingerprint."""
+
+_SALT = b"assoc-ingest secrets"
+_COST = 4096
+
+
+@lru_cache(maxsize=4096)
+def fingerprint(text: str) -> str:
+    """Return the fingerprint of a credential: 64 bits as hexadecimal digits."""
+    data = text.encode("utf-8", "surrogatepass")
+    return scrypt(data, salt=_SALT, n=_COST, r=8, p=1, dklen=LENGTH // 2).hex()
+
+
+def masked(secret: Secret) -> str:
+    """Return what stands for a credential in a report: its prefix and its length."""
+    if secret.kind == "private key":
+        return f"{secret.prefix}… ({secret.end - secret.start} letters)"
+    return f"{secret.prefix}… ({len(secret.text)} letters)"
+
 
 KEY_BLOCK = "private key"
 """The rule of what has no core: its lines may be broken anywhere."""
@@ -99,7 +118,7 @@ class ForgottenSecrets:
         if not self:
             return []
         # Compiling the rules takes 20 ms, which every sync would pay in which nothing is forgotten.
-        from .secret_scan import find
+        from .find import find
 
         found = [
             (secret.start, secret.end)
@@ -118,69 +137,10 @@ class ForgottenSecrets:
     def without(self, data: bytes, *, is_log: bool) -> tuple[bytes, list[Span]]:
         """Return bytes with spaces in place of forgotten credentials, and where these were."""
         spans = self.spans(data, is_log=is_log)
-        return (_blanked(data, spans) if spans else data), spans
+        return (blanked(data, spans) if spans else data), spans
 
     def _has(self, text: bytes) -> bool:
         return any(_hash(text, salt) in self.hashes for salt in self.salts)
-
-
-def load_secrets(connection: sqlite3.Connection | None) -> ForgottenSecrets:
-    """Read which credentials are forgotten; without a database, none are."""
-    if connection is None:
-        return ForgottenSecrets()
-    rows = connection.execute(
-        "select rule, length, core_start, core_length, salt, hash from forgotten_secrets"
-    )
-    return ForgottenSecrets.of(
-        ForgottenSecret(rule, length, None if count is None else (start, count), salt, hash_)
-        for rule, length, start, count, salt, hash_ in rows
-    )
-
-
-def issues_at(start: int, spans: Iterable[Span]) -> list[Record]:
-    """Return an issue for each credential that was left out of bytes that begin at `start`."""
-    return [Issue(CREDENTIAL_LEFT_OUT, 0, None, start + low, high - low) for low, high in spans]
-
-
-def stretches_without(
-    secrets: ForgottenSecrets, stretches: Iterable[Stretch]
-) -> Iterator[tuple[Stretch, bytes, list[Record]]]:
-    """Yield the stretches of a log without forgotten credentials, as they were, and the issues.
-
-    Of a line too long to be parsed, the end of each piece is looked at again with the next one.
-    """
-    if not secrets:
-        yield from ((stretch, stretch.data, []) for stretch in stretches)
-        return
-    from .secret_scan import LONGEST
-
-    held: Stretch | None = None
-    for stretch in stretches:
-        if held is not None:
-            stretch = Stretch(
-                held.start, held.data + stretch.data, (), stretch.long_line, stretch.is_cut
-            )
-            held = None
-        spans = secrets.spans(stretch.data, is_log=True)
-        if stretch.is_cut:
-            cut = max(0, len(stretch.data) - LONGEST)
-            cut = min([cut, *(low for low, high in spans if low < cut < high)])
-            held = Stretch(stretch.start + cut, stretch.data[cut:], (), 0, is_cut=True)
-            spans = [span for span in spans if span[1] <= cut]
-            stretch = Stretch(stretch.start, stretch.data[:cut], (), 0, is_cut=True)
-            if not cut:
-                continue
-        yield _stretch_without(stretch, spans), stretch.data, issues_at(stretch.start, spans)
-    if held is not None:
-        yield held, held.data, []
-
-
-def _stretch_without(stretch: Stretch, spans: list[Span]) -> Stretch:
-    if not spans:
-        return stretch
-    data = _blanked(stretch.data, spans)
-    lines = lines_of(stretch.start, data) if stretch.lines else ()
-    return Stretch(stretch.start, data, lines, stretch.long_line, stretch.is_cut)
 
 
 def _runs(data: bytes, shape: bytes, length: int) -> Iterator[int]:
@@ -207,7 +167,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
+def blanked(data: bytes, spans: Iterable[Span]) -> bytes:
     changed = bytearray(data)
     for low, high in spans:
         changed[low:high] = data[low:high].translate(_SPACES)

@@ -1,8 +1,12 @@
-"""Credentials that providers issue: how they begin, of which letters they are, and how long.
+"""What a credential looks like: those that providers issue, and what names the others.
 
-One list for everything that knows a credential: `secrets` reports what has all marks of a rule,
-`export` masks what has the beginning of one, and `forget --secret` finds a credential again.
-What no rule describes is known only by what names it; see `secret_context`.
+One list for everything that knows a credential: `secrets` reports what has all marks of a rule, a
+mask covers what has the beginning of one, and `forget --secret` finds a credential again. What no
+rule describes is known only by its surroundings: a key block, a header, an address, a name.
+
+Every expression is linear in the text: each repetition has a limit or is possessive, so a place
+that fails is looked at no further than that. They are applied to text and to bytes that were
+decoded as Latin-1, where no byte of a letter may count as white space: hence ASCII.
 
 To add a rule: the beginning has three letters or more, the source says where the format is
 described, and a credential of this kind is planted in tests/test_secrets.py by itself.
@@ -10,10 +14,11 @@ described, and a credential of this kind is planted in tests/test_secrets.py by 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-REVISED = "2026-11-22"
+REVISED = "2026-11-24"
 """When the rules were last compared with what the providers publish."""
 
 _ALNUM = "[A-Za-z0-9]"
@@ -26,7 +31,7 @@ _SCANNERS = "https://github.com/gitleaks/gitleaks/blob/009e025/config/gitleaks.t
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of credential."""
+    """One kind of credential that a provider issues."""
 
     name: str
     kind: str
@@ -232,3 +237,56 @@ NAMES = {
     "signing_key": "secret", "credentials": "secret",
 }  # fmt: skip
 """Ends of names whose value is a credential, and how that is called."""
+
+# -- what only its surroundings show ------------------------------------------------------------
+
+# Behind an escaped line break, too: output of tools is often JSON text.
+jwt = re.compile(
+    r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.(?:[\w-]{8,}+(?:\.[\w-]*+){0,3}|[\w-]*+(?=…?\Z))",
+    re.ASCII,
+)
+key_header = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+key_lines = re.compile(r"(?:(?:\\[nrt]|[\s\"'>|+,]){0,40}+[A-Za-z0-9+/=]{24,}+)*+", re.ASCII)
+KEY_END = "-----END"
+LONGEST_KEY = 20_000
+authorization = re.compile(
+    r"((?:authorization[\"'\\]{0,9}\s{0,8}[:=]\s{0,8}(?:\\{0,7}[\"'])?(?:[a-z]{2,12}[ \t]{1,8})?"
+    r"|\bbearer[ \t]{1,8}(?=[^\s\"'\\]{20})))"
+    r"([^\s\"'\\,;`]{6,}+)",
+    re.IGNORECASE | re.ASCII,
+)
+userinfo = re.compile(
+    r"(://[^\s/?#:@\"'<>\\]{0,100}:)([^\s/?#@\"'<>\\]{1,200})(@|(?=…?\Z))", re.ASCII
+)
+assignment = re.compile(
+    rf"({'|'.join(NAMES)})"
+    r"((?:_(?:prod|production|dev|test|staging|live|old|new|\d{1,3}))?"
+    r"[\"'\\]{0,9}[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8})"
+    # In quotes that are themselves in a quoted text, a backslash ends the value.
+    r"(?:(\")((?:[^\"\\\n]|\\[^\n]){4,}+)|(['`]|\\(?:\\\\){0,3}\"|\\{1,7}')([^\"'`\\\n]{4,}+)"
+    r"|([^\s\"'`\\,;&]{4,}+))",
+    re.IGNORECASE | re.ASCII,
+)
+option = re.compile(
+    rf"(--[a-z0-9-]{{0,40}}?({'|'.join(NAMES)})[ \t]{{1,4}}[\"']?)([^\s\"'`\\]{{4,}}+)",
+    re.IGNORECASE | re.ASCII,
+)
+password_port = re.compile(
+    rb":(?:[0-9]{2,5}|\*):[^\s:\"'`\\]{1,63}:[^\s:\"'`\\]{1,63}:(?=[^\s\"'`])", re.ASCII
+)
+password_line = re.compile(
+    r"(\*|\[[0-9a-f:]{2,45}+\]|/?[\w.-]{1,100}+(?:/[\w.-]{1,100}+){0,8}+)"
+    r":(?:\d{2,5}+|\*):([^\s:\"'`\\]{1,63}+):[^\s:\"'`\\]{1,63}+:"
+    r"((?:[^\s\"'`\\]|\\{1,8}:){4,}+)",
+    re.IGNORECASE | re.ASCII,
+)
+"""A line of a password file of PostgreSQL: host, port, database, user, password."""
+placeholder = re.compile(
+    r"[$<{%*\[(].*|[*x.•…]+|(?:true|false|null|none|undefined|nil)|(?:process|os|env|config)\..*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_placeholder(value: str) -> bool:
+    """Does a value only stand for a credential: a variable, stars, `null`?"""
+    return placeholder.fullmatch(value) is not None

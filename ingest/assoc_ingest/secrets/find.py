@@ -1,0 +1,673 @@
+"""Finds credentials in bytes and in text: what is reported, and what must not leave the machine.
+
+1. Escapes of JSON that can stand inside of a credential (`\\u002d`, `\\/`) are taken for what they
+   mean. Everything else is looked at as it stands, whatever it is quoted in.
+2. What providers issue is found by its prefix, at the speed of `bytes.find`.
+3. The rest counts only where a name or a header says what it is, in an address, or in a line of a
+   password file.
+
+A report has to be right: there (`find`), a credential is complete and looks random, and 40 MB are
+looked at in a second. What leaves the machine is covered (`find_all`) where it only begins like a
+credential, since it may be cut off, and where a value looks like a word: a mask too many does no
+harm. So the second finds whatever the first one does.
+
+The work grows with the bytes alone. What is found in a line of a log depends on that line alone.
+"""
+
+from __future__ import annotations
+
+import binascii
+import itertools
+import re
+from base64 import urlsafe_b64decode
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from math import log2
+
+from . import rules
+from .rules import BY_PREFIX, NAMES, Rule, Secret, is_placeholder
+
+LONGEST = 24 * 1024
+"""No credential with what names it has more bytes: a key block of 20,000, and its header."""
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+_PRINTABLE = frozenset("234567")
+_NESTED = 8  # backslashes before an escape: JSON in JSON in JSON has seven
+
+
+def find(data: bytes, *, is_log: bool) -> list[Secret]:
+    """Return the credentials in the bytes of a file, in order; no two of them overlap.
+
+    In a log, none goes beyond the end of its line.
+    """
+    view, text, seen = _seen(data.decode("latin-1"), data)
+    found: list[Secret] = []
+    end = 0
+    candidates = [*_tokens(text, seen), *_values(text, seen, is_log=is_log)]
+    # Where two are found at one place, the one with a rule of its own counts.
+    for secret in sorted(candidates, key=_order):
+        if secret.start >= end:
+            found.append(secret)
+            end = secret.end
+        elif found[-1].rule in _VAGUE and secret.rule not in _VAGUE:
+            found[-1] = secret
+            end = max(end, secret.end)
+    return found if view is None else [view.placed(secret) for secret in found]
+
+
+def find_all(data: bytes | str, *, is_log: bool) -> list[Secret]:
+    """Return what may be a credential in bytes or in a text, in order; no two of them touch."""
+    if isinstance(data, bytes):
+        view, text, seen = _seen(data.decode("latin-1"), data)
+    else:
+        view, text, seen = _seen(data, None)
+    candidates = [*_begun_tokens(text, seen), *_values(text, seen, is_log=is_log, is_all=True)]
+    found: list[Secret] = []
+    for secret in sorted(candidates, key=_order):
+        if found and secret.start < found[-1].end:
+            last = found[-1]
+            named = secret if last.rule in _VAGUE and secret.rule not in _VAGUE else last
+            found[-1] = named._replace(start=last.start, end=max(last.end, secret.end))
+        else:
+            found.append(secret)
+    return found if view is None else [view.placed(secret) for secret in found]
+
+
+def _seen(raw: str, data: bytes | None) -> tuple[_View | None, str, bytes]:
+    """Return a text without escapes, and the same as bytes: a letter beyond Latin-1 is `?`."""
+    escapes = sorted(_escapes(raw))
+    if not escapes:
+        return None, raw, raw.encode("latin-1", "replace") if data is None else data
+    view = _View(raw, escapes)
+    return view, view.text, view.text.encode("latin-1", "replace")
+
+
+def find_in(pieces: Iterable[tuple[int, bytes]], *, is_log: bool) -> Iterator[Secret]:
+    """Yield the credentials in a file that comes in pieces: the offset of each, and its bytes.
+
+    A credential may begin in one piece and end in the next; memory holds little more than one.
+    """
+    buffer, start, done = b"", 0, 0
+    for offset, data in pieces:
+        if offset != start + len(buffer):  # after bytes that are lost
+            yield from _since(done, start, buffer, is_log=is_log)
+            buffer, start, done = b"", offset, offset
+        buffer += data
+        is_whole = is_log and buffer.endswith(b"\n")
+        cut = start + len(buffer) - (0 if is_whole else LONGEST)
+        for secret in _since(done, start, buffer, is_log=is_log):
+            if secret.start < cut:
+                yield secret
+                done = secret.end
+        done = max(done, cut)
+        low = max(0, (len(buffer) if is_whole else done - start - _LONGEST_NAMING))
+        buffer, start = buffer[low:], start + low
+    yield from _since(done, start, buffer, is_log=is_log)
+
+
+def _since(done: int, start: int, buffer: bytes, *, is_log: bool) -> Iterator[Secret]:
+    """Yield what begins at `done` or later in bytes that begin at `start`."""
+    for secret in find(buffer, is_log=is_log) if buffer else ():
+        if secret.start + start >= done:
+            yield secret._replace(start=secret.start + start, end=secret.end + start)
+
+
+_LONGEST_NAMING = 512  # bytes of what stands before a credential and says that it is one
+_VAGUE = ("named", "address", "authorization", "password-file", "cut")
+
+
+def _order(secret: Secret) -> tuple[int, bool, int]:
+    return secret.start, secret.rule in _VAGUE, -secret.end
+
+
+class _View:
+    """Text without the escapes of JSON, and where each letter of it stood."""
+
+    def __init__(self, raw: str, escapes: Iterable[tuple[int, int, str]]) -> None:
+        pieces, position = [], 0
+        self._ends = [0]  # in the text: behind each escape
+        self._shifts = [0]
+        length = 0
+        for start, end, letter in escapes:
+            pieces += [raw[position:start], letter]
+            length += start - position + 1
+            position = end
+            self._ends.append(length)
+            self._shifts.append(position - length)
+        pieces.append(raw[position:])
+        self.text = "".join(pieces)
+
+    def placed(self, secret: Secret) -> Secret:
+        """Return a credential with its place in what was read."""
+        return secret._replace(start=self._raw(secret.start), end=self._raw(secret.end))
+
+    def _raw(self, position: int) -> int:
+        return position + self._shifts[bisect_right(self._ends, position) - 1]
+
+
+def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the end and the meaning of each escape of a letter, in any order."""
+    for needle in ("\\u00", "\\/"):
+        place = raw.find(needle)
+        while place >= 0:
+            digits = raw[place + 4 : place + 6]
+            start = place
+            while start and place - start < _NESTED and raw[start - 1] == "\\":
+                start -= 1
+            if needle == "\\/":
+                yield start, place + 2, "/"
+            elif digits[:1] in _PRINTABLE and digits[1:] in _HEX:
+                yield start, place + 6, chr(int(digits, 16))
+            place = raw.find(needle, place + len(needle))
+
+
+# -- what providers issue --------------------------------------------------------------------------
+
+_RUN = b"a" * 20  # an AWS access key has 20 letters, all others more
+_IN_TOKEN = bytes(
+    ord("a") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_.-~") else ord(" ")
+    for code in range(256)
+)
+_token = re.compile(
+    "|".join(
+        f"({re.escape(prefix)}{rule.letters}{{{rule.least},}}+"
+        + (f"|{re.escape(prefix)}{rule.letters}{{4,}}+(?=…?\\Z))" if rule.is_cut else ")")
+        for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
+    )
+).match
+"""What begins with a prefix; `_rule_of` tells which."""
+_RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
+_STARTS: dict[str, tuple[str, ...]] = {"eyJ": ()}
+for _prefix in sorted(BY_PREFIX, key=len, reverse=True):
+    _STARTS[_prefix[:3]] = (*_STARTS.get(_prefix[:3], ()), _prefix)
+_inner = re.compile(  # grouped by the first letter, which halves the time
+    "[_.~-](?:"
+    + "|".join(
+        f"{re.escape(letter)}(?:"
+        + "|".join(
+            re.escape(start[1:]) for start in _STARTS if start[0] == letter and start != "eyJ"
+        )
+        + ")"
+        for letter in sorted({prefix[0] for prefix in BY_PREFIX})
+    )
+    + ")"
+)
+_WITH_SLASHES = tuple(prefix.encode() for prefix in BY_PREFIX if "/" in prefix)
+_base64 = re.compile(r"[A-Za-z0-9+/]*+").fullmatch
+
+
+def _rule_of(match: re.Match[str]) -> Rule:
+    """Return the rule of what `token` has found."""
+    return _RULES[(match.lastindex or 1) - 1]
+
+
+def _tokens(text: str, seen: bytes) -> Iterator[Secret]:
+    """Yield the credentials with a prefix in a text, and in the same as bytes, in any order."""
+    shape = seen.translate(_IN_TOKEN)
+    start = shape.find(_RUN)
+    while start >= 0:
+        end = shape.find(b" ", start + len(_RUN))
+        if end < 0:
+            end = len(shape)
+        low = start
+        if text[low - 1 : low] == "\\" and text[low] in "nrtbf":
+            low += 1  # behind an escaped line break
+        if text[low : low + 3] in _STARTS or _inner.search(text, low, end) is not None:
+            yield from _in_run(text, low, end)
+        start = shape.find(_RUN, end)
+    for prefix in _WITH_SLASHES:
+        start = seen.find(prefix)
+        while start >= 0:
+            match = _begun(text, start)
+            yield from () if match is None else _issued(text, match)
+            start = seen.find(prefix, start + len(prefix) if match is None else match.end())
+
+
+def _in_run(text: str, start: int, end: int) -> Iterator[Secret]:
+    if text.startswith("eyJ", start):
+        yield from _web_token(text, start)
+    while start < end:
+        match = _begun(text, start)
+        if match is not None:
+            yield from _issued(text, match)
+            start = match.end()
+        inner = _inner.search(text, start, end)
+        start = inner.start() + 1 if inner is not None else end
+
+
+def _begun(text: str, start: int) -> re.Match[str] | None:
+    """Return what begins at a place with a prefix, and goes on with its letters."""
+    if any(text.startswith(prefix, start) for prefix in _STARTS.get(text[start : start + 3], ())):
+        return _token(text, start)
+    return None
+
+
+def _issued(text: str, match: re.Match[str]) -> Iterator[Secret]:
+    rule = _rule_of(match)
+    prefix = next(prefix for prefix in rule.prefixes if match[0].startswith(prefix))
+    start, end = match.start(), match.start() + len(match[0].rstrip("."))
+    rest = text[start + len(prefix) : end]
+    least, most = rule.lengths
+    if not least <= len(rest) <= most or not _is_random(rest):
+        return
+    behind = text[end : end + 1]
+    if _is_letter(behind) or behind in ("_", "-"):
+        return  # a longer word, which only begins like it
+    before = text[start - 1 : start]
+    if before in ("+", "/") and _is_in_base64(text, start):
+        return
+    if rule.is_word and _is_letter(before) and text[start - 2 : start - 1] != "\\":
+        return
+    yield Secret(rule.name, rule.kind, start, end, text[start:end], prefix)
+
+
+def _is_letter(text: str) -> bool:
+    return text.isascii() and text.isalnum()  # in Latin-1, half of a dash is a letter
+
+
+def _is_in_base64(text: str, start: int) -> bool:
+    """Do so many letters of base64 stand before it that it is in the middle of an image?"""
+    return _base64(text[max(0, start - 60) : start]) is not None and start >= 60
+
+
+def _web_token(text: str, start: int) -> Iterator[Secret]:
+    match = rules.jwt.match(text, start)
+    if match is None:
+        return
+    parts = match[0].rstrip(".").split(".")
+    if not (len(parts) in (3, 5) and len(parts[-1]) >= 16):
+        return
+    head, body = _decoded(parts[0]), _decoded(parts[1])
+    if b'"alg"' not in head or b'"1234567890"' in body:  # that is the example of everybody
+        return
+    end = start + len(match[0].rstrip("."))
+    yield Secret("jwt", "JWT", start, end, text[start:end], "eyJ")
+
+
+def _decoded(part: str) -> bytes:
+    try:
+        return urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+_SIGN = re.compile("[_.~-]")
+_BY_SIGN: dict[str, list[tuple[int, str]]] = {}
+"""Prefixes by their first sign and the two letters before it; and where that sign is."""
+_WITHOUT_SIGN = []
+for _prefix in BY_PREFIX:
+    if (_found := _SIGN.search(_prefix)) is None:
+        _WITHOUT_SIGN.append(_prefix.encode())
+    else:
+        _at = _found.start()
+        _BY_SIGN.setdefault(_prefix[_at - 2 : _at + 1], []).append((_at, _prefix))
+_signs = re.compile(  # the letters alone first, which is quicker than all pairs of them
+    "[_.~-](?<=[{}][{}].)(?<={})".format(
+        *("".join(sorted({end[place] for end in _BY_SIGN})) for place in (0, 1)),
+        "|".join(map(re.escape, sorted(_BY_SIGN))),
+    )
+)
+
+
+def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
+    """Yield whatever begins like a token, anywhere but in words, and goes on like one."""
+    end = 0
+    for start in sorted(_beginnings(text, seen)):
+        match = _token(text, start) if start >= end else None
+        if match is None:
+            continue
+        rule = _rule_of(match)
+        prefix = next(prefix for prefix in rule.prefixes if match[0].startswith(prefix))
+        rest = match[0][len(prefix) :].rstrip(".")
+        if rule.is_word and _is_in_word(text, start):
+            continue
+        if not (rule.is_cut or _is_random(match[0]) or _is_random(rest)):
+            continue  # the name of something
+        end = match.end()
+        yield Secret(rule.name, rule.kind, start, end, match[0], prefix)
+    place = seen.find(b"eyJ")
+    while place >= 0:
+        match = rules.jwt.match(text, place)
+        if match is not None:
+            yield Secret("jwt", "JWT", *match.span(), match[0], "eyJ")
+        place = seen.find(b"eyJ", place + 3 if match is None else match.end())
+
+
+def _beginnings(text: str, seen: bytes) -> set[int]:
+    """Return where a text has a prefix."""
+    places = set()
+    for match in _signs.finditer(text):
+        end = match.end()
+        for sign, prefix in _BY_SIGN[text[end - 3 : end]]:
+            if text.startswith(prefix, end - 1 - sign):
+                places.add(end - 1 - sign)
+    for needle in _WITHOUT_SIGN:
+        start = seen.find(needle)
+        while start >= 0:
+            places.add(start)
+            start = seen.find(needle, start + len(needle))
+    return places
+
+
+def _is_in_word(text: str, start: int) -> bool:
+    """Does a short prefix stand in a word? Behind an escaped line break it does not."""
+    if not _is_letter(text[max(start - 1, 0) : start]):
+        return False
+    return text[max(start - 2, 0) : start] not in ("\\n", "\\r", "\\t", "\\b", "\\f")
+
+
+# -- what its surroundings name --------------------------------------------------------------------
+
+_LOOKED_AT = 1024  # bytes behind a name: each place costs no more than that
+_NAMED_BY = (b"pass", b"pwd", b"secret", b"token", b"credential")
+_KEYS = tuple(name[:-3].encode() for name in NAMES if name.endswith("key"))
+_OTHER_TOKENS = re.compile(
+    r"(?:page|next|prev|continuation|sync|cursor|csrf|xsrf|cancel\w*|design|syntax)[_-]?\Z",
+    re.IGNORECASE,
+)
+"""What stands before `token` where it is no credential."""
+_key_line = re.compile(r"[A-Za-z0-9+/=]{16,}+")
+_line_break = re.compile(r"\\{1,8}[nrt]")
+_LEAST_KEY = 64  # letters of base64: an Ed25519 key has them
+_LONGEST_NAME = 64
+_LONGEST_HOST = 255
+_BREAKS = "nrtbf"  # behind a backslash: line breaks and the like
+_AROUND_A_LINE = frozenset(" \t\r\n\"'`\\<>|=,;")
+_BEHIND_A_QUOTE = (",", ":", "}", "]", "")
+"""What stands in JSON behind the end of a text, or nothing."""
+_TYPES = {
+    *("str", "string", "bytes", "text", "char", "varchar", "boolean", "integer", "number"),
+    *("unknown", "object", "secret", "required", "optional"),
+}
+_number = re.compile(r"-?[0-9][0-9.eE+-]*").fullmatch
+_in_double = re.compile(r"(?:[^\"\\\n]|\\[^\n])*+").match
+_quoted = re.compile(r"[^\"'`\\\n]*+").match
+_unquoted = re.compile(r"[^\s\"'`\\,;&]*+", re.ASCII).match
+_setting_before = re.compile(r"(?:[A-Za-z0-9_]=[^\s,;&\"']{1,30}[ ;&]|[?;&])\Z")
+_setting_behind = re.compile(r"[^\s=]{1,40}=[^\s,;&\"'`\\]{1,200}[ ;&]{1,2}[A-Za-z_ ]{1,30}=").match
+_of_hex = re.compile(r"[0-9a-fA-F:.\[\]]*").fullmatch
+
+
+def _values(text: str, seen: bytes, *, is_log: bool, is_all: bool = False) -> Iterator[Secret]:
+    """Yield the credentials without a prefix in a text, and in the same as bytes, in any order.
+
+    In a log, none goes beyond the end of its line. With `is_all`, a value may look like a word.
+    """
+    yield from (
+        _begun_keys(text, seen, is_log=is_log) if is_all else _keys(text, seen, is_log=is_log)
+    )
+    lower = seen.lower()
+    for rule, kind, start, end, is_sure in itertools.chain(
+        _named(text, lower), _in_headers(text, lower), _in_addresses(text, seen),
+        _in_password_lines(text, seen),
+    ):  # fmt: skip
+        value = text[start:end].rstrip(".")
+        is_random = _is_secret_value(value) and not is_placeholder(value)
+        if (is_random and rule != "cut") or (is_all and is_sure):
+            end = end if is_all else start + len(value)
+            yield Secret(rule, kind, start, end, text[start:end])
+
+
+def _keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[Secret]:
+    place = seen.find(b"-----BEGIN ")
+    while place >= 0:
+        header = rules.key_header.match(text, place)
+        if header is not None:
+            limit = header.end() + rules.LONGEST_KEY
+            if is_log and (line_end := text.find("\n", header.end(), limit)) >= 0:
+                limit = line_end
+            end = text.find(rules.KEY_END, header.end(), limit)
+            if text.find("-----BEGIN ", header.end(), max(end, 0)) >= 0:
+                end = -1  # another one begins before it
+            closing = text.find("-----", end + len(rules.KEY_END), limit + 80) if end >= 0 else -1
+            body = _key_letters(text[header.end() : end]) if end >= 0 else ""
+            if closing >= 0 and len(body) >= _LEAST_KEY and _is_random(body[:_LEAST_KEY]):
+                kind = "private key"
+                yield Secret(kind, kind, place, closing + 5, body, header[0])
+                place = closing
+        place = seen.find(b"-----BEGIN ", place + 1)
+
+
+def _begun_keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[Secret]:
+    """Yield private keys from their header to their end, or as far as they go."""
+    place = seen.find(b"-----BEGIN ")
+    while place >= 0:
+        header = rules.key_header.match(text, place)
+        if header is not None:
+            line_end = text.find("\n", header.end()) if is_log else -1
+            line_end = line_end if line_end >= 0 else len(text)
+            limit = min(line_end, header.end() + rules.LONGEST_KEY)
+            end = text.find(rules.KEY_END, header.end(), limit)
+            if end >= 0:
+                behind = end + len(rules.KEY_END)
+                closing = text.find("-----", behind, min(line_end, behind + 60))
+                stop = closing + 5 if closing >= 0 else behind
+            else:
+                lines = rules.key_lines.match(text, header.end(), line_end)
+                stop = lines.end() if lines is not None else header.end()
+            # Or only the words are there.
+            if end >= 0 or stop > header.end() or not text[stop : stop + 3].strip("…\n"):
+                kind = "private key"
+                yield Secret(kind, kind, place, stop, text[place:stop], header[0])
+                place = stop - 1
+        place = seen.find(b"-----BEGIN ", place + 1)
+
+
+def _key_letters(text: str) -> str:
+    """Return the letters of a private key, however its lines are broken, numbered or indented."""
+    return "".join(_key_line.findall(_line_break.sub("\n", text)))
+
+
+_Found = tuple[str, str, int, int, bool]
+"""A rule, a kind, where the value stands, and whether it is one even if it looks like a word."""
+
+
+def _named(text: str, lower: bytes) -> Iterator[_Found]:
+    for needle in _NAMED_BY:
+        place, done = lower.find(needle), 0
+        while place >= 0:
+            end = place + len(needle)
+            if place >= done and (needle != b"token" or lower[end : end + 1] != b"s"):  # a count
+                done = yield from _assigned(text, place)
+            place = lower.find(needle, end)
+    place, done = lower.find(b"key"), 0
+    while place >= 0:
+        before = lower[max(0, place - 11) : place]
+        if place >= done and before.endswith(_KEYS):
+            ending = max((len(key) for key in _KEYS if before.endswith(key)), default=0)
+            done = yield from _assigned(text, place - ending)
+        place = lower.find(b"key", place + 3)
+
+
+def _assigned(text: str, place: int) -> Generator[_Found, None, int]:
+    """Yield the value that the name at this place is given; return where no name is looked for."""
+    limit = place + _LOOKED_AT
+    match = rules.assignment.match(text, place, limit)
+    if match is not None:
+        name, operator, double, in_double, quote, in_quotes, bare = match.groups()
+        value = in_double or in_quotes or bare
+        end = match.end()
+        start = end - len(value)
+        quote = double or quote
+        if quote is None:
+            end = start + len(bare.rstrip(".)]}"))
+            if _number(text, start, end) is not None and set(operator) & set("\"'\\"):
+                return 0  # behind the quoted name of JSON: not a text
+            is_sure = _is_literal(text, place, name, operator, text[start:end])
+        else:
+            # In JSON, the quote may end the text in which the name stands.
+            is_sure = double is None or value.lstrip(" \t")[:1] not in _BEHIND_A_QUOTE
+    else:
+        low = text.rfind("--", max(0, place - 42), place)
+        match = rules.option.match(text, low, limit) if low >= 0 else None
+        if match is None or match.start(2) != place:
+            return 0
+        name, value, quote = match[2], match[3], None
+        start, end = match.span(3)
+        is_closing = match[1][-1] in "\"'" and value[0] in _BEHIND_A_QUOTE
+        is_sure = not (value.startswith("-") or is_closing)
+    is_sure = is_sure and not is_placeholder(value)
+    is_other = name.lower() == "token" and _OTHER_TOKENS.search(text, max(0, place - 16), place)
+    done = 0
+    if is_sure and match.end() == limit:
+        done = end = _end_of_value(text, limit, quote)
+    yield "cut" if is_other else "named", NAMES[name.lower()], start, end, is_sure
+    return done
+
+
+def _end_of_value(text: str, place: int, quote: str | None) -> int:
+    """Return where a value ends that is longer than what was looked at."""
+    match = (_in_double if quote == '"' else _unquoted if quote is None else _quoted)(text, place)
+    return place if match is None else match.end()
+
+
+def _is_literal(text: str, place: int, name: str, operator: str, value: str) -> bool:
+    """Is what is assigned without quotes a value? In source code it is the name of another thing.
+
+    `API_KEY=hunter` of a shell is a value, `password = value` is none, `password=hunter2` is one.
+    """
+    if "(" in value or "[" in value or not any(map(str.isalnum, value)) or is_placeholder(value):
+        return False
+    digits = sum(map(str.isdigit, value))
+    if len(value) >= 6 and digits and digits < len(value):
+        return True
+    start = place
+    while start > 0 and place - start < _LONGEST_NAME and _is_of_name(text[start - 1]):
+        start -= 1
+    if start and text[start - 1] == "\\" and text[start] in _BREAKS:
+        start += 1
+    if text[start : place + len(name)].isupper() and operator.endswith("="):
+        return True
+    if NAMES[name.lower()] != "password" or "pass" in value.lower() or _of_code(value):
+        return False
+    if operator.strip() == ":":  # YAML, and what people write
+        return value.lower() not in _TYPES
+    around = text[max(0, place - 40) : place], text[place : place + _LOOKED_AT]
+    return operator == "=" and (
+        _setting_before.search(around[0]) is not None or _setting_behind(around[1]) is not None
+    )
+
+
+def _is_of_name(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
+
+
+def _in_headers(text: str, lower: bytes) -> Iterator[_Found]:
+    for needle in (b"authorization", b"bearer"):
+        place = lower.find(needle)
+        while place >= 0:
+            match = rules.authorization.match(text, place, place + _LOOKED_AT)
+            if match is not None:
+                start, end = match.span(2)
+                value, is_bare = text[start:end].rstrip(")]}"), match[1][-1] in ": "
+                is_sure = len(value) >= 4 and not is_placeholder(value)
+                if is_sure and end == place + _LOOKED_AT:
+                    end = _end_of_value(text, end, None)
+                elif is_bare:
+                    end = start + len(value)
+                if not (is_bare and _number(value) is not None):  # a number of JSON
+                    yield "authorization", "authorization", start, end, is_sure
+            place = lower.find(needle, place + len(needle))
+
+
+def _in_addresses(text: str, seen: bytes) -> Iterator[_Found]:
+    place = seen.find(b"://")
+    while place >= 0:
+        match = rules.userinfo.match(text, place)
+        if match is not None:
+            is_port = not match[3] and match[2].isdigit()  # at the end of a text
+            is_sure = not is_port and not is_placeholder(match[2])
+            yield "address" if match[3] else "cut", "password", *match.span(2), is_sure
+        place = seen.find(b"://", place + 3)
+
+
+def _in_password_lines(text: str, seen: bytes) -> Iterator[_Found]:
+    for port in rules.password_port.finditer(seen):
+        start = place = port.start()
+        while start and place - start < _LONGEST_HOST and text[start - 1] not in _AROUND_A_LINE:
+            start -= 1
+        if text[max(start - 1, 0) : start] == "\\" and text[start] in _BREAKS:
+            start += 1
+        match = rules.password_line.match(text, start)
+        if match is None or match.end(1) != place:
+            continue
+        host, database, value = match.group(1, 2, 3)
+        # An address, a time and a place in a file have colons, too.
+        is_other = _of_hex(match[0]) or host.isdigit() or database.isdigit()
+        if not is_other:
+            yield "password-file", "password", *match.span(3), not is_placeholder(value)
+
+
+# -- what looks random -----------------------------------------------------------------------------
+
+_made_up = re.compile(
+    r"example|sample|placeholder|redacted|dummy|fake|your|change|planted|xxxx|00000|11111|12345"
+    r"|abcde|aaaaa|deadbeef|cafebabe|foobar",
+    re.IGNORECASE,
+)
+_weak = re.compile(
+    r"pass|secret|test|admin|user|demo|token|key|default|local|qwert|hunter|letmein|login|root",
+    re.IGNORECASE,
+)
+_value = re.compile(r"[A-Za-z0-9_+/=.~!@#$%^&*:?-]{8,400}").fullmatch
+_letter_runs = re.compile(r"[a-z]{4,}+|[A-Z]{4,}+|[A-Z][a-z]{3,}+")
+_of_code = re.compile(
+    r"[A-Za-z_$][\w$]*+(?:(?:\.|::|->)[A-Za-z_$][\w$]*+)++\??|[A-Za-z_]++[:?].*"
+).fullmatch
+_uuid = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch
+_JUDGED = 400  # letters: more say nothing new
+
+
+def _is_random(text: str) -> bool:
+    """Does what follows the prefix of a credential look random?"""
+    text = text[:_JUDGED]
+    if _made_up.search(text) is not None or not _is_mixed(text):
+        return False
+    return any(map(str.isdigit, text)) or not _is_wordy(text)
+
+
+def _is_secret_value(text: str) -> bool:
+    """Does a value that a name calls a credential look like one?
+
+    Short ones have letters of both cases and digits or signs; long ones are no words.
+    """
+    if _value(text) is None or _made_up.search(text) is not None:
+        return False
+    if "://" in text or text[0] in "/.~#@&" or _of_code(text) or _uuid(text):
+        return False
+    digits = sum(map(str.isdigit, text))
+    if not digits or digits == len(text) or not _is_mixed(text) or _is_wordy(text):
+        return False
+    if len(text) >= 16:
+        return digits >= 2 and _turns(text) * 5 >= len(text)
+    signs = any(not letter.isalnum() for letter in text)
+    cases = any(map(str.islower, text)) + any(map(str.isupper, text))
+    return cases + signs >= 2 and _turns(text) >= 3 and _weak.search(text) is None
+
+
+def _is_mixed(text: str) -> bool:
+    """Has it as many different letters as if drawn at random, and are they in no order?"""
+    count = len(text)
+    if count < 8:
+        return False
+    entropy = -sum(n / count * log2(n / count) for n in Counter(text).values())
+    steps = sum(ord(b) - ord(a) == 1 for a, b in itertools.pairwise(text))
+    return entropy >= min(3.0, 0.7 * log2(count)) and steps * 4 <= count
+
+
+def _turns(text: str) -> int:
+    """Return how often the class of letters changes."""
+    classes = [
+        "d" if c.isdigit() else "l" if c.islower() else "u" if c.isupper() else "s" for c in text
+    ]
+    return sum(a != b for a, b in itertools.pairwise(classes))
+
+
+def _is_wordy(text: str) -> bool:
+    """Is half of it runs of letters with as many vowels as words have?"""
+    words = 0
+    for run in _letter_runs.findall(text):
+        vowels = sum(letter in "aeiouAEIOU" for letter in run)
+        words += len(run) if 0.25 * len(run) <= vowels <= 0.6 * len(run) else 0
+    return words * 2 >= len(text)
