@@ -19,9 +19,8 @@ from tests.support.transcripts import Transcript
 from tests.support.writing import OTHER, SESSION, THIRD, Object
 
 from assoc_ingest import git_program
-from assoc_ingest.ask.blame import Question
+from assoc_ingest.ask.blame import Question, made_in, states
 from assoc_ingest.ask.blame import blame as find
-from assoc_ingest.ask.commit_text import made_in, states
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.tools import Tools
 from assoc_ingest.store.database import open_reader
@@ -101,7 +100,7 @@ def test_the_conversation_whose_command_made_a_commit_comes_before_one_that_list
     reader.bash(300, "git log --oneline", repository.git(0, "log", "--oneline"))
     talker = Transcript(home, THIRD, repository.place)
     talker.say(f"Why did we do {repository.hash()[:9]}?", 400)
-    expected = [("made", SESSION), ("printed", OTHER), ("mentioned", THIRD)]
+    expected = [("made", SESSION), ("mentioned", THIRD), ("printed", OTHER)]
     assert blamed(shell, home, repository.hash()) == expected
     assert blamed(shell, home, repository.hash()[:7]) == expected
 
@@ -170,7 +169,7 @@ def test_without_the_repository_an_equal_subject_is_only_a_mention(
     maker = Transcript(home, SESSION, "/srv/demo")
     maker.bash(1, 'git commit -m "Water the beans"', "[main 7654321] Water the beans\n")
     Transcript(home, OTHER, "/srv/demo").bash(9, "git log", "1a2b3c4 Water the beans\n")
-    assert blamed(shell, home, "1a2b3c4") == [("printed", OTHER), ("mentioned", SESSION)]
+    assert blamed(shell, home, "1a2b3c4") == [("mentioned", SESSION), ("printed", OTHER)]
 
 
 @pytest.mark.slow
@@ -189,6 +188,44 @@ def test_what_shows_an_old_commit_line_did_not_make_it(shell: Shell, home: Path)
     reader = Transcript(home, SESSION, "/srv/demo")
     reader.bash(1, "cat build.log", "[main 1a2b3c4] Make the pool larger\n")
     assert blamed(shell, home, "1a2b3c4") == [("printed", SESSION)]
+
+
+@pytest.mark.slow
+def test_what_was_only_printed_leads_nobody(shell: Shell, home: Path) -> None:
+    Transcript(home, SESSION, "/srv/demo").say("What did 1a2b3c4 change?", 1)
+    Transcript(home, OTHER, "/srv/demo").bash(9, "git log --oneline", "1a2b3c4 Prune the roses\n")
+    assert blamed(shell, home, "1a2b3c4") == [("mentioned", SESSION), ("printed", OTHER)]
+    shell("blame", "1a2b3c4")
+    assert "Nothing shows which conversation made it" in " ".join(shell.out.split())
+
+
+@pytest.mark.slow
+def test_a_commit_that_a_rebase_repeats_was_made_elsewhere(shell: Shell, home: Path) -> None:
+    line = "[detached HEAD 1a2b3c4] Prune the roses\n"
+    Transcript(home, SESSION, "/srv/demo").bash(1, "git rebase --continue", line)
+    assert blamed(shell, home, "1a2b3c4") == [("replayed", SESSION)]
+    maker = Transcript(home, OTHER, "/srv/demo")
+    maker.bash(0, 'git commit -m "Prune the roses"', "[main 1a2b3c4] Prune the roses\n")
+    assert blamed(shell, home, "1a2b3c4") == [("made", OTHER), ("replayed", SESSION)]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "is_replayed"),
+    [
+        ("git rebase --continue", "[detached HEAD 1a2b3c4] Subject", True),
+        ("git commit --no-edit && git rebase --continue", "[detached HEAD 1a2b3c4] A", True),
+        ("git cherry-pick 7654321", "[main 1a2b3c4] Subject", True),
+        ("git commit -m 'Subject'", "[detached HEAD 1a2b3c4] Subject", False),
+        ("git commit -m 'Subject' && git rebase main", "[main 1a2b3c4] Subject", False),
+        ("git commit --amend --no-edit", "[main 1a2b3c4] Subject", False),
+        ("git revert 7654321", "[main 1a2b3c4] Subject", False),
+    ],
+)
+def test_a_commit_is_replayed_if_another_one_was_its_source(
+    command: str, printed: str, *, is_replayed: bool
+) -> None:
+    (made,) = made_in(command, printed)
+    assert made.is_replayed is is_replayed
 
 
 @pytest.mark.slow
@@ -298,6 +335,62 @@ def test_a_file_that_was_renamed_is_found_by_its_earlier_name(
     assert blamed(shell, home, str(repository.place / "src/basin.py")) == [("edited", SESSION)]
 
 
+@pytest.mark.slow
+def test_a_name_inside_of_a_longer_name_is_another_file(shell: Shell, home: Path) -> None:
+    others = ("my-pool.py", "my_pool.py", "pool.pyc", ".pool.py", "pool.py.orig", "whirlpool.py")
+    talk = Transcript(home, OTHER, "/srv/demo")
+    for number, name in enumerate(others):
+        path = f"/srv/demo/src/{name}"
+        talk.tool(number, "Edit", file_path=path, old_string="a", new_string="b")
+        talk.tool(number, "Read", "a", file_path=path)
+        talk.bash(number, f"pytest src/{name}", "ok")
+        talk.say(f"Look at src/{name}, please.", number)
+    asker = Transcript(home, SESSION, "/srv/demo")
+    asker.bash(30, "pytest -q ./src/pool.py", "ok")
+    asker.say("What does `src/pool.py` do?", 31)
+    asker.tool(32, "Read", "a", file_path="/srv/demo/src/pool.py")
+    for name in ("src/pool.py", "/srv/demo/src/pool.py", "pool.py"):
+        assert blamed(shell, home, name) == [("read", SESSION)], name
+    (item,) = shell.items("blame", "src/pool.py")
+    assert sorted(one["grade"] for one in item["evidence"]) == ["mentioned", "mentioned", "read"]
+
+
+@pytest.mark.slow
+def test_a_name_that_begins_with_a_dot_keeps_it(shell: Shell, home: Path) -> None:
+    for session, name in ((SESSION, ".env"), (OTHER, "env")):
+        Transcript(home, session, "/srv/demo").tool(
+            1, "Write", file_path=f"/srv/demo/{name}", content="x"
+        )
+    assert blamed(shell, home, "./.env") == [("edited", SESSION)]
+
+
+@pytest.mark.slow
+def test_a_file_in_several_clones_is_one_question(shell: Shell, home: Path) -> None:
+    for number, (session, top) in enumerate(
+        ((SESSION, "/home/ada/garden"), (OTHER, "/Users/bea/src/garden"), (THIRD, "/srv/orchard"))
+    ):
+        Transcript(home, session, top, top.replace("/", "-")).tool(
+            number, "Write", file_path=f"{top}/src/pool.py", content="x"
+        )
+    expected = [("edited", OTHER), ("edited", SESSION)]
+    assert blamed(shell, home, "/home/ada/garden/src/pool.py") == expected
+    shell("blame", "/home/ada/garden/src/pool.py")
+    assert "Also taken for this file, since the directories are called alike" in shell.out
+    assert "/Users/bea/src/garden/src/pool.py" in " ".join(shell.out.split())
+    assert shell("blame", "src/pool.py") == 2  # the orchard has another one
+    assert "is the name of" in shell.err
+    assert blamed(shell, home, "src/pool.py", "--project", "/srv/orchard") == [("edited", THIRD)]
+
+
+@pytest.mark.slow
+def test_a_name_that_only_clones_have_is_not_ambiguous(shell: Shell, home: Path) -> None:
+    for session, top in ((SESSION, "/home/ada/garden"), (OTHER, "/Users/bea/garden")):
+        Transcript(home, session, top, top.replace("/", "-")).tool(
+            1, "Write", file_path=f"{top}/src/pool.py", content="x"
+        )
+    assert {key for _, key in blamed(shell, home, "src/pool.py")} == {SESSION, OTHER}
+
+
 # -- lines ----------------------------------------------------------------------------------------
 
 
@@ -357,6 +450,7 @@ def test_a_line_without_a_repository_is_one_clear_error(
 # -- pull requests --------------------------------------------------------------------------------
 
 URL = "https://github.com/ada/garden/pull/12"
+API = "https://api.github.com/repos/ada/garden/pulls/12"
 
 
 @pytest.mark.slow
@@ -364,11 +458,28 @@ def test_the_conversation_that_created_a_pull_request_comes_first(shell: Shell, 
     Transcript(home, SESSION, "/srv/demo").bash(1, "gh pr create --fill", f"Creating\n{URL}\n")
     Transcript(home, OTHER, "/srv/demo").bash(2, "gh pr view 12", f"url: {URL}\n")
     Transcript(home, THIRD, "/srv/demo").say(f"Review {URL}/files", 3)
-    expected = [("made", SESSION), ("printed", OTHER), ("mentioned", THIRD)]
-    for name in ("#12", "12", "ada/garden#12", URL, f"{URL}/files"):
+    expected = [("made", SESSION), ("mentioned", THIRD), ("printed", OTHER)]
+    for name in (
+        "#12", "12", "PR 12", "pr-12", "pr #12", "pull/12", "!12", "ada/garden#12",
+        "Ada/Garden/pull/12", URL, f"{URL}/files", f"{URL}.diff", API,
+    ):  # fmt: skip
         assert blamed(shell, home, name) == expected, name
     assert blamed(shell, home, "#1") == []
     assert blamed(shell, home, "ada/other#12") == []
+
+
+@pytest.mark.slow
+def test_the_address_for_programs_is_that_of_the_same_pull_request(
+    shell: Shell, home: Path
+) -> None:
+    Transcript(home, SESSION, "/srv/demo").bash(1, "gh pr create --fill", f"Creating\n{URL}\n")
+    Transcript(home, OTHER, "/srv/demo").bash(2, "gh api x", f'"url": "{API}", "n": 1\n')
+    for name in ("12", API, URL, "ada/garden#12"):
+        assert blamed(shell, home, name) == [("made", SESSION), ("printed", OTHER)], name
+        of = shell.json("blame", name, "--json")
+        assert isinstance(of, dict)
+        assert of["of"]["url"] == URL
+    assert blamed(shell, home, "https://example.org/ada/garden/pull/12") == []
 
 
 def test_a_number_of_several_repositories_is_ambiguous(shell: Shell, home: Path) -> None:

@@ -1,35 +1,934 @@
 """`blame`: which conversations made a file, a line, a commit or a pull request.
 
-What is asked for is told apart by what it is: a file on this disk is a file; an address, `#12` or a
-short number is a pull request; seven or more hexadecimal digits are a commit; anything else is a
-file, or what git calls a commit. Evidence is explained in `evidence`. Ambiguous names are errors
-that list what could be meant.
+What is asked for is told apart by what it is: a file on this disk is a file; an address, `#12`,
+`PR 12` or a short number is a pull request; seven or more hexadecimal digits are a commit; anything
+else is a file, or what git calls a commit. Ambiguous names are errors that list what is possible.
+
+- A commit: everything that has its hash is found by the full-text index, where a hash and each
+  beginning of it is a word. A command made it that can commit, and printed `[branch hash] subject`,
+  or the hash with the subject that it gave. Commands that gave a commit this subject count if git
+  says that it was made then, else as mentions. If the repository is here, edits of its files in the
+  week before count, too.
+- A file: the index finds the calls that were given its name, and the path that a call was applied
+  to says whether it is this file. A file has several paths: in worktrees and clones of its
+  repository, and relative to the directory in which an agent worked.
+- A pull request belongs to a repository, which has an address for people and one for programs.
+
+A grade of evidence says what was seen, not how likely something is. The strongest one of a
+conversation decides where it stands; within a grade the newest conversation comes first.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
+import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from .. import humanize, sql
 from ..errors import NotFoundError, UsageError
 from ..paths import is_directory, is_there
-from ..project_paths import comparable, is_windows, slashed
-from ..records import EDIT, READ
+from ..project_paths import comparable, in_repository, is_windows, slashed
+from ..records import EDIT, OTHER, READ, RUN
+from ..terminal import Paint, cut, one_line, wrap
 from ..when import milliseconds
-from .blame_commit import CommitEvidence, evidence_of_commit
-from .blame_file import Places, Wanted, edits_of, evidence_of_file, uses_of
-from .blame_pull_request import PullRequest, as_pull_request, evidence_of_pull_request
-from .commit_text import is_hash
-from .evidence import Conversations, Evidence
-from .git_history import GitHistory, history_at
+from . import terms
+from .changed_text import shortly
+from .expressions import SAID, TOOLS, in_scope
+from .git_history import Commit, GitHistory, history_at
+from .lookup import short_key
 from .query_parser import bindable
+from .refs import Names
+from .terms import Term
+
+GRADES = {
+    "made": "a command here made it, and printed its hash",
+    "committed": "a commit with this subject was made here at this time",
+    "linked": "the conversation names it as its pull request",
+    "replayed": "a rebase or cherry-pick here made it from another commit",
+    "edited": "edited here",
+    "read": "read here",
+    "mentioned": "talked about here",
+    "printed": "a tool printed it here",
+}
+"""The grades of evidence, the strongest first."""
+
+_SHOWING = ("read", "mentioned", "printed")  # that nothing follows from
+_ORDER = {grade: number for number, grade in enumerate(GRADES)}
+_LONGEST_SHOWN = 240  # letters of a text that is shown
+_SHORTEST = 6  # letters of a word that could tell something
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Something that was seen in one place."""
+
+    grade: str
+    session: int
+    subagent: int | None
+    file: int
+    byte: int
+    time: str | None
+    text: str
+    """What was seen there, shortly."""
+    tool: str | None = None
+    rank: int = 0
+    """Among those of its grade, the smallest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Evidence with what opens it."""
+
+    grade: str
+    ref: str | None
+    """What `show` opens: KEY:LINE."""
+    time: str | None
+    tool: str | None
+    subagent: str | None
+    text: str
+    file: str | None
+    line: int | None
+    byte: int
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as data."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A conversation, with the evidence that it made what was asked for."""
+
+    grade: str
+    """Its strongest: made, committed, linked, replayed, edited, read, mentioned or printed."""
+    key: str
+    """What `show` takes."""
+    title: str | None
+    project: str | None
+    branch: str | None
+    time: str | None
+    """When the strongest evidence was written."""
+    source: str
+    session_key: str
+    cwd: str | None
+    subagent: str | None
+    """Who did it, if not the main conversation."""
+    evidence: list[dict[str, object]]
+    """The strongest, each with grade, ref, time, tool, subagent, text, file, line and byte."""
+    more: int
+    """Further evidence that is not listed."""
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as an item of an answer."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    row: sqlite3.Row
+    found: list[Evidence]
+
+
+class Conversations:
+    """The conversations that evidence was found in, in order; each is read when it is asked for."""
+
+    def __init__(self, connection: sqlite3.Connection, evidence: Iterable[Evidence]) -> None:
+        self._connection = connection
+        self._names = Names(connection)
+        self._sessions = _by_conversation(connection, evidence)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def shown(
+        self, start: int, limit: int, each: int, clean: Callable[[str], str] = str
+    ) -> list[Blamed]:
+        """Return some of them, with at most `each` pieces of evidence."""
+        chosen = self._sessions[start : start + limit]
+        return [self._blamed(session, each, clean) for session in chosen]
+
+    def _blamed(self, session: _Session, each: int, clean: Callable[[str], str]) -> Blamed:
+        row, kept = session.row, session.found[:each]
+        known = self._known(kept)
+        places = [self._place(one, known[one.file, one.byte], clean) for one in kept]
+        best = known[kept[0].file, kept[0].byte]
+        return Blamed(
+            grade=kept[0].grade,
+            key=short_key(self._connection, row["session_key"]),
+            title=row["title"],
+            project=row["project"],
+            branch=best["branch"] or row["git_branch"],
+            time=kept[0].time or row["ended_at"],
+            source=row["source"],
+            session_key=row["session_key"],
+            cwd=row["cwd"],
+            subagent=places[0].subagent,
+            evidence=[place.as_json() for place in places],
+            more=len(session.found) - len(kept),
+        )
+
+    def _known(self, kept: list[Evidence]) -> dict[tuple[int, int], sqlite3.Row]:
+        asked = json.dumps([[one.file, one.byte, one.subagent] for one in kept])
+        rows = sql.ask(self._connection, "pages/blame_places", places=asked)
+        return {(row["file_id"], row["byte_offset"]): row for row in rows}
+
+    def _place(self, one: Evidence, known: sqlite3.Row, clean: Callable[[str], str]) -> Place:
+        line = self._names.line(one.file, one.byte)
+        return Place(
+            grade=one.grade,
+            ref=self._names.at(one.file, line),
+            time=one.time,
+            tool=one.tool,
+            subagent=known["subagent"],
+            text=_short(_cleaned(one.text, known["texts"] or "", clean)),
+            file=known["file"],
+            line=line,
+            byte=one.byte,
+        )
+
+
+def texts_of(connection: sqlite3.Connection, ids: Iterable[int | None]) -> dict[int, str]:
+    """Return the texts of messages by their ids."""
+    asked = json.dumps([one for one in ids if one is not None])
+    rows = sql.ask(connection, "pages/blame_texts", ids=asked)
+    return {row["id"]: row["text"] or "" for row in rows}
+
+
+def line_of(text: str, at: int = 0) -> str:
+    """Return the line of a text around a place, of bounded length."""
+    start = max(text.rfind("\n", max(0, at - _LONGEST_SHOWN), at) + 1, at - _LONGEST_SHOWN, 0)
+    end = text.find("\n", at, at + _LONGEST_SHOWN)
+    return one_line(text[start : end if end >= 0 else at + _LONGEST_SHOWN])
+
+
+def strings_of(text: str) -> str:
+    """Return the texts in the input of a call, below each other."""
+    try:
+        value = json.loads(text)
+    except ValueError:  # it was cut
+        return text.replace("\\n", "\n").replace('\\"', '"')
+    return "\n".join(_strings(value))
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in inner for text in _strings(item)]
+
+
+def _by_conversation(
+    connection: sqlite3.Connection, evidence: Iterable[Evidence]
+) -> list[_Session]:
+    found: dict[tuple[int, int], Evidence] = {}
+    for one in evidence:  # of one line, the strongest
+        place = (one.file, one.byte)
+        if place not in found or _strength(one) < _strength(found[place]):
+            found[place] = one
+    ids = json.dumps(sorted({one.session for one in found.values()}))
+    rows = sql.ask(connection, "pages/blame_conversations", ids=ids).fetchall()
+    keys = {row["id"]: row["session_key"] for row in rows}
+    first = {row["session_key"]: row for row in reversed(rows)}
+    groups: dict[str, list[Evidence]] = {}
+    for one in found.values():
+        if one.session in keys:  # what is not seen is not shown
+            groups.setdefault(keys[one.session], []).append(one)
+    sessions = []
+    for key, listed in groups.items():
+        listed.sort(key=lambda one: one.time or "", reverse=True)
+        listed.sort(key=_strength)
+        sessions.append(_Session(first[key], listed))
+    sessions.sort(key=lambda session: session.found[0].time or "", reverse=True)
+    sessions.sort(key=lambda session: _strength(session.found[0]))
+    return sessions
+
+
+def _cleaned(excerpt: str, whole: str, clean: Callable[[str], str]) -> str:
+    """Return an excerpt without what is removed from the whole text.
+
+    What has to be removed may be cut in the excerpt, and not be recognised there any more: in a
+    text that holds such a thing, only the words are kept that are left in it.
+    """
+    cleaned = clean(whole)
+    if cleaned == whole:
+        return clean(excerpt)
+    return " ".join(
+        word if len(word) < _SHORTEST or word.rstrip("…") in cleaned else "…"
+        for word in clean(excerpt).split(" ")
+    )
+
+
+def _strength(one: Evidence) -> tuple[int, int]:
+    return _ORDER[one.grade], one.rank
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+# -- text of commits -------------------------------------------------------------------------------
+
+LEAST, MOST = 7, 64
+"""Letters of a hash: git abbreviates to seven at least."""
+
+_hash = re.compile(r"(?<![0-9a-z])[0-9a-f]{7,64}(?![0-9a-z])").match
+_made = re.compile(r"^\[([^\]\n]{1,250}) ([0-9a-f]{7,64})\] (.*)$", re.MULTILINE).finditer
+_making = re.compile(r"\b(?:commit|cherry-pick|revert|merge|rebase|am)\b").search
+_replaying = re.compile(r"\b(?:rebase|cherry-pick)\b").search
+_escape = re.compile(r"\\([\"'`$\\])")
+_QUOTES = "\"'"
+_BREAKS = "\r\n"
+_OPTIONS = ("-m ", "--message=", "--message ")
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCommit:
+    """A commit as git says that it has made it: `[main 1a2b3c4] Subject`."""
+
+    branch: str
+    hash: str
+    subject: str
+    line: str
+    is_replayed: bool = False
+    """It repeats another commit: a rebase printed it, or a cherry-pick."""
+
+
+def is_hash(text: str) -> bool:
+    """Can this be the hash of a commit, or the beginning of one?"""
+    return LEAST <= len(text) <= MOST and all(letter in "0123456789abcdef" for letter in text)
+
+
+def made_in(command: str, output: str) -> list[MadeCommit]:
+    """Return the commits that a command made.
+
+    Git prints such a line when it commits; so does what prints an old log, so the command has to
+    be one that can make a commit.
+    """
+    if _making(command) is None:
+        return []
+    text = strings_of(command)
+    return [
+        MadeCommit(
+            found[1].split(" ")[0],
+            found[2],
+            found[3].strip(),
+            one_line(found[0]),
+            _is_replayed(text, found[1], found[3].strip()),
+        )
+        for found in _made(output)
+    ]
+
+
+def _is_replayed(command: str, branch: str, subject: str) -> bool:
+    """Was a commit made from another one? In a rebase, git commits on `detached HEAD`."""
+    if states(command, subject):
+        return False
+    is_detached = branch.startswith("detached HEAD")
+    found = _replaying(command)
+    return found is not None and (is_detached or found[0] == "cherry-pick")
+
+
+def fits(printed: str, wanted: str) -> bool:
+    """Can two hashes, each perhaps abbreviated, be of one commit?"""
+    return printed.startswith(wanted) or wanted.startswith(printed)
+
+
+def hashes_in(text: str, wanted: str) -> list[tuple[str, str]]:
+    """Return each hash in a text that fits the wanted one, with the line around it."""
+    start = wanted[:LEAST]
+    found = []
+    at = text.find(start)
+    while at >= 0:
+        match = _hash(text, at)
+        if match is not None and fits(match[0], wanted):
+            found.append((match[0], line_of(text, at)))
+        at = text.find(start, at + len(start))
+    return found
+
+
+def subject_behind(line: str, printed: str) -> str | None:
+    """Return what a line of a list of commits says behind the hash, None if it says nothing."""
+    rest = line.partition(printed)[2]
+    if rest[:1] != " ":
+        return None
+    rest = rest.strip()
+    if rest.startswith("(") and ") " in rest:  # the branches and tags of the commit
+        rest = rest.partition(") ")[2]
+    return rest or None
+
+
+def states(command: str, subject: str) -> bool:
+    """Does a command give a commit this subject, as an option or as a line of its own?"""
+    if not subject or _making(command) is None:
+        return False
+    text = _escape.sub(r"\1", command)
+    wanted = _escape.sub(r"\1", subject)
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        before, after = text[at - 1 : at], text[end : end + 1]
+        is_begun = at == 0 or before in _QUOTES + _BREAKS or text.endswith(_OPTIONS, 0, at)
+        if is_begun and (not after or after in _QUOTES + _BREAKS):
+            return True
+        at = text.find(wanted, end)
+    return False
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+_FILE_CALLS = 3000  # that were given a name
+_TEXTS = 300  # of edits that are read
+_SAID = 100
+
+
+class Places:
+    """Paths of files in the form that is the same in all worktrees of a repository."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        rows = sql.ask(connection, "pages/project_names").fetchall()
+        paths = {row["id"]: comparable(row["path"]) for row in rows if row["path"]}
+        self._moved = {
+            paths[row["id"]]: paths[row["parent_id"]]
+            for row in rows
+            if row["id"] in paths and row["parent_id"] in paths
+        }
+        self.roots = sorted(set(paths.values()), key=len, reverse=True)
+
+    def of(self, path: str, directory: str | None = None) -> str:
+        """Return the path of a file; `directory` is where a relative one begins."""
+        text = slashed(path)
+        if not text.startswith("/") and not is_windows(text) and directory:
+            text = f"{slashed(directory)}/{text}"
+        place = comparable(posixpath.normpath(text))
+        for top, parent in self._moved.items():
+            if place.startswith(f"{top}/"):
+                return parent + place[len(top) :]
+        return in_repository(place)
+
+    def clones(self, place: str) -> list[str]:
+        """Return the paths of a file in all clones of its repository, as far as they are known.
+
+        Nobody has stored the remotes of repositories: directories of one name are taken for clones.
+        """
+        root, inner = self.below(place)
+        if not inner:
+            return [place]
+        name = posixpath.basename(root)
+        alike = (other for other in self.roots if posixpath.basename(other) == name)
+        return [place, *(f"{other}/{inner}" for other in alike if other != root)]
+
+    def below(self, place: str) -> tuple[str, str]:
+        """Return the project that a file is in, and its path below it; ("", "") if in none."""
+        root = next((root for root in self.roots if place.startswith(f"{root}/")), "")
+        return root, place[len(root) + 1 :] if root else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that is asked for: all paths that it may have, or the end of one."""
+
+    places: Places
+    paths: tuple[str, ...] = ()
+    end: str = ""
+
+    @classmethod
+    def at(cls, connection: sqlite3.Connection, *paths: str) -> Wanted:
+        """Return the file with one of these absolute paths."""
+        places = Places(connection)
+        return cls(places, tuple(places.of(path) for path in paths))
+
+    @property
+    def names(self) -> list[str]:
+        """The last components of its paths."""
+        return list(dict.fromkeys(posixpath.basename(path) for path in (*self.paths, self.end)))
+
+    def fits(self, place: str) -> bool:
+        """Is this its path?"""
+        if self.paths:
+            return place in self.paths
+        end = self.end.casefold() if is_windows(place) else self.end
+        return place == end or place.endswith(f"/{end}")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A call that was applied to a file."""
+
+    row: sqlite3.Row
+    place: str
+    """The path of the file, as `Places` has it."""
+
+
+def uses_of(
+    connection: sqlite3.Connection, wanted: Wanted, actions: tuple[str, ...], project: str | None
+) -> list[Use]:
+    """Return the calls that were applied to a file, the last read first."""
+    rows = sql.ask(
+        connection, "pages/blame_calls",
+        match=in_scope(TOOLS, _phrases(wanted)), actions=json.dumps(actions), project=project,
+        limit=_FILE_CALLS,
+    )  # fmt: skip
+    found = []
+    for row in rows:
+        paths = json.loads(row["paths"]) if row["paths"] else [row["target"]]
+        for path in paths if isinstance(paths, list) else ():
+            place = wanted.places.of(str(path), row["cwd"]) if path else ""
+            if place and wanted.fits(place):
+                found.append(Use(row, place))
+    return found
+
+
+def edits_of(
+    connection: sqlite3.Connection, wanted: Wanted, project: str | None, line: str = ""
+) -> Iterator[Evidence]:
+    """Yield the edits of a file; those that wrote a line first."""
+    uses = uses_of(connection, wanted, (EDIT,), project)
+    texts = texts_of(connection, [use.row["call_id"] for use in uses[:_TEXTS]])
+    for use in uses:
+        text = texts.get(use.row["call_id"], "")
+        wrote = bool(line) and line in strings_of(text)
+        changed = f"wrote this line · {_changed(text)}" if wrote else _changed(text)
+        yield _evidence(use.row, "edited", changed or use.place, 0 if wrote or not line else 1)
+
+
+def evidence_of_file(
+    connection: sqlite3.Connection, wanted: Wanted, project: str | None, line: str = ""
+) -> Iterator[Evidence]:
+    """Yield what was done with a file, and said of it."""
+    yield from edits_of(connection, wanted, project, line)
+    for use in uses_of(connection, wanted, (READ,), project):
+        yield _evidence(use.row, "read", str(use.row["target"]))
+    yield from _mentions(connection, wanted, project)
+
+
+def _mentions(
+    connection: sqlite3.Connection, wanted: Wanted, project: str | None
+) -> Iterator[Evidence]:
+    """Yield the commands and texts that name a file, by as much of its path as tells it apart."""
+    ends = _told_apart(wanted)
+    phrases = " OR ".join(Term(end).expression() for end in ends)
+    rows = sql.ask(
+        connection, "pages/blame_calls", match=in_scope(TOOLS, phrases),
+        actions=json.dumps([RUN]), project=project, limit=_SAID,
+    ).fetchall()  # fmt: skip
+    for row in rows:
+        if any(_place_of(row["target"] or "", end) >= 0 for end in ends):
+            yield _evidence(row, "mentioned", row["target"], 1)
+    rows = sql.ask(
+        connection, "pages/blame_said", match=in_scope(SAID, phrases), project=project, limit=_SAID
+    ).fetchall()
+    texts = texts_of(connection, [row["id"] for row in rows])
+    for row in rows:
+        text = texts[row["id"]]
+        for end in ends:
+            if (at := _place_of(text, end)) >= 0:
+                yield Evidence(
+                    "mentioned", row["session_id"], row["subagent_id"], row["file_id"],
+                    row["byte_offset"], row["timestamp"], line_of(text, at),
+                )  # fmt: skip
+                break
+
+
+def _place_of(text: str, path: str) -> int:
+    """Return where a text names a file, as a path or its end, -1 if it does not.
+
+    `my-pool.py`, `pool.pyc` and `.pool.py` are other files than `pool.py`.
+    """
+    at = text.find(path)
+    while at >= 0:
+        before = text[at - 1 : at] if at else ""
+        behind = text[at + len(path) : at + len(path) + 2]
+        is_longer = behind[:1].isalnum() or behind.startswith(("_", "-"))
+        is_other = before.isalnum() or before in {"_", "-", "."}
+        has_ending = behind.startswith(".") and behind[1:].isalnum()
+        if not (is_longer or is_other or has_ending):
+            return at
+        at = text.find(path, at + 1)
+    return -1
+
+
+def _told_apart(wanted: Wanted) -> list[str]:
+    """Return the paths below their projects, which is how people and commands name a file."""
+    if not wanted.paths:
+        return [wanted.end]
+    ends = []
+    for path in wanted.paths:
+        top = next((root for root in wanted.places.roots if path.startswith(f"{root}/")), None)
+        ends.append(path[len(top) + 1 :] if top else path)
+    return list(dict.fromkeys(ends))
+
+
+def _phrases(wanted: Wanted) -> str:
+    known = [name for name in wanted.names if terms.TOKEN.search(name)]
+    return " OR ".join(Term(name).expression() for name in known) or '""'
+
+
+def _changed(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:  # it was cut
+        return ""
+    return shortly(value) if isinstance(value, dict) else ""
+
+
+def _evidence(row: sqlite3.Row, grade: str, text: str, rank: int = 0) -> Evidence:
+    tool = row["tool"] if "tool" in row.keys() else None  # noqa: SIM118
+    return Evidence(
+        grade, row["session_id"], row["subagent_id"], row["file_id"], row["byte_offset"],
+        row["timestamp"], line_of(text), tool, rank,
+    )  # fmt: skip
+
+
+# -- commits ---------------------------------------------------------------------------------------
+
+_RESULTS = 400  # that have the hash; each text is read
+_CALLS = 200  # that have the subject
+_SLACK = 120_000  # milliseconds between the time of a commit and that of its command
+_BEFORE = 7 * 24 * 3600 * 1000
+_LISTED_HASHES = 10
+
+
+@dataclass(slots=True)
+class CommitEvidence:
+    """What was found of a commit."""
+
+    hash: str
+    """As much of it as is known."""
+    subject: str | None = None
+    commit: Commit | None = None
+    """As the repository has it, if it is here."""
+    found: list[Evidence] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def evidence_of_commit(
+    connection: sqlite3.Connection,
+    wanted: str,
+    history: GitHistory | None,
+    project: str | None = None,
+    *,
+    with_files: bool = True,
+) -> CommitEvidence:
+    """Return what there is of a commit. `project` is a JSON array of ids.
+
+    Raises UsageError where an abbreviated hash fits several commits.
+    """
+    commit = history.commit(wanted) if history is not None else None
+    known = CommitEvidence(wanted)
+    if commit is not None:
+        known.hash, known.subject, known.commit = commit.hash, commit.subject, commit
+    known.found += _printed(connection, known, project)
+    known.found += _hash_said(connection, known, project)
+    made = {one.session for one in known.found if one.grade == "made"}
+    if known.subject and (commit is not None or not made):
+        by_subject = _by_subject(connection, known, project)
+        known.found += [one for one in by_subject if one.session not in made]
+    if with_files and commit is not None and history is not None:
+        known.found += _commit_edits(connection, commit, history, project)
+    return known
+
+
+# -- by the hash -----------------------------------------------------------------------------------
+
+
+def _hash_words(wanted: str) -> str:
+    """Return an expression for FTS5 that finds a hash, longer ones, and its abbreviations."""
+    shorter = [Term(wanted[:length]) for length in range(LEAST, len(wanted))]
+    return " OR ".join(term.expression() for term in [Term(wanted, is_prefix=True), *shorter])
+
+
+def _printed(
+    connection: sqlite3.Connection, known: CommitEvidence, project: str | None
+) -> Iterator[Evidence]:
+    """Yield the results that printed the hash; complete what is known of the commit."""
+    match = in_scope(TOOLS, _hash_words(known.hash))
+    rows = sql.ask(
+        connection, "pages/blame_results", match=match, project=project, limit=_RESULTS + 1
+    ).fetchall()
+    if len(rows) > _RESULTS:
+        known.notes.append(f"Only the first {_RESULTS} outputs with this hash were looked at.")
+    rows = rows[:_RESULTS]
+    texts = texts_of(connection, [row["result_id"] for row in rows])
+    calls = texts_of(connection, [row["call_id"] for row in rows if row["action"] in _CAN_COMMIT])
+    hashes: dict[str, str] = {}
+    for row in rows:
+        text = texts.get(row["result_id"], "")
+        command = calls.get(row["call_id"], "")
+        for made in made_in(command, text):
+            if fits(made.hash, known.hash):
+                hashes[made.hash] = made.subject
+                known.subject = known.subject or made.subject
+                yield _evidence(row, "replayed" if made.is_replayed else "made", made.line)
+        for printed, line in hashes_in(text, known.hash):
+            subject = subject_behind(line, printed)
+            hashes[printed] = hashes.get(printed) or subject or ""
+            known.subject = known.subject or subject
+            is_own = subject is not None and states(strings_of(command), subject)
+            yield _evidence(row, "made" if is_own else "printed", line)
+    _check_one(known, hashes)
+
+
+_CAN_COMMIT = (RUN, OTHER)
+
+
+def _check_one(known: CommitEvidence, hashes: dict[str, str]) -> None:
+    """Raise if the hashes that were found are of several commits; else keep the longest."""
+    longest = [
+        one for one in hashes if not any(other != one and other.startswith(one) for other in hashes)
+    ]
+    if known.commit is None and len(longest) > 1:
+        listed = "".join(
+            f"\n  {one}  {hashes[one]}".rstrip() for one in sorted(longest)[:_LISTED_HASHES]
+        )
+        raise UsageError(
+            f"{known.hash!r} is the beginning of {len(longest)} hashes; give more of it:{listed}"
+        )
+    if longest and len(longest[0]) > len(known.hash):
+        known.hash = longest[0]
+
+
+def _hash_said(
+    connection: sqlite3.Connection, known: CommitEvidence, project: str | None
+) -> Iterator[Evidence]:
+    match = in_scope(SAID, _hash_words(known.hash))
+    rows = sql.ask(
+        connection, "pages/blame_said", match=match, project=project, limit=_SAID
+    ).fetchall()
+    texts = texts_of(connection, [row["id"] for row in rows])
+    for row in rows:
+        for _, line in hashes_in(texts[row["id"]], known.hash)[:1]:
+            yield _evidence(row, "mentioned", line)
+
+
+# -- by the subject --------------------------------------------------------------------------------
+
+
+def _by_subject(
+    connection: sqlite3.Connection, known: CommitEvidence, project: str | None
+) -> list[Evidence]:
+    """Return the commands that made a commit with this subject, at the time that git has.
+
+    Without the repository nobody knows the time: several commits may have one subject, so that a
+    command gave it is no more than a mention.
+    """
+    found = _with_subject(connection, known.subject or "", project)
+    if known.commit is not None:
+        return [one[0] for one in found if _is_at(one, known.commit)]
+    return [
+        replace(one, grade="mentioned", text=f"a commit with this subject: {one.text}")
+        for one, *_ in found
+    ]
+
+
+_Run = tuple[Evidence, str | None, str | None]
+"""Evidence, and when the command began and ended."""
+
+
+def _with_subject(connection: sqlite3.Connection, subject: str, project: str | None) -> list[_Run]:
+    tokens = terms.TOKEN.findall(subject)
+    if not tokens:
+        return []
+    match = in_scope(TOOLS, Term(" ".join(tokens)).expression_at_line_starts())
+    actions = '["run", "other"]'
+    rows = sql.ask(
+        connection, "pages/blame_calls",
+        match=match, actions=actions, project=project, limit=_CALLS,
+    ).fetchall()  # fmt: skip
+    texts = texts_of(connection, [row["call_id"] for row in rows])
+    found: list[_Run] = []
+    for row in rows:
+        if states(strings_of(texts.get(row["call_id"], "")), subject):
+            evidence = _evidence(row, "committed", subject)
+            found.append((evidence, row["timestamp"], row["ended_at"]))
+    rows = sql.ask(
+        connection, "pages/blame_results", match=match, project=project, limit=_CALLS
+    ).fetchall()
+    rows = [row for row in rows if row["action"] in _CAN_COMMIT]
+    texts = texts_of(connection, [row[name] for row in rows for name in ("call_id", "result_id")])
+    for row in rows:
+        command, output = (texts.get(row[name], "") for name in ("call_id", "result_id"))
+        for made in made_in(command, output):
+            if made.subject == subject and not made.is_replayed:
+                evidence = _evidence(row, "committed", made.line)
+                found.append((evidence, row["started_at"], row["timestamp"]))
+    return found
+
+
+def _is_at(run: _Run, commit: Commit) -> bool:
+    """Was a commit made while a command ran? Clocks have seconds, and hooks take a while."""
+    _, started, ended = run
+    if started is None:
+        return False
+    first = milliseconds(started) - _SLACK
+    last = milliseconds(ended or started) + _SLACK
+    times = (milliseconds(commit.authored_at), milliseconds(commit.committed_at))
+    return any(first <= time <= last for time in times)
+
+
+# -- by the files ----------------------------------------------------------------------------------
+
+
+def _commit_edits(
+    connection: sqlite3.Connection, commit: Commit, history: GitHistory, project: str | None
+) -> Iterator[Evidence]:
+    """Yield the edits of the commit's files in the week before it."""
+    top = history.top()
+    if top is None:
+        return
+    last = milliseconds(commit.committed_at) + _SLACK
+    first = milliseconds(commit.authored_at) - _BEFORE
+    for path in history.files(commit.hash):
+        for edit in edits_of(connection, Wanted.at(connection, f"{top}/{path}"), project):
+            if edit.time is not None and first <= milliseconds(edit.time) <= last:
+                yield edit
+
+
+# -- pull requests ---------------------------------------------------------------------------------
+
+_PULL_WORDS = ("pull", "merge_requests", "pulls", "pull-requests", "pullrequests")
+_ROWS = 300
+_LONGEST_ADDRESS = 250
+
+_address = re.compile(
+    r"(?:(https?)://)?([^\s/]{1,100})/([^\s]{1,200}?)/(?:-/)?"
+    r"(?:pulls?|merge_requests|pull-?requests)/(\d{1,9})(?:[/?#.]\S{0,200})?"
+).fullmatch
+_short_name = re.compile(r"(?:([\w.-]{1,100}/[\w.-]{1,100}))?[#!](\d{1,9})").fullmatch
+_named = re.compile(
+    r"(?:pr|mr|pulls?|(?:pull|merge)[ _-]?request)[ _/-]{0,3}[#!]?(\d{1,9})", re.IGNORECASE
+).fullmatch
+_plain = re.compile(r"\d{1,6}").fullmatch
+_creating = re.compile(
+    r"\b(?:pr|mr) create\b|create_(?:pull|merge)_request|\bpull-request\b", re.IGNORECASE
+).search
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """A pull request that is asked for."""
+
+    number: str
+    repository: str | None = None
+    """Its name with that of its owner; None if that was not said."""
+    host: str | None = None
+
+
+def as_pull_request(text: str) -> PullRequest | None:
+    """Return the pull request that is meant by a number or an address.
+
+    `12`, `#12`, `PR 12`, `pr-12`, `owner/name#12`, and addresses for people and for programs.
+    """
+    text = text.strip()
+    if found := _address(text):
+        return _at_address(*found.groups())
+    if found := _short_name(text):
+        return PullRequest(found[2], found[1])
+    if found := _named(text):
+        return PullRequest(found[1])
+    return PullRequest(text) if _plain(text) else None
+
+
+def _at_address(scheme: str | None, host: str, path: str, number: str) -> PullRequest:
+    """Return what an address means: one for programs means the same as the one for people."""
+    host, path = host.casefold().removeprefix("www."), path.casefold()
+    if scheme is None and "." not in host:  # owner/name/pull/12
+        return PullRequest(number, f"{host}/{path}")
+    for start in ("repos/", "api/v3/repos/", "api/v4/projects/", "2.0/repositories/"):
+        if path.startswith(start):
+            host, path = host.removeprefix("api."), path[len(start) :].replace("%2f", "/")
+            break
+    return PullRequest(number, path.removesuffix(".git"), host)
+
+
+def evidence_of_pull_request(
+    connection: sqlite3.Connection, wanted: PullRequest, project: str | None
+) -> tuple[list[Evidence], str | None]:
+    """Return what there is of a pull request, and its address.
+
+    Raises UsageError if several repositories have one with this number.
+    """
+    found: dict[PullRequest, list[Evidence]] = {}
+    addresses: dict[PullRequest, str] = {}
+    for url, one in _all_of_number(connection, wanted, project):
+        pull_request = as_pull_request(url)
+        if pull_request is None or not _is_meant(wanted, pull_request):
+            continue
+        found.setdefault(pull_request, []).append(one)
+        known = addresses.get(pull_request)
+        if known is None or _is_for_programs(known):
+            addresses[pull_request] = url
+    if len(found) > 1:
+        listed = "".join(f"\n  {url}" for url in sorted(addresses.values())[:_LISTED])
+        raise UsageError(
+            f"{len(found)} repositories have a pull request {wanted.number}; give its address:"
+            f"{listed}"
+        )
+    return next(iter(found.values()), []), next(iter(addresses.values()), None)
+
+
+def _is_meant(wanted: PullRequest, other: PullRequest) -> bool:
+    if wanted.repository is not None and wanted.repository.casefold() != other.repository:
+        return False
+    return wanted.host is None or wanted.host == other.host
+
+
+def _is_for_programs(url: str) -> bool:
+    return "/repos/" in url or "/api/" in url or "/2.0/" in url
+
+
+def _all_of_number(
+    connection: sqlite3.Connection, wanted: PullRequest, project: str | None
+) -> Iterator[tuple[str, Evidence]]:
+    """Yield everything that has the number in an address, with the address."""
+    number = wanted.number
+    for row in sql.ask(connection, "pages/pull_request_links", number=number, project=project):
+        yield row["url"], Evidence(
+            "linked", row["session_id"], None, row["file_id"], row["byte_offset"],
+            row["timestamp"], row["url"],
+        )  # fmt: skip
+    phrases = " OR ".join(Term(f"{word}/{number}").expression() for word in _PULL_WORDS)
+    given = {"project": project, "limit": _ROWS}
+    rows = sql.ask(
+        connection, "pages/blame_results", match=in_scope(TOOLS, phrases), **given
+    ).fetchall()
+    texts = texts_of(connection, [row[name] for row in rows for name in ("call_id", "result_id")])
+    for row in rows:
+        command = f"{row['tool']} {strings_of(texts.get(row['call_id'], ''))}"
+        grade = "made" if _creating(command) else "printed"
+        for url, line in _addresses(texts.get(row["result_id"], ""), number):
+            yield url, _evidence(row, grade, line)
+    rows = sql.ask(
+        connection, "pages/blame_said", match=in_scope(SAID, phrases), **given
+    ).fetchall()
+    texts = texts_of(connection, [row["id"] for row in rows])
+    for row in rows:
+        for url, line in _addresses(texts.get(row["id"], ""), number):
+            yield url, _evidence(row, "mentioned", line)
+
+
+def _addresses(text: str, number: str) -> Iterator[tuple[str, str]]:
+    """Yield the addresses of pull requests with a number in a text, each with its line."""
+    for word in _PULL_WORDS:
+        tail = f"/{word}/{number}"
+        at = text.find(tail)
+        while at >= 0:
+            end = at + len(tail)
+            start = text.rfind("http", max(0, at - _LONGEST_ADDRESS), at)
+            url = text[start:end]
+            if start >= 0 and not text[end : end + 1].isdigit() and " " not in url:
+                yield url, line_of(text, at)
+            at = text.find(tail, end)
+
+
+# -- questions -------------------------------------------------------------------------------------
 
 _LISTED = 20
+_LISTED_CLONES = 3
 _LEAST_LETTERS = 8  # of a line that tells something
 
 
@@ -170,21 +1069,35 @@ class _Asked:
             history = self._history(posixpath.dirname(path))
             exact = Wanted.at(self._connection, *self._names(path, history))
             if self._is_used(exact):
-                return exact, history
+                return self._with_clones(exact), history
         end = self._end(history)
         loose = Wanted(Places(self._connection), end=end)
         uses = uses_of(self._connection, loose, (EDIT, READ), self._question.project)
         places = list(dict.fromkeys(use.place for use in uses))
+        if places and set(places) <= set(loose.places.clones(places[0])):
+            self._notes.append(f"Taken for {places[0]}.")
+            return self._with_clones(Wanted(loose.places, (places[0],))), history
         if len(places) > 1:
             listed = "".join(f"\n  {place}" for place in places[:_LISTED])
             more = f"\n  and {len(places) - _LISTED} more" if places[_LISTED:] else ""
             raise UsageError(
                 f"{end!r} is the name of {len(places)} files; give the path of one:{listed}{more}"
             )
-        if places:
-            self._notes.append(f"Taken for {places[0]}.")
-            return Wanted(loose.places, (places[0],)), history
         return None, history
+
+    def _with_clones(self, wanted: Wanted) -> Wanted:
+        """Return a file with its paths in the clones of its repository where it was used."""
+        paths = [clone for path in wanted.paths for clone in wanted.places.clones(path)]
+        every = Wanted(wanted.places, tuple(dict.fromkeys(paths)))
+        uses = uses_of(self._connection, every, (EDIT, READ), self._question.project)
+        used = {use.place for use in uses} - set(wanted.paths)
+        if used:
+            self._notes.append(
+                f"Also taken for this file, since the directories are called alike: "
+                f"{', '.join(sorted(used)[:_LISTED_CLONES])}"
+                f"{' and others' if len(used) > _LISTED_CLONES else ''}."
+            )
+        return replace(wanted, paths=(*wanted.paths, *sorted(used)))
 
     def _is_used(self, wanted: Wanted) -> bool:
         return bool(uses_of(self._connection, wanted, (EDIT, READ), self._question.project))
@@ -212,7 +1125,8 @@ class _Asked:
         path, top = self._path(), history.top() if history is not None else None
         if path is not None and top is not None and path.startswith(f"{top}/"):
             return path[len(top) + 1 :]
-        return posixpath.normpath(slashed(self._question.text)).lstrip("./") or "?"
+        parts = posixpath.normpath(slashed(self._question.text)).lstrip("/").split("/")
+        return "/".join(part for part in parts if part not in {".", ".."}) or "?"
 
     def _commit_called(self) -> CommitEvidence | None:
         """Return what there is of a commit that git calls so: a branch, a tag, HEAD~2."""
@@ -251,6 +1165,10 @@ class _Asked:
         return self._answer({**of, **facts}, known.found)
 
     def _answer(self, of: dict[str, object], found: Sequence[Evidence]) -> Blame:
+        if found and all(one.grade in _SHOWING for one in found):
+            self._notes.append(
+                "Nothing shows which conversation made it: it was read, printed or talked about."
+            )
         return Blame(of, Conversations(self._connection, found), self._notes)
 
 
@@ -275,3 +1193,56 @@ def directories_of(connection: sqlite3.Connection) -> tuple[str, ...]:
     rows = sql.ask(connection, "pages/project_names").fetchall()
     paths = [str(row["path"]) for row in rows if row["path"]]
     return tuple(sorted(dict.fromkeys(paths), key=lambda path: (not is_directory(path), len(path))))
+
+
+# -- for people ------------------------------------------------------------------------------------
+
+_INDENT = "    "
+_TITLE = 60
+
+
+def report(found: Blame, limit: int, each: int, width: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of at most `limit` conversations with `each` pieces of evidence."""
+    for line in wrap(_heading(found.of), width):
+        yield paint(line, bold=True)
+    for note in found.notes:
+        yield from wrap(one_line(note), width)
+    grade = None
+    for one in found.conversations.shown(0, limit, each):
+        if one.grade != grade:
+            grade = one.grade
+            yield ""
+            yield paint(f"{grade}: {GRADES[grade]}", "cyan")
+        yield from _conversation(one, width, paint)
+    more = len(found.conversations) - limit
+    if more > 0:
+        yield ""
+        others = humanize.many(more, "more conversation")
+        yield f"... and {others}. To see them: --limit {limit + more}"
+
+
+def _heading(of: dict[str, object]) -> str:
+    facts = [str(of["kind"]).replace("_", " "), str(of.get("path") or of["text"])]
+    if of["kind"] == "line":
+        facts[1] += f":{of['line']}"
+    if name := of.get("hash"):
+        facts[1:] = [*(facts[1:] if of["kind"] == "line" else ()), str(name)[:12]]
+    facts += [str(of[name]) for name in ("url", "subject") if of.get(name)]
+    if time := of.get("time"):
+        facts.append(humanize.moment(str(time)))
+    return one_line("  ".join(facts))
+
+
+def _conversation(one: Blamed, width: int, paint: Paint) -> Iterator[str]:
+    title = cut(one_line(one.title or "(untitled)"), _TITLE)
+    facts = [one.key, title, one.project, one.branch, one.subagent, humanize.moment(one.time)]
+    shown = " · ".join(one_line(fact) for fact in facts if fact)
+    for number, line in enumerate(wrap(shown, width - 4)):
+        yield f"{'  ' if not number else _INDENT}{line}"
+    for place in one.evidence:
+        grade = f"{place['grade']}: " if place["grade"] != one.grade else ""
+        head = f"{_INDENT}{place['ref'] or one.key}  {grade}"
+        yield head + cut(one_line(str(place["text"])), max(width - len(head), 20))
+        yield paint(f"{_INDENT}  {one_line(str(place['file']))}, byte {place['byte']}", dim=True)
+    if one.more:
+        yield f"{_INDENT}... and {humanize.many(one.more, 'more place')}"

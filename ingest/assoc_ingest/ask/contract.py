@@ -17,8 +17,8 @@ from ..errors import ERROR_CODES
 from ..sql import Query
 from ..terminal import safe_json, wrap
 from .answer import LEAST_CHARS, SCHEMA
+from .blame import Blamed, Place
 from .conversation import Message
-from .evidence import Blamed, Place
 from .fix import Fix, Occurrence
 from .hits import Hit
 from .secrets import SecretPlace

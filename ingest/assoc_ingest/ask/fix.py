@@ -26,8 +26,8 @@ from ..project_paths import slashed
 from ..records import EDIT, OTHER, READ, RUN, SPAWN
 from ..terminal import Paint, cut, one_line
 from . import shell, terms
+from .blame import line_of, texts_of
 from .changed_text import shortly
-from .evidence import line_of, texts_of
 from .expressions import TOOLS, in_scope
 from .lookup import short_key
 from .refs import Names

@@ -43,8 +43,9 @@ def blame(
     """Show which conversations made a file, a commit or a pull request.
 
     Evidence has grades, the strongest first: a command made the commit and printed its hash; a
-    commit with this subject was made at this time; the file was edited here; it was printed, read,
-    or talked about. Each place is one that `show` opens. Git is asked if the repository is here.
+    commit with this subject was made at this time; a rebase repeated it; the file was edited here;
+    it was read, talked about, or printed. Each place is one that `show` opens. Git is asked if the
+    repository is here. A pull request is a number, `PR 118`, `owner/name#118` or an address.
 
     \b
     Examples:
@@ -57,8 +58,7 @@ def blame(
 
     from ..ask.answer import Answer, Wanted
     from ..ask.blame import blame as find
-    from ..ask.blame import not_found
-    from ..ask.blame_report import report
+    from ..ask.blame import not_found, report
     from ..ask.output import write, write_lines
     from ..terminal import Paint, terminal_width
 

@@ -114,8 +114,9 @@ TOOL = Tool(
     description=(
         "Find the conversations that made a file, a line, a commit or a pull request. Evidence has "
         "grades, the strongest first: made (a command here made it and printed its hash), "
-        "committed (a commit with this subject at this time), linked, edited, printed, read, "
-        f"mentioned. Use it to learn why code is as it is, then `open` the ref. {QUOTED}"
+        "committed (a commit with this subject at this time), linked, replayed (by a rebase), "
+        "edited, read, mentioned, printed. Use it to learn why code is as it is, then `open` the "
+        f"ref. {QUOTED}"
     ),
     properties=PROPERTIES,
     required=("what",),
