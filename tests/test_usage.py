@@ -282,3 +282,66 @@ def test_what_names_nothing_is_said(used: Shell) -> None:
     assert "Nothing was used" in used.err
     assert used("stats", "--session", "ffff") == 1
     assert used("stats", "--since", "soon") == 2
+
+
+def cost_state(total: float, **models: dict[str, object]) -> dict[str, object]:
+    usage = {name.replace("_", "-"): known for name, known in models.items()}
+    return {"type": "cost-state", "sessionId": FIRST, "totalCostUSD": total, "modelUsage": usage}
+
+
+def test_what_the_agent_states_of_itself_stands_beside_what_is_counted(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """The last line counts; helper models are named nowhere else."""
+    path = tmp_path / "home" / f"projects/-srv-demo/{FIRST}.jsonl"
+    begun = answer(1, FIRST, "claude-sonnet-4-5", "2026-01-05", **BEGUN)
+    early = cost_state(0.3, claude_sonnet_4_5={"outputTokens": 20_000, "costUSD": 0.3})
+    late = cost_state(
+        0.75,
+        claude_sonnet_4_5={"outputTokens": 50_000, "costUSD": 0.74},
+        claude_haiku_4_5={"outputTokens": 100, "costUSD": 0.01},
+    )
+    for line in (begun, early, late):  # synced after each: incremental equals full
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        assert shell("sync", str(tmp_path / "home")) == 0
+    for command in ("sync", "rebuild"):
+        assert shell(command) == 0
+        assert shell("verify") == 0
+        assert shell("show", FIRST) == 0
+        words = " ".join(shell.out.split())
+        assert "≥8 out, 50.1 k as its agent states" in words
+        assert "cost ≥$0.00 as counted, $0.75 as its agent states" in words
+    assert shell("show", FIRST, "--json") == 0
+    session = json.loads(shell.out)["session"]
+    assert (session["stated_cost_usd"], session["stated_output_tokens"]) == (0.75, 50_100)
+    assert [row["model"] for row in session["stated_by_model"]] == [
+        "claude-sonnet-4-5", "claude-haiku-4-5",
+    ]  # fmt: skip
+    rows = {row["counting"]: row for row in shell.items("query", "usage_reconciliation")}
+    names = ("counted", "output_tokens", "cost_usd", "is_lower_bound")
+    stated, counted = rows["stated by the agent"], rows["once, where the agent states it"]
+    assert [stated[name] for name in names] == [1, 50_100, 0.75, 0]
+    assert [counted[name] for name in names] == [1, 8, 0.0001, 1]
+    with path.open("a") as file:
+        file.write(json.dumps(answer(2, FIRST, "claude-sonnet-4-5", "2026-01-06")) + "\n")
+    assert shell("sync") == 0
+    assert shell("show", FIRST) == 0
+    assert "$0.75 as its agent states before it went on" in " ".join(shell.out.split())
+    assert shell("forget", FIRST, "--yes") == 0
+    assert shell.items("query", "usage_reconciliation") == []
+
+
+def test_what_the_agent_states_is_not_repeated_where_it_is_about_the_same(
+    shell: Shell, tmp_path: Path
+) -> None:
+    done = answer(1, FIRST, "claude-sonnet-4-5", "2026-01-05")
+    write(
+        tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl",
+        done, cost_state(1.6, claude_sonnet_4_5={"outputTokens": 101_000, "costUSD": 1.6}),
+    )  # fmt: skip
+    assert shell("sync", str(tmp_path / "home")) == 0
+    assert shell("show", FIRST) == 0
+    assert "cost $1.50" in shell.out
+    assert "as its agent states" not in shell.out

@@ -169,6 +169,25 @@ class Usage(NamedTuple):
     """The length of what the response wrote on all its lines; None: not known."""
 
 
+class StatedUsage(NamedTuple):
+    """What an agent states of its own use at a line: sums of its session so far.
+
+    `model` is the name that the agent uses, '' for all models.
+    """
+
+    model: str
+    timestamp: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    is_lower_bound: int
+    """1: the agent knows no price for some of it."""
+    byte_offset: int
+    byte_length: int
+
+
 class Transcript(NamedTuple):
     """What a stretch of one transcript states about its session or subagent.
 
@@ -619,6 +638,7 @@ Record = (
     | AgentLine
     | AgentTotals
     | Usage
+    | StatedUsage
     | Transcript
     | WorkingDirectory
     | AgentMeta

@@ -183,6 +183,23 @@ create table assoc.usage (
     primary key (origin_id, file_no, byte_offset, row_no)
 );
 
+create table assoc.stated_usage (
+    origin_id integer not null,
+    file_no integer not null,
+    byte_offset bigint not null,
+    row_no integer not null,
+    model text collate "C",
+    timestamp text collate "C",
+    input_tokens bigint,
+    output_tokens bigint,
+    cache_read_tokens bigint,
+    cache_write_tokens bigint,
+    cost_usd double precision,
+    is_lower_bound integer,
+    byte_length bigint,
+    primary key (origin_id, file_no, byte_offset, row_no)
+);
+
 create table assoc.responses (
     origin_id integer not null,
     file_no integer not null,

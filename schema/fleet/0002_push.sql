@@ -330,7 +330,7 @@ end $$;
 create function assoc.placed_tables() returns text[]
 language sql immutable
 as $$ select array[
-    'messages', 'tool_calls', 'usage', 'responses', 'prompts', 'links', 'documents', 'plans',
+    'messages', 'tool_calls', 'usage', 'stated_usage', 'responses', 'prompts', 'links', 'documents', 'plans',
     'todos', 'inbox_items', 'tool_result_files', 'issues', 'line_types',
     'agent_lines'
 ] $$;

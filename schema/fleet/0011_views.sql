@@ -287,6 +287,16 @@ select
 from assoc.usage
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
+create view assoc_read.stated_usage as
+select
+    model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+    is_lower_bound, byte_offset, byte_length,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.stated_usage
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
 create view assoc_read.responses as
 select
     model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,
@@ -551,6 +561,49 @@ join assoc.sources r using (origin_id, source_no)
 where s.kind in ('main', 'background') and s.message_count > 0
   and s.origin_id = any ((select assoc.visible_origins())::integer[]);
 
+create view assoc_read.stated_by_model as
+select distinct on (f.session_id, u.model)
+    u.model, u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd,
+    u.is_lower_bound, u.timestamp,
+    exists (
+        select from assoc_read.responses r
+        where r.file_id = u.file_id and r.byte_offset > u.byte_offset
+    )::integer as is_followed,
+    (select s.session_key from assoc_read.sessions s where s.id = f.session_id) as session_key,
+    (select o.kind from assoc_read.sources o where o.id = f.source_id) as source,
+    f.session_id, u.file_id, u.byte_offset
+from assoc_read.stated_usage u
+join assoc_read.files f on f.id = u.file_id
+where f.kind = 'transcript'
+  and u.byte_offset = (
+    select max(o.byte_offset) from assoc_read.stated_usage o where o.file_id = u.file_id
+  )
+order by
+    f.session_id, u.model, f.gone_at is not null, f.generation desc,
+    (select max(o.cost_usd) from assoc_read.stated_usage o where o.file_id = u.file_id)
+        desc nulls last,
+    f.path, f.id;
+
+create view assoc_read.stated_sessions as
+select
+    s.title, s.ended_at as last_at, coalesce(m.cost_usd, s.stated_cost_usd) as cost_usd,
+    coalesce(m.input_tokens, case when n.session_id is null then s.input_tokens end)
+        as input_tokens,
+    coalesce(m.output_tokens, case when n.session_id is null then s.output_tokens end)
+        as output_tokens,
+    coalesce(m.cache_read_tokens, case when n.session_id is null then s.cache_read_tokens end)
+        as cache_read_tokens,
+    coalesce(m.cache_write_tokens, case when n.session_id is null then s.cache_write_tokens end)
+        as cache_write_tokens,
+    coalesce(m.is_lower_bound, 0) as is_lower_bound,
+    s.session_key, o.kind as source, s.id as session_id,
+    coalesce(s.linked_session_id, s.id) as counted_session_id
+from assoc_read.sessions s
+join assoc_read.sources o on o.id = s.source_id
+left join assoc_read.stated_by_model m on m.session_id = s.id and m.model = ''
+left join (select distinct session_id from assoc_read.responses) n on n.session_id = s.id
+where s.stated_cost_usd is not null or m.session_id is not null;
+
 create view assoc_read.usage_reconciliation as
 with used as (
     select u.*, s.kind as agent
@@ -574,6 +627,9 @@ select
     sum(all_output_tokens) as output_tokens,
     sum(all_cache_read_tokens) as cache_read_tokens,
     sum(all_cache_write_tokens) as cache_write_tokens,
+    null::double precision as cost_usd,
+    sum(partial) as partial,
+    null::bigint as unpriced,
     agent as source
 from used
 group by agent
@@ -581,14 +637,14 @@ union all
 select
     'once in each file', 'takes a response once, and again in each forked or resumed copy',
     count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-    sum(cache_write_5m_tokens + cache_write_1h_tokens), agent
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
 from used
 group by agent
 union all
 select
     'once, without subagents', 'takes a response once, of main conversations only',
     count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-    sum(cache_write_5m_tokens + cache_write_1h_tokens), agent
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
 from counted
 where subagent_id is null
 group by agent
@@ -597,7 +653,7 @@ select
     'once, without agents that have no file',
     'leaves out subagents whose messages only stand in the progress lines of their caller',
     count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-    sum(cache_write_5m_tokens + cache_write_1h_tokens), agent
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
 from counted c
 where not exists (
     select from assoc.agent_lines l
@@ -608,9 +664,26 @@ union all
 select
     'once', 'takes each response once, subagents included: what this program counts',
     count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-    sum(cache_write_5m_tokens + cache_write_1h_tokens), agent
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
 from counted
-group by agent;
+group by agent
+union all
+select
+    'stated by the agent',
+    'adds up what the agent, or the application, says of its sessions: the last time of each',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_tokens), sum(cost_usd), sum(is_lower_bound), null, source
+from assoc_read.stated_sessions
+group by source
+union all
+select
+    'once, where the agent states it', 'takes each response of these sessions once, to compare',
+    count(*), sum(c.input_tokens), sum(c.output_tokens), sum(c.cache_read_tokens),
+    sum(c.cache_write_tokens), assoc_read.round(sum(c.cost_microusd) / 1000000.0, 4),
+    sum(c.partial), count(*) filter (where c.cost_microusd is null), t.source
+from assoc_read.stated_sessions t
+join assoc_read.response_costs c on c.session_id = t.counted_session_id
+group by t.source;
 
 -- Views read with the rights of their owner. Unless they are barriers, PostgreSQL may call a function
 -- of the reader, or a cast that fails, on rows before it checks whether the reader may see them.

@@ -41,7 +41,7 @@ def facts(
         "When": _when(text.get("started_at"), text.get("ended_at")),
         "Messages": ", ".join(counts),
         "Tokens": tokens_of(number, known).removeprefix("tokens "),
-        "Cost": cost_of(conversation, known).removeprefix("cost "),
+        "Cost": cost_of(known).removeprefix("cost "),
         "Stated cost": _dollars(session["stated_cost_usd"]),
         "Fork of": text.get("forked_from"),
         "Linked to": text.get("linked_session"),

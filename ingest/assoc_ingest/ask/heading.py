@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .. import humanize
+from .. import humanize, sql
 from ..terminal import one_line, wrap
 from .conversation import Conversation, File
 from .excerpt import Excerpt
 from .page import Look, facts_of
-from .usage import Spent, spent
+from .usage import Spent, spent, stated
 
 
 def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
@@ -50,19 +50,19 @@ def note_of(file: File) -> str:
     return f"{file.path} (deleted)" if file.gone_at else file.path
 
 
-def cost_of(conversation: Conversation, known: Spent) -> str:
+def cost_of(known: Spent) -> str:
     """Return what a session cost, in words; '' where that is not known."""
-    if cost := known.cost():
-        return f"cost {cost}"
-    stated = conversation.session["stated_cost_usd"]
-    if not isinstance(stated, float):
-        return ""
-    return f"cost {humanize.money(stated)}, as its agent states"
+    return f"cost {cost}" if (cost := known.cost()) else ""
 
 
 def spent_of(conversation: Conversation) -> Spent:
-    """Return what the responses of a session used and cost."""
-    return spent(conversation.connection, conversation.usage())
+    """Return what the responses of a session used and cost, and what its agent states of that."""
+    rows = sql.ask(
+        conversation.connection, "pages/session_stated", session=conversation.session["id"]
+    ).fetchall()
+    cost = conversation.session["stated_cost_usd"]
+    said = stated(cost if isinstance(cost, float) else None, rows)
+    return spent(conversation.connection, conversation.usage())._replace(stated=said)
 
 
 def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
@@ -95,7 +95,7 @@ def numbers_of(conversation: Conversation) -> dict[str, int]:
 def _counts(conversation: Conversation) -> list[str | None]:
     known = spent_of(conversation)
     tokens = tokens_of(numbers_of(conversation), known)
-    return [*sizes_of(conversation), tokens, cost_of(conversation, known)]
+    return [*sizes_of(conversation), tokens, cost_of(known)]
 
 
 def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:

@@ -75,6 +75,22 @@ class Estimate(NamedTuple):
     """Partial responses of which nothing can be estimated: their stated tokens are in the sums."""
 
 
+class Stated(NamedTuple):
+    """What an agent says itself that a session used and cost, as far as it says it."""
+
+    cost_usd: float | None = None
+    output_tokens: int | None = None
+    unpriced: int = 0
+    """1: the agent knows no price for some of it."""
+    is_followed: bool = False
+    """The session went on after it."""
+    models: Sequence[Mapping[str, object]] = ()
+
+    @property
+    def words(self) -> str:
+        return f"as its agent states{' before it went on' * self.is_followed}"
+
+
 class Spent(NamedTuple):
     """What responses used and cost together, and how much of that is not known."""
 
@@ -84,20 +100,30 @@ class Spent(NamedTuple):
     unpriced: int = 0
     partial: int = 0
     estimate: Estimate | None = None
+    stated: Stated = Stated()
 
     def tokens(self, output: int) -> str:
         """Return a number of output tokens of these responses, with the estimate, in words."""
-        text = humanize.tokens(output, self.partial)
-        if self.estimate is None:
-            return f"{text} out"
-        known = self.estimate
-        about = humanize.tokens(known.output_tokens, known.unmeasured, is_estimate=True)
-        return f"{text} out ({about})"
+        text = f"{humanize.tokens(output, self.partial)} out"
+        if self.estimate is not None:
+            about, rest = self.estimate.output_tokens, self.estimate.unmeasured
+            text += f" ({humanize.tokens(about, rest, is_estimate=True)})"
+        stated = self.stated.output_tokens
+        if stated is not None and _differ(stated, output):
+            text += f", {humanize.tokens(stated)} {self.stated.words}"
+        return text
 
     def cost(self) -> str:
-        """Return the cost, with the estimate, in words; '' where no response has a price."""
+        """Return the cost, with the estimate, in words; '' where it is not known.
+
+        What the agent states is beside it if it is more than a tenth off.
+        """
+        stated = self.stated.cost_usd
+        said = ""
+        if stated is not None:
+            said = f"{humanize.money(stated, 0, self.stated.unpriced)} {self.stated.words}"
         if self.cost_usd is None:
-            return ""
+            return said
         notes = []
         if self.estimate is not None:
             rest = (self.estimate.unmeasured, self.unpriced)
@@ -105,7 +131,10 @@ class Spent(NamedTuple):
         if self.unpriced:
             notes.append(f"{humanize.many(self.unpriced, 'response')} unpriced")
         text = humanize.money(self.cost_usd, self.partial, self.unpriced)
-        return f"{text} ({'; '.join(notes)})" if notes else text
+        text += f" ({'; '.join(notes)})" if notes else ""
+        if stated is not None and _differ(stated, self.cost_usd):
+            return f"{text} as counted, {said}"
+        return text
 
     def as_json(self) -> dict[str, object]:
         """Return the fields of an answer."""
@@ -116,7 +145,28 @@ class Spent(NamedTuple):
             "is_lower_bound": bool(self.unpriced or self.partial),
             "estimated_output_tokens": self.estimate and self.estimate.output_tokens,
             "estimated_cost_usd": self.estimate and self.estimate.cost_usd,
+            "stated_cost_usd": self.stated.cost_usd,
+            "stated_output_tokens": self.stated.output_tokens,
+            "stated_by_model": list(self.stated.models),
         }
+
+
+def _differ(stated: float, counted: float) -> bool:
+    """Is what an agent states more than a tenth off? Less than a cent is not worth a word."""
+    return abs(stated - counted) > max(0.01, 0.1 * max(stated, counted))
+
+
+def stated(cost_usd: float | None, rows: Sequence[sqlite3.Row]) -> Stated:
+    """Return what the agent of a session states, from the rows of `session_stated`."""
+    known = Stated(cost_usd, models=[dict(row) for row in rows if row["model"] != ""])
+    for row in rows:
+        if row["model"] == "":
+            known = known._replace(
+                output_tokens=row["output_tokens"],
+                unpriced=row["is_lower_bound"],
+                is_followed=bool(row["is_followed"]),
+            )
+    return known
 
 
 def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
@@ -250,11 +300,12 @@ def _total(
 ) -> tuple[dict[str, object], Spent]:
     if by != "tool":
         total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
-        known = Spent(*(total[name] for name in Spent._fields[:-1]))
+        known = Spent(*(total[name] for name in Spent._fields[: Spent._fields.index("estimate")]))
         if known.partial:
             partial = sql.ask(connection, "pages/usage_partial", **parameters)
             known = known._replace(estimate=estimate(connection, known, partial))
-        return total | known.as_json(), known
+        said = {name: value for name, value in known.as_json().items() if "stated" not in name}
+        return total | said, known
     sums = {name: sum(int(str(row[names.index(name)])) for row in rows) for name in _SUMS}
     percent = round(100.0 * sums["errors"] / sums["calls"], 1) if sums["calls"] else None
     return {**sums, "error_percent": percent}, Spent()

@@ -42,7 +42,7 @@ def count(connection: sqlite3.Connection) -> None:
             output_tokens = iif(x.used_input is null, x.output, x.used_output),
             cache_read_tokens = iif(x.used_input is null, x.cache_read, x.used_cache_read),
             cache_write_tokens = iif(x.used_input is null, x.cache_write, x.used_cache_write),
-            stated_cost_usd = coalesce(x.cost, x.used_cost),
+            stated_cost_usd = coalesce(x.cost, x.stated_cost, x.used_cost),
             context_tokens = x.context_tokens,
             context_window = x.context_window,
             models = coalesce(nullif(x.used_models, '[]'),
@@ -69,6 +69,10 @@ def count(connection: sqlite3.Connection) -> None:
                 e.context_tokens, e.context_window,
                 u.input as used_input, u.output as used_output, u.cache_read as used_cache_read,
                 u.cache_write as used_cache_write, u.cost as used_cost,
+                (
+                    select y.cost_usd from stated_by_model y
+                    where y.session_id = t.id and y.model = ''
+                ) as stated_cost,
                 ({_USED_MODELS}) as used_models
             from touched_sessions t
             left join told m on m.session_id = t.id

@@ -57,6 +57,7 @@ _PLACED = {
         ("block", "tool_use_id"),
     ),
     "usage": _Origin(order=("response_key",)),
+    "stated_usage": _Origin(order=("model",)),
     "responses": _Origin(_SESSION | _SUBAGENT, _JOIN_SESSION + _JOIN_SUBAGENT, ("response_key",)),
     "prompts": _Origin(_SESSION | _PROJECT | _STATED, _JOIN_SESSION + _JOIN_PROJECT),
     "links": _Origin(_SESSION | _STATED, _JOIN_SESSION, ("kind", "url", "session_key")),

@@ -140,6 +140,11 @@ PLACED = (
         all_cache_read_tokens:big all_cache_write_tokens:big stop_reason byte_length:big""",
     ),
     _placed(
+        "stated_usage",
+        """model timestamp input_tokens:big output_tokens:big cache_read_tokens:big
+        cache_write_tokens:big cost_usd:real is_lower_bound:int byte_length:big""",
+    ),
+    _placed(
         "responses",
         f"""response_key api_message_id request_id model timestamp {_TOKENS}
         partial:int stated_cost_usd:real {_SESSION} {_SUBAGENT} stop_reason byte_length:big""",

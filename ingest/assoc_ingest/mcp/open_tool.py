@@ -233,6 +233,12 @@ TOOL = Tool(
                     "byte": {"type": "integer", "description": "Where the line begins."},
                     "title": TEXT,
                     "state": {**TEXT, "description": "Of a summary: how the conversation ended."},
+                    "usage": {
+                        "type": "object",
+                        "description": "Output tokens and cost: counted, where is_lower_bound says "
+                        "so at least; estimated; and as the agent states it.",
+                    },
+                    "used": {**TEXT, "description": "The same in words."},
                     "prompts": {"type": "array"},
                     "outcome": {"type": "object", "description": "The last answer."},
                     "changed_files": {"type": "array"},

@@ -8,6 +8,7 @@ from itertools import islice
 
 from .. import sql
 from ..ask.conversation import Conversation
+from ..ask.heading import cost_of, numbers_of, spent_of, tokens_of
 from ..ask.message_text import typed
 from ..ask.refs import Names
 from .answers import Item
@@ -48,6 +49,7 @@ def summary(conversation: Conversation) -> Item:
         "state": state,
         **{field: session[column] for field, column in _FACTS.items()},
         "models": conversation.models,
+        **_usage(conversation),
         "resume": conversation.resume,
         "prompts": prompts(connection, [id], conversation.names()).get(id, []),
         "outcome": last,
@@ -62,6 +64,18 @@ def summary(conversation: Conversation) -> Item:
         "files": [f"{session['root']}/{file.path}" for file in islice(conversation.files, _MOST)],
     }  # fmt: skip
     return {field: value for field, value in item.items() if value not in (None, [], "")}
+
+
+def _usage(conversation: Conversation) -> Item:
+    """Return what a conversation used and cost, as numbers and in words."""
+    known = spent_of(conversation)
+    numbers = {**known.as_json(), "output_tokens": conversation.session["output_tokens"]}
+    del numbers["stated_by_model"]
+    words = [tokens_of(numbers_of(conversation), known), cost_of(known)]
+    return {
+        "usage": {name: value for name, value in numbers.items() if value is not None},
+        "used": " · ".join(filter(None, words)),
+    }
 
 
 def prompts(
@@ -88,6 +102,8 @@ def render(item: Item) -> str:
     known = [item[field] for field in ("title", "project", "branch", "started") if field in item]
     if known:
         lines.append(quoted(" · ".join(map(str, known))))
+    if "used" in item:
+        lines.append(f"Used: {item['used']}")
     for field, title in _TITLES.items():
         entries = item.get(field)
         if not isinstance(entries, list):

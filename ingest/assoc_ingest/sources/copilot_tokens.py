@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import proxy
 
+from ..records import StatedUsage
 from .chat_reader import ChatReader
 from .jsonl import JSONObject
 
@@ -31,8 +32,9 @@ class Tokens:
     """Counts the tokens of one session.
 
     `context` has what later lines need: by model, the first message of the run with its output
-    (`first`), the output of all its messages (`said`), the sums of the last shutdown (`stated`);
-    and whether the run has records (`has_records`).
+    (`first`), the output of all its messages (`said`), the sums of the last shutdown (`stated`),
+    those of earlier runs that it leaves out (`earlier`); and whether the run has records
+    (`has_records`).
     """
 
     def __init__(self, reader: ChatReader, context: dict[str, Any]) -> None:
@@ -80,6 +82,8 @@ class Tokens:
             model in stated and all(map(int.__ge__, stated[model], sums))
             for model, sums in before.items()
         )
+        if stated:
+            self._state(stated, {} if goes_on else before)
         first, said = self._of_run("first"), self._of_run("said")
         for model, sums in {} if self._context.get("has_records") else stated.items():
             past = before.get(model, [0, 0, 0, 0]) if goes_on else [0, 0, 0, 0]
@@ -89,6 +93,22 @@ class Tokens:
             self._reader.model = model
             self._spend(key, rest)
         self._context.update(stated=stated, has_records=False, first={}, said={})
+
+    def _state(self, stated: dict[str, list[int]], ended: dict[str, list[int]]) -> None:
+        """Keep what the session states: these sums, and those of `ended` runs before them."""
+        reader, earlier = self._reader, self._of_run("earlier")
+        for model, sums in ended.items():
+            earlier[model] = _sum(earlier.get(model), sums)
+        models = {
+            model: _sum(earlier.get(model), stated.get(model)) for model in {**earlier, **stated}
+        }
+        models[""] = _sum(*models.values())
+        for model, (given, output, cached, written) in models.items():
+            fresh = max(0, given - cached - written)
+            place = (reader.start, reader.length)
+            reader.records.append(
+                StatedUsage(model, reader.moment, fresh, output, cached, written, None, 0, *place)
+            )
 
     def _counts(self, usage: JSONObject) -> list[int]:
         return [self._reader.count(usage, field) for field in _FIELDS]
@@ -103,3 +123,7 @@ class Tokens:
         fresh = max(0, given - cached - written)
         if key is not None and any(stated):
             self._reader.use(key, fresh=fresh, output=output, cached=cached, written=written)
+
+
+def _sum(*counts: list[int] | None) -> list[int]:
+    return [sum(column) for column in zip([0, 0, 0, 0], *filter(None, counts), strict=True)]

@@ -128,7 +128,7 @@ class Reader:
             resume=conversation.resume,
             sizes=self._sizes(),
             tokens=heading.tokens_of(numbers, known).removeprefix("tokens "),
-            cost=heading.cost_of(conversation, known).removeprefix("cost "),
+            cost=heading.cost_of(known).removeprefix("cost "),
             subagent=self._subagent,
             spawned_in=self._spawned_in(),
             entries=shown,

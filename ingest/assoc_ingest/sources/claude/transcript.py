@@ -69,7 +69,7 @@ from . import teams as teams
 from . import tools as tools
 from . import user as people
 from .paths import encoded, folded
-from .usage import merged, total, usage_of_line, written_bytes
+from .usage import merged, stated_usage, total, usage_of_line, written_bytes
 
 TRANSCRIPT_TYPES = frozenset(
     [
@@ -94,6 +94,7 @@ TRANSCRIPT_TYPES = frozenset(
         "frame-link",
         "fork-context-ref",
         "bridge-session",
+        "cost-state",
     ]
 )
 
@@ -572,12 +573,12 @@ class TranscriptReader:
             self._wrong(key, value)
 
     def _other(self, kind: str, line: JSONObject) -> None:
-        if kind == "queue-operation":
+        if kind == "cost-state":
+            self._cost_state(line)
+        elif kind == "queue-operation":
             self._queue(line)
         elif kind == "summary":
-            title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
-            if title and leaf:
-                self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
+            self._summary(line)
         elif kind in side_lines.LINKS:
             self._link_line(kind)
         elif kind in side_lines.SNAPSHOTS:
@@ -589,6 +590,15 @@ class TranscriptReader:
                 self._facts["forked_from_key"] = folded(parent)
         elif kind not in TRANSCRIPT_TYPES and (text := obvious_text(line)):
             self._say("system", text, 0, "system")
+
+    def _cost_state(self, line: JSONObject) -> None:
+        place = (self._start, self._length)
+        self._records.extend(stated_usage(line, self._timestamp, place, self._wrong))
+
+    def _summary(self, line: JSONObject) -> None:
+        title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
+        if title and leaf:
+            self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
 
     def _queue(self, line: JSONObject) -> None:
         content = line.get("content")

@@ -12,10 +12,10 @@ is measured here, so that it can be compared with that of complete responses (do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
-from ...fields import is_count, mapping, string
-from ...records import Usage
+from ...fields import MAX_NAME, is_count, mapping, string
+from ...records import StatedUsage, Usage
 from ..jsonl import JSONObject
 
 Complain = Callable[[str, object], None]
@@ -23,6 +23,9 @@ Complain = Callable[[str, object], None]
 
 _BARE_SIGNATURE = 260  # letters of the signature of an empty thought; the others are base64
 _BYTES_OF_CALL = 100  # of text take as many tokens as a call beside its arguments
+
+_STATED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+_MOST_MODELS = 50
 
 _SYNTHETIC = "<synthetic>"  # created by the client: no request, no tokens
 
@@ -84,6 +87,66 @@ def usage_of_line(
     )
 
 
+def stated_usage(
+    line: JSONObject, timestamp: str | None, position: tuple[int, int], complain: Complain
+) -> Iterator[StatedUsage]:
+    """Yield what a line `cost-state` says of its session so far, by model and for all of them.
+
+    ```json
+    {"type":"cost-state","sessionId":"..","totalCostUSD":0.75,"hasUnknownModelCost":false,
+     "modelUsage":{"claude-opus-5[1m]":{"inputTokens":1,"outputTokens":1,"costUSD":0.74,
+      "cacheReadInputTokens":1,"cacheCreationInputTokens":1,"webSearchRequests":0}}}
+    ```
+
+    It is the only place that names helper models, which have no line of their own.
+    """
+    models = line.get("modelUsage")
+    if models is not None and not isinstance(models, dict):
+        complain("modelUsage", models)
+    found = []
+    for model, value in list(mapping(models).items())[:_MOST_MODELS]:
+        counts = mapping(value)
+        stated = [
+            None if counts.get(key) is None else _count(counts[key], key, complain)
+            for key in _STATED
+        ]
+        cost = _dollars(counts.get("costUSD"), "costUSD", complain)
+        found.append(_stated(model[:MAX_NAME], timestamp, stated, cost, position))
+    total_cost = _dollars(line.get("totalCostUSD"), "totalCostUSD", complain)
+    if total_cost is None:
+        return
+    yield from found
+    columns = zip(*(one[2:6] for one in found), strict=True) if found else [()] * 4
+    sums = [_sum(column) for column in columns]
+    whole = _stated("", timestamp, sums, total_cost, position)
+    yield whole._replace(is_lower_bound=int(line.get("hasUnknownModelCost") is True))
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _stated(
+    model: str,
+    timestamp: str | None,
+    counts: Sequence[int | None],
+    cost: float | None,
+    position: tuple[int, int],
+) -> StatedUsage:
+    fresh, output, cached, written = counts
+    return StatedUsage(model, timestamp, fresh, output, cached, written, cost, 0, *position)
+
+
+def _dollars(value: object, key: str, complain: Complain) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        complain(key, value)
+        return None
+    return float(value)
+
+
 def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
     """Return the length of what the model wrote for one block, None where it cannot be known.
 
@@ -134,9 +197,11 @@ def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
 
 def _tokens(counts: JSONObject, key: str, complain: Complain) -> int:
     value = counts.get(key)
-    if value is None:
-        return 0
+    return 0 if value is None else _count(value, key, complain) or 0
+
+
+def _count(value: object, key: str, complain: Complain) -> int | None:
     if not is_count(value):
         complain(key, value)
-        return 0
+        return None
     return value  # type: ignore[return-value]

@@ -1,0 +1,194 @@
+create table stated_usage ( -- What an agent states of its own use at a line: sums of its session so far
+    id integer primary key,
+    model text not null,                -- model as the agent names it; '': all models
+    timestamp text,                     -- of the line
+    input_tokens integer,               -- tokens that were not cached
+    output_tokens integer,              -- output tokens
+    cache_read_tokens integer,          -- tokens read from the cache
+    cache_write_tokens integer,         -- tokens written to the cache
+    cost_usd real,                      -- cost in dollars
+    is_lower_bound integer not null,    -- 1: the agent knows no price for some of it
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,
+    byte_length integer not null,
+    unique (file_id, byte_offset, model)
+) strict;
+
+create view stated_by_model as -- What the agent of a session states last of its own use
+select
+    u.model,                            -- model as the agent names it; '': all models
+    u.input_tokens,                     -- tokens that were not cached
+    u.output_tokens,                    -- output tokens
+    u.cache_read_tokens,                -- tokens read from the cache
+    u.cache_write_tokens,               -- tokens written to the cache
+    u.cost_usd,                         -- cost in dollars
+    u.is_lower_bound,                   -- 1: the agent knows no price for some of it
+    u.timestamp,                        -- when it was stated, if the line says so
+    exists (
+        select 1 from responses r where r.file_id = u.file_id and r.byte_offset > u.byte_offset
+    ) as is_followed,                   -- 1: the session went on after it
+    (select s.session_key from sessions s where s.id = f.session_id)
+        as session_key,                 -- uuid of the session
+    (select o.kind from sources o where o.id = f.source_id) as source, -- the system that wrote it
+    f.session_id,                       -- the session
+    u.file_id,                          -- the file that states it
+    u.byte_offset                       -- the line
+from stated_usage u
+join files f on f.id = u.file_id
+where f.kind = 'transcript'
+  and u.byte_offset = (select max(o.byte_offset) from stated_usage o where o.file_id = u.file_id)
+  and u.file_id = (
+    select i.id
+    from files i
+    where i.session_id = f.session_id and i.kind = 'transcript'
+      and exists (select 1 from stated_usage o where o.file_id = i.id)
+    order by -- sums only grow, so the file with the most is the last
+        i.gone_at is not null, i.generation desc,
+        (select max(o.cost_usd) from stated_usage o where o.file_id = i.id) desc, i.path, i.id
+    limit 1
+  );
+
+create view stated_sessions as -- Sessions of which an agent or an application states what they used
+select
+    s.title,                            -- title of the session
+    s.ended_at as last_at,              -- when it ended
+    coalesce(m.cost_usd, s.stated_cost_usd) as cost_usd, -- cost in dollars, as stated
+    coalesce(m.input_tokens, iif(n.session_id is null, s.input_tokens, null)) as input_tokens, -- tokens that were not cached, as all counts as stated
+    coalesce(m.output_tokens, iif(n.session_id is null, s.output_tokens, null)) as output_tokens, -- output tokens
+    coalesce(m.cache_read_tokens, iif(n.session_id is null, s.cache_read_tokens, null)) as cache_read_tokens, -- tokens read from the cache
+    coalesce(m.cache_write_tokens, iif(n.session_id is null, s.cache_write_tokens, null)) as cache_write_tokens, -- tokens written to the cache
+    coalesce(m.is_lower_bound, 0) as is_lower_bound, -- 1: the agent knows no price for some of it
+    s.session_key,                      -- uuid of the session
+    o.kind as source,                   -- the system that wrote it
+    s.id as session_id,                 -- the session
+    coalesce(s.linked_session_id, s.id) as counted_session_id -- the session whose responses these are
+from sessions s
+join sources o on o.id = s.source_id
+left join stated_by_model m on m.session_id = s.id and m.model = ''
+left join (select distinct session_id from responses) n on n.session_id = s.id
+where s.stated_cost_usd is not null or m.session_id is not null;
+
+drop view usage_reconciliation;
+create view usage_reconciliation as -- Why tools disagree: the same transcripts of each agent, counted in five ways, of which the last is ours, and beside what the agent states
+select
+    'every line' as counting,           -- the way of counting
+    'adds up all lines of a response, and all copies of a conversation' as explanation, -- what it does
+    coalesce(sum(u.line_count), 0) as counted, -- lines or responses that it counts
+    coalesce(sum(u.all_input_tokens), 0) as input_tokens, -- tokens that were not cached
+    coalesce(sum(u.all_output_tokens), 0) as output_tokens, -- output tokens
+    coalesce(sum(u.all_cache_read_tokens), 0) as cache_read_tokens, -- tokens read from the cache
+    coalesce(sum(u.all_cache_write_tokens), 0) as cache_write_tokens, -- tokens written to the cache, for five minutes and for an hour
+    null as cost_usd,                   -- cost in dollars, of what an agent states and of the same sessions
+    coalesce(sum(u.partial), 0) as partial, -- responses without a final count: output tokens are a lower bound
+    null as unpriced,                   -- responses whose model has no price, where there is a cost
+    s.kind as source                    -- the agent whose transcripts are counted
+from usage u
+join files f on f.id = u.file_id
+join sources s on s.id = f.source_id
+where s.is_agent = 1
+group by s.kind
+union all
+select
+    'once in each file',
+    'takes a response once, and again in each forked or resumed copy',
+    count(*),
+    coalesce(sum(u.input_tokens), 0),
+    coalesce(sum(u.output_tokens), 0),
+    coalesce(sum(u.cache_read_tokens), 0),
+    coalesce(sum(u.cache_write_5m_tokens + u.cache_write_1h_tokens), 0),
+    null,
+    coalesce(sum(u.partial), 0),
+    null,
+    s.kind
+from usage u
+join files f on f.id = u.file_id
+join sources s on s.id = f.source_id
+where s.is_agent = 1
+group by s.kind
+union all
+select
+    'once, without subagents',
+    'takes a response once, of main conversations only',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    null,
+    coalesce(sum(r.partial), 0),
+    null,
+    s.kind
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.is_agent = 1 and r.subagent_id is null
+group by s.kind
+union all
+select
+    'once, without agents that have no file',
+    'leaves out subagents whose messages only stand in the progress lines of their caller',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    null,
+    coalesce(sum(r.partial), 0),
+    null,
+    s.kind
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.is_agent = 1 and not exists (
+    select 1 from agent_lines l where l.file_id = r.file_id and l.byte_offset = r.byte_offset
+)
+group by s.kind
+union all
+select
+    'once',
+    'takes each response once, subagents included: what this program counts',
+    count(*),
+    coalesce(sum(r.input_tokens), 0),
+    coalesce(sum(r.output_tokens), 0),
+    coalesce(sum(r.cache_read_tokens), 0),
+    coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0),
+    null,
+    coalesce(sum(r.partial), 0),
+    null,
+    s.kind
+from responses r
+join files f on f.id = r.file_id
+join sources s on s.id = f.source_id
+where s.is_agent = 1
+group by s.kind
+union all
+select
+    'stated by the agent',
+    'adds up what the agent, or the application, says of its sessions: the last time of each',
+    count(*),
+    sum(t.input_tokens),
+    sum(t.output_tokens),
+    sum(t.cache_read_tokens),
+    sum(t.cache_write_tokens),
+    sum(t.cost_usd),
+    sum(t.is_lower_bound),
+    null,
+    t.source
+from stated_sessions t
+group by t.source
+union all
+select
+    'once, where the agent states it',
+    'takes each response of these sessions once, to compare',
+    count(*),
+    sum(c.input_tokens),
+    sum(c.output_tokens),
+    sum(c.cache_read_tokens),
+    sum(c.cache_write_tokens),
+    round(sum(c.cost_microusd) / 1000000.0, 4),
+    sum(c.partial),
+    sum(c.cost_microusd is null),
+    t.source
+from stated_sessions t
+join response_costs c on c.session_id = t.counted_session_id
+group by t.source;
