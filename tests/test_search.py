@@ -6,8 +6,10 @@ import json
 import re
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from assoc_ingest.ask.query_parser import parse
 from assoc_ingest.ask.ranking import RELAXED
 from assoc_ingest.ask.search import search
 from assoc_ingest.ask.search_result import SearchResult
-from assoc_ingest.ask.since import since
+from assoc_ingest.ask.since import period, since, told, until
 from assoc_ingest.ask.snippets import around, parts, plain
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
@@ -37,6 +39,7 @@ from assoc_ingest.store.fts import fits, indexes, rebuild_index
 from assoc_ingest.sync.run import sync
 
 Find = Callable[..., list[Hit]]
+TUESDAY = datetime(2026, 1, 20, 10, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -574,22 +577,66 @@ def test_a_filter_that_names_nothing_says_so(find: Find) -> None:
     ("text", "stored"),
     [
         ("12h", "2026-01-19T22:00:00.000Z"),
-        ("7d", "2026-01-13T10:00:00.000Z"),
-        ("2W", "2026-01-06T10:00:00.000Z"),
+        ("24h", "2026-01-19T10:00:00.000Z"),
+        ("30 minutes ago", "2026-01-20T09:30:00.000Z"),
+        ("7d", "2026-01-14T00:00:00.000Z"),
+        ("1d", "2026-01-20T00:00:00.000Z"),
+        ("2W", "2026-01-07T00:00:00.000Z"),
+        ("Last 7 Days", "2026-01-14T00:00:00.000Z"),
         ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"),
     ],
 )
-def test_a_time_may_be_ago_or_a_date(text: str, stored: str) -> None:
-    from datetime import datetime
-
-    assert since(text, datetime.fromisoformat("2026-01-20T10:00:00Z")) == stored
+def test_a_time_may_be_ago_or_a_moment(text: str, stored: str) -> None:
+    assert period(text, TUESDAY) == (stored, stored)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "7", "d", "9999999999d", "2026-13-01", "1800-01-01"]
+    ("text", "first", "last"),
+    [
+        ("today", "2026-01-20", "2026-01-20"),
+        ("yesterday", "2026-01-19", "2026-01-19"),
+        ("tuesday", "2026-01-20", "2026-01-20"),
+        ("Wednesday", "2026-01-14", "2026-01-14"),
+        ("this week", "2026-01-19", "2026-01-25"),
+        ("last week", "2026-01-12", "2026-01-18"),
+        ("last-month", "2025-12-01", "2025-12-31"),
+        ("this_month", "2026-01-01", "2026-01-31"),
+        ("last year", "2025-01-01", "2025-12-31"),
+        ("1 day ago", "2026-01-19", "2026-01-19"),
+        ("3 weeks ago", "2025-12-30", "2025-12-30"),
+        ("11 months ago", "2025-02-20", "2025-02-20"),
+        ("2026-01-31", "2026-01-31", "2026-01-31"),
+        ("2024-02", "2024-02-01", "2024-02-29"),
+        ("2026", "2026-01-01", "2026-12-31"),
+    ],
 )
+def test_a_word_for_a_time_begins_with_its_first_day_and_ends_with_its_last(
+    text: str, first: str, last: str
+) -> None:
+    start, end = period(text, TUESDAY)
+    assert (start, until(last)) == (since(first), end)
+
+
+def test_days_are_those_of_the_local_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert period("yesterday", datetime(2026, 1, 20, 20, tzinfo=UTC)) == (
+            "2026-01-19T18:30:00.000Z", "2026-01-20T18:30:00.000Z",
+        )  # fmt: skip
+        assert told("until", "2026-01") == "until 2026-01 (2026-01-31)"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "7", "d", "9999999999d", "999999 years ago", "2026-13-01", "2026-02-30",
+     "1800-01-01", "2026-W05", "last", "last weak", "\u0663d"],
+)  # fmt: skip
 def test_a_time_that_is_none_is_explained(text: str) -> None:
-    with pytest.raises(UsageError, match="7d"):
+    with pytest.raises(UsageError, match=r"^Invalid time .*7d.*yesterday.*2026-01-31\.$"):
         since(text)
 
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,14 @@ from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
 from assoc_ingest import humanize, sql
+from assoc_ingest.ask import since
 from assoc_ingest.web import conversations, guard
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
 LIST = "/db/-/sessions"
+DAYS = "/-/assoc/dashboard?days={}"
+TODAY = datetime(2026, 2, 6, 12, tzinfo=UTC)
 DOLLAR = 1_000_000
 """Tokens of a response that costs a dollar."""
 
@@ -106,6 +110,9 @@ def listed(page: Page) -> list[str]:
         ("", "k4 k3 k2 k1"),
         ("project=1", "k1"),
         ("project=2", "k3 k2"),
+        ("project=garden", "k3 k2"),
+        ("status=error", "k3"),
+        ("since=2026-02-03&until=2026-02-03", "k2"),
         ("branch=spring", "k2"),
         ("model=seal-2", "k3 k2"),
         ("source=bot", "k3"),
@@ -148,7 +155,10 @@ def test_a_filter_is_shown_in_the_form_and_can_be_removed(site: Site) -> None:
         'type="hidden" name="since" value="2026-02-01"',
     ):  # fmt: skip
         assert text in page.text
-    assert "Project garden × Model seal-2 × 2026-02 × Since 2026-02-01 00:00 ×" in page.words
+    assert (
+        "Project garden × Model seal-2 × With errors × Since 2026-02-01 × Month 2026-02 ×"
+        in page.words
+    )
     fewer = page.links(f"{LIST}?")
     assert f"{LIST}?{query.replace('&model=seal-2', '')}" in fewer
     assert LIST in page.links(), "one link removes all"
@@ -183,19 +193,20 @@ def test_pages_keep_the_filters_and_have_an_end(
 @pytest.mark.parametrize(
     ("query", "status", "text"),
     [
-        ("month=2026-13", 400, "'2026-13' is not a month"),
-        ("month=0000-01", 400, "is not a month"),
-        ("day=7d", 400, "'7d' is not a day"),
-        ("day=2026-02-31", 400, "'2026-02-31' is not a day"),
+        ("month=2026-13", 400, "Invalid time '2026-13'"),
+        ("month=0000-01", 400, "Invalid time '0000-01'"),
+        ("day=7d", 400, "'7d' is neither a day nor a month"),
+        ("day=2026-02-31", 400, "Invalid time '2026-02-31'"),
         ("since=soon", 400, "Invalid time 'soon'"),
         ("min_cost=nan", 400, "'nan' is not an amount"),
         ("min_cost=-1", 400, "'-1' is not an amount"),
         ("sort=title", 400, "Unknown order 'title'"),
-        ("project=shop", 400, "'shop' is not the id of a project"),
-        ("project=77", 404, "no project with the id 77"),
+        ("project=shpo", 404, "No project is named 'shpo'. Did you mean 'shop'?"),
+        ("project=77", 404, "No project is named '77'."),
+        ("status=none", 200, "Without status none: 4 conversations."),
         ("page=x", 400, "'x' is not a page number"),
         (f"page={'9' * 5_000}", 400, "'99999"),
-        (f"project={'9' * 900}", 400, "is not the id of a project"),
+        (f"project={'9' * 900}", 404, "No project is named '999"),
         ("page=2", 404, "There is no page 2 of this list."),
         (f"model={'m' * 2_000}", 400, "The value of model is too long."),
     ],
@@ -207,7 +218,10 @@ def test_what_means_nothing_is_told(site: Site, query: str, status: int, text: s
 
 
 @pytest.mark.slow
-def test_the_numbers_of_other_pages_lead_to_as_many_conversations(site: Site) -> None:
+def test_the_numbers_of_other_pages_lead_to_as_many_conversations(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(since, "present", lambda: TODAY)
     for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/-/assoc"):
         page = site.get(address)
         counted = re.findall(
@@ -262,6 +276,24 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
     ]  # fmt: skip
     assert "5 , 2 conversations" in page.words
     assert "All conversations (4)" in page.words
+
+
+def test_the_last_7_days_are_those_of_today_and_say_their_dates(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(since, "present", lambda: TODAY)
+    page = site.get("/")
+    assert "The last 7 days (31 Jan – 6 Feb) 3 conversations" in page.words
+    assert f"{LIST}?since=2026-01-31&until=2026-02-06" in page.links()
+    assert "31 Jan – 6 Feb. Latest activity: 2026-02-06" in site.get(DAYS.format(7)).words
+    later = TODAY + timedelta(days=100)
+    monkeypatch.setattr(since, "present", lambda: later)
+    page = site.get("/")
+    assert "The last 7 days (11–17 May) 0 conversations" in page.words
+    assert "The last 7 days of the record (31 Jan – 6 Feb) 3 conversations" in page.words
+    dashboard = site.get("/-/assoc/dashboard")
+    assert "Sessions 4" in dashboard.words, "nothing in 90 days: a year is shown"
+    assert '<b aria-current="true">a year</b>' in dashboard.text
 
 
 @pytest.mark.slow

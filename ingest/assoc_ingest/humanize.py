@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 
 
 def moment(text: str | None) -> str:
@@ -18,6 +18,15 @@ def day(text: str) -> str:
         return ""
     local = _local(text)
     return f"{local:%A}, {local.day} {local:%B %Y}"
+
+
+def days(first: date, last: date, today: date) -> str:
+    """Return a stretch of days as a phrase: 18–24 Nov, 28 Oct – 3 Nov; a year unless it is this."""
+    year = f" {last:%Y}" if first.year != last.year or last.year != today.year else ""
+    end = f"{last.day} {last:%b}{year}"
+    if (first.year, first.month) == (last.year, last.month):
+        return end if first == last else f"{first.day}–{end}"
+    return f"{first.day} {first:%b}{f' {first:%Y}' if first.year != last.year else ''} – {end}"
 
 
 def clock(text: str | None) -> str:

@@ -24,5 +24,14 @@ where (
   )
   and (coalesce(:since, '') = '' or i.timestamp >= :since)
   and (coalesce(:until, '') = '' or i.timestamp < :until)
+  and (
+    coalesce(:source, '') = ''
+    or i.file_id in (
+        select f.id
+        from files f
+        join sources r on r.id = f.source_id
+        where r.kind = :source
+    )
+  )
 order by i.timestamp desc, i.id
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -104,6 +104,11 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (
+    coalesce(:source, '') = ''
+    or s.source_id in (select r.id from sources r where r.kind = :source)
+  )
+  and (coalesce(:status, '') = '' or o.status like '%' || :status || '%')
 order by
     max(o.since) over (partition by p.id) desc,
     p.id,

@@ -23,5 +23,6 @@ where true
   and (coalesce(:since, '') = '' or i.modified_at >= :since)
   and (coalesce(:until, '') = '' or i.modified_at < :until)
   and (coalesce(:source, '') = '' or r.kind = :source)
+  and (coalesce(:status, '') = '' or i.status like '%' || :status || '%')
 order by i.modified_at desc, i.name, i.id
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

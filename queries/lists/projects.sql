@@ -64,8 +64,17 @@ where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or x.gone_at is nul
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-  and (coalesce(:since, '') = '' or x.last_activity_at >= :since)
-  and (coalesce(:until, '') = '' or x.last_activity_at < :until)
+  and (
+    coalesce(:since, :until, '') = ''
+    or exists (
+        select 1
+        from projects q
+        join sessions s on s.project_id = q.id
+        where coalesce(q.same_as, q.id) = p.id
+          and (coalesce(:since, '') = '' or s.ended_at >= :since)
+          and (coalesce(:until, '') = '' or s.started_at < :until)
+    )
+  )
   and (
     coalesce(:source, '') = ''
     or exists (

@@ -16,6 +16,15 @@ where true
   )
   and (coalesce(:since, '') = '' or i.timestamp >= :since)
   and (coalesce(:until, '') = '' or i.timestamp < :until)
+  and (
+    coalesce(:source, '') = ''
+    or i.file_id in (
+        select f.id
+        from files f
+        join sources r on r.id = f.source_id
+        where r.kind = :source
+    )
+  )
 group by i.timestamp, i.text, i.session_key
 order by i.timestamp desc, max(i.id) desc
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -2,7 +2,9 @@
 -- Conversations, newest first. Sessions that have no messages, only sidechains, or only side files
 -- are shown only with :all, and sessions that only a list named, and no longer names, only with
 -- :gone. A conversation of a program whose agent wrote it down, too, is one row, that of the agent,
--- and source names both; alone it is shown with :all, or if :source asks for it.
+-- and source names both; alone it is shown with :all, or if :source asks for it. :since and :until
+-- keep sessions that were active at any time between them, :branch those in which anything was said
+-- on it.
 select
     s.session_key,
     s.title,
@@ -57,6 +59,38 @@ where (
   and (coalesce(:since, '') = '' or s.ended_at >= :since)
   and (coalesce(:until, '') = '' or s.started_at < :until)
   and (coalesce(:source, '') = '' or r.kind = :source)
-  and (coalesce(:branch, '') = '' or s.git_branch = :branch)
+  and (
+    coalesce(:branch, '') = ''
+    or s.git_branch = :branch
+    or exists (
+        select 1
+        from files f
+        join contexts c on c.file_id = f.id
+        where f.session_id = s.id and c.name = 'git_branch' and c.value = :branch
+    )
+  )
+  and (
+    coalesce(:model, '') = ''
+    or exists (select 1 from json_each(s.models) m where m.value = :model)
+  )
+  and (
+    coalesce(:status, '') = ''
+    or exists (
+        select 1
+        from session_ends e
+        where e.session_id = s.id
+          and coalesce(e.state, 'finished') like '%' || :status || '%'
+    )
+  )
+  and (
+    coalesce(:errors, '') = ''
+    or exists (select 1 from messages e where e.session_id = s.id and e.kind = 'error')
+    or exists (select 1 from tool_calls c where c.session_id = s.id and c.status = 'error')
+  )
+  and (
+    coalesce(:min_cost, '') = ''
+    or (select sum(c.cost_microusd) from response_costs c where c.session_id = s.id)
+        >= :min_cost * 1000000
+  )
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -22,7 +22,11 @@ where (coalesce(:all, '') <> '' or a.kind <> 'warmup')
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
-  and (coalesce(:since, '') = '' or a.started_at >= :since)
+  and (coalesce(:since, '') = '' or a.ended_at >= :since)
   and (coalesce(:until, '') = '' or a.started_at < :until)
+  and (
+    coalesce(:source, '') = ''
+    or s.source_id in (select r.id from sources r where r.kind = :source)
+  )
 order by a.started_at desc, a.id
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -34,6 +34,16 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (
+    coalesce(:source, '') = ''
+    or t.file_id in (
+        select f.id
+        from files f
+        join sources r on r.id = f.source_id
+        where r.kind = :source
+    )
+  )
+  and (coalesce(:status, '') = '' or t.status like '%' || :status || '%')
 order by
     s.ended_at desc,
     t.list_key,

@@ -25,5 +25,15 @@ where (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))
   )
+  and (
+    coalesce(:source, '') = ''
+    or i.file_id in (
+        select f.id
+        from files f
+        join sources r on r.id = f.source_id
+        where r.kind = :source
+    )
+  )
+  and (coalesce(:status, '') = '' or i.status like '%' || :status || '%')
 order by s.ended_at desc, f.path, i.agent_key, i.gone_at is not null, i.position, i.id
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

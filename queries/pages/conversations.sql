@@ -21,10 +21,33 @@ with found as materialized (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))
       )
-      and (coalesce(:branch, '') = '' or s.git_branch = :branch)
+      and (
+        coalesce(:branch, '') = ''
+        or s.git_branch = :branch
+        or exists (
+            select 1
+            from files f
+            join contexts c on c.file_id = f.id
+            where f.session_id = s.id and c.name = 'git_branch' and c.value = :branch
+        )
+      )
       and (
         coalesce(:model, '') = ''
         or exists (select 1 from json_each(s.models) m where m.value = :model)
+      )
+      and (
+        coalesce(:status, '') = ''
+        or exists (
+            select 1
+            from session_ends e
+            where e.session_id = s.id
+              and coalesce(e.state, 'finished') like '%' || :status || '%'
+        )
+      )
+      and (
+        coalesce(:errors, '') = ''
+        or exists (select 1 from messages e where e.session_id = s.id and e.kind = 'error')
+        or exists (select 1 from tool_calls c where c.session_id = s.id and c.status = 'error')
       )
       and (
         coalesce(:source, '') = ''
@@ -32,11 +55,6 @@ with found as materialized (
       )
       and (coalesce(:since, '') = '' or s.ended_at >= :since)
       and (coalesce(:until, '') = '' or s.started_at < :until)
-      and (
-        coalesce(:errors, '') = ''
-        or exists (select 1 from messages e where e.session_id = s.id and e.kind = 'error')
-        or exists (select 1 from tool_calls c where c.session_id = s.id and c.status = 'error')
-      )
 ),
 costs as materialized (
     select f.id, sum(c.cost_microusd) as cost

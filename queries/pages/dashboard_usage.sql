@@ -1,8 +1,8 @@
 -- Usage by hour, model and project
--- Tokens and cost of each hour (UTC), model and project, newest first: one pass over the responses
+-- Tokens and cost of each hour (local time), model and project, newest first: one pass over the responses
 -- for all that the dashboard shows of them. :since is a time, :limit ends after so many.
 select
-    substr(c.timestamp, 1, 13) as hour,
+    strftime('%Y-%m-%dT%H', c.timestamp, 'localtime') as hour,
     c.model,
     p.name as project,
     sum(c.cost_microusd) as cost_microusd,

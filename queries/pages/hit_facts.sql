@@ -4,12 +4,13 @@ select
     m.id,
     m.role,
     m.model,
-    (
-        select nullif(c.value, '')
+    nullif(coalesce((
+        select c.value
         from contexts c
         where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
         order by c.byte_offset desc
         limit 1
-    ) as branch
+    ), s.git_branch), '') as branch
 from json_each(coalesce(nullif(:ids, ''), '[]')) j
 cross join messages m on m.id = j.value
+left join sessions s on s.id = m.session_id

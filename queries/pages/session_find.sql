@@ -44,8 +44,8 @@ where o.id in (select f.id from found f)
   and coalesce(:role, '') in ('', m.role)
   and coalesce(:source, '') in ('', r.kind)
   and coalesce(:branch, '') in ('', (select c.git_branch from conversation c where c.id = m.id))
-  and (coalesce(:since, '') = '' or m.timestamp >= :since)
-  and (coalesce(:until, '') = '' or m.timestamp < :until)
+  and (coalesce(:since, '') = '' or coalesce(m.timestamp, s.started_at) >= :since)
+  and (coalesce(:until, '') = '' or coalesce(m.timestamp, s.started_at) < :until)
   and (
     coalesce(:project, '') = ''
     or s.project_id in (select value from json_each(:project))

@@ -24,6 +24,10 @@ with own as materialized (
       and (coalesce(:model, '') = '' or c.model = :model)
       and (coalesce(:session, '') = '' or s.session_key = :session)
       and (
+        coalesce(:source, '') = ''
+        or s.source_id in (select r.id from sources r where r.kind = :source)
+      )
+      and (
         coalesce(:project, '') = ''
         or s.project_id in (select value from json_each(:project))
       )

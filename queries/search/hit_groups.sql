@@ -12,13 +12,13 @@ with hits as materialized (
         m.role,
         m.model,
         -- Where it was said: a session may change its branch on the way.
-        (
-            select nullif(c.value, '')
+        nullif(coalesce((
+            select c.value
             from contexts c
             where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
             order by c.byte_offset desc
             limit 1
-        ) as branch,
+        ), s.git_branch), '') as branch,
         coalesce(m.timestamp, s.started_at) as timestamp
     from (
         -- The limit keeps the order: without it, SQLite would be free to drop both.

@@ -36,7 +36,7 @@ where s.title is not null
   and coalesce(:session, '') in ('', s.session_key)
   and coalesce(:source, '') in ('', r.kind)
   and (coalesce(:since, '') = '' or s.ended_at >= :since)
-  and (coalesce(:until, '') = '' or s.ended_at < :until)
+  and (coalesce(:until, '') = '' or s.started_at < :until)
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

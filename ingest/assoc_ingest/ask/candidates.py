@@ -15,7 +15,7 @@ from .. import sql
 from . import matches
 from .expressions import SAID, TITLE, TOOLS, everything, in_scope, left_out, like_patterns
 from .filters import Filters, Parameters
-from .terms import Terms
+from .terms import Clause, Term, Terms, any_of
 
 # What is no message, as the view `searchable` calls it, by the scope that it belongs to.
 _STORES = {
@@ -171,7 +171,7 @@ class Candidates:
 
     def _counted(
         self, limit: int, index: str = _MESSAGES, *, apart: bool,
-        among: Iterable[int] | None = None, **given: str | int | None,
+        among: Iterable[int] | None = None, **given: str | float | None,
     ) -> list[sqlite3.Row]:  # fmt: skip
         parameters = {
             **self._parameters,
@@ -209,6 +209,19 @@ class Candidates:
         """Does any message fit this expression?"""
         parameters = {**self._parameters, "match": match}
         return any(_rows(self.connection, "search/messages", parameters, 1, _MESSAGES))
+
+    def has_any(self, forms: Iterable[Term]) -> bool:
+        """Does anything hold one of these: a message, a title, or what is in a smaller store?"""
+        known = tuple(forms)
+        match = any_of(known)
+        terms = Terms((Clause(known),))
+        return bool(
+            self.finds(match)
+            or (terms.has_cjk and self.with_all(terms, SAID, 1) + self.with_all(terms, TOOLS, 1))
+            or self._in_stores(match, SAID)
+            or self._in_stores(match, TOOLS)
+            or any(self.in_titles(Terms((Clause((form,)),)), 1) for form in known)
+        )
 
     def raw(self, expression: str, scope: str, limit: int) -> list[Candidate]:
         """Return the messages that an expression finds that the user wrote."""

@@ -34,6 +34,15 @@ ANSWER = {
     "fresh": "{synced_at, is_complete, issues}: as of when, whether the last sync read everything,"
     " and how many records could not be parsed",
 }
+NOTHING = {
+    "filters": "filters without which there would be items: [{filter, told, without}], the last how"
+    " many",
+    "without_filters": "how many items there would be without all filters",
+    "is_close": "whether these are counts of what has some of the words: nothing has all",
+    "words": "words of a query that nothing holds",
+}
+"""The object `nothing` that answers of search and list have if they have no items."""
+
 BESIDE = {
     "show": {
         "session": "what is known of the conversation",
@@ -82,6 +91,7 @@ def contract() -> dict[str, object]:
         "options": OPTIONS,
         "answer": ANSWER,
         "beside": BESIDE,
+        "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
         "blame": {**_types(Blamed), "evidence": _types(Place)},
@@ -102,6 +112,9 @@ def lines(width: int) -> Iterator[str]:
     known: dict[str, Any] = contract()
     yield "Every answer with --json is one object:"
     for name, meaning in ANSWER.items():
+        yield from _explained(name, meaning, width)
+    yield "\nAn answer of search or list without items has an object more, `nothing`:"
+    for name, meaning in NOTHING.items():
         yield from _explained(name, meaning, width)
     yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in ERROR_CODES.items():

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import query_parser, raw_search
 from .candidates import Candidate, Candidates
 from .expressions import SAID, TOOLS
-from .filters import Filters
+from .facets import Hits
+from .filters import Filters, Nothing, nothing
 from .hits import Marker
 from .ranking import (
     LAST_TIER,
@@ -71,6 +72,8 @@ class Findings:
     """How the query was relaxed, if it was."""
     marker: Marker
     note: str | None = None
+    nothing: Nothing | None = None
+    """Why nothing was found."""
 
     def beyond(self) -> list[Found]:
         """Return the hits that lack a word, or have it only where a line begins inside JSON."""
@@ -83,7 +86,7 @@ class Findings:
 
     def relaxation(self) -> Relaxation | None:
         """Say how the query was relaxed, as far as the texts that were read tell."""
-        return _relaxation(self.question, self.groups, self.marker)
+        return _relaxation(self.question, self.groups, self.marker, self.candidates)
 
     def notes(self, count: int) -> tuple[str, ...]:
         """Say what of the query was not searched for, and why `count` is 0."""
@@ -123,13 +126,17 @@ def find(
         if typed is not None:
             note = f"Nothing is left out: a message holds -{terms.without[0].text} as it stands."
             terms = typed
-    candidates = Candidates(connection, filters.limited_by(terms.fields), terms.literal, limit)
+    filters = filters.limited_by(terms.fields)
+    candidates = Candidates(connection, filters, terms.literal, limit)
+    why = None
     with vocabulary(connection) as words:
-        groups, question = _Search(
-            terms, candidates, words, limit, tools=tools, closest=closest
-        ).found()
+        search = _Search(terms, candidates, words, limit, tools=tools, closest=closest)
+        groups, question = search.found()
+        if not groups and terms.clauses:
+            why = search.why_nothing()
     marker = Marker(terms, question, clean)
-    return Findings(candidates, terms, groups, in_one_list(groups), question, marker, note)
+    listed = in_one_list(groups)
+    return Findings(candidates, terms, groups, listed, question, marker, note, why)
 
 
 def _as_it_stands(connection: sqlite3.Connection, query: str, filters: Filters) -> Terms | None:
@@ -181,6 +188,32 @@ class _Search:
             found += self._but_for_numbers(found, relevance)
             found += self._relaxed(question, found, relevance)
         return clusters(self._candidates.connection, found, relevance), question
+
+    def why_nothing(self) -> Nothing:
+        """Say what would be found without filters: with all words, or else with some."""
+        candidates = self._candidates
+        why = nothing(candidates.filters, self._count_exact)
+        if not why.in_all and self._closest:
+            why = nothing(candidates.filters, self._count_closest)._replace(is_close=True)
+        everything = Candidates(candidates.connection, Filters())
+        words = words_of(self._terms.content)
+        nowhere = tuple(word.name for word in words if not everything.has_any(word.forms))
+        return why._replace(words=nowhere)
+
+    def _count_exact(self, filters: Filters) -> int:
+        """Return how many conversations have all words with other filters."""
+        if SAID not in self._scopes:
+            return self._count_closest(filters)
+        hits = Hits.of(Candidates(self._candidates.connection, filters), self._terms)
+        return len({part.owner for part in hits.parts})
+
+    def _count_closest(self, filters: Filters) -> int:
+        candidates = replace(self._candidates, filters=filters, is_cut=False)
+        search = _Search(
+            self._terms, candidates, self._vocabulary, self._limit,
+            tools=SAID not in self._scopes, closest=self._closest,
+        )  # fmt: skip
+        return len(search.found()[0])
 
     def _relevance(self, words: tuple[Word, ...]) -> Relevance:
         return Relevance(words, lambda word: self._vocabulary.rarity(word.forms))
@@ -247,7 +280,7 @@ def _conversations(found: Iterable[Found]) -> int:
 
 
 def _relaxation(
-    question: Relaxed | None, groups: list[Cluster], marker: Marker
+    question: Relaxed | None, groups: list[Cluster], marker: Marker, candidates: Candidates
 ) -> Relaxation | None:
     """Say how a query was relaxed; None if it was not, or nothing was found by it."""
     every = [one for cluster in groups for one in cluster.found]
@@ -255,11 +288,15 @@ def _relaxation(
         return None
     has_exact = any(one.why != RELAXED for one in every)
     known = marker.present | question.corrected.keys()
-    missing = tuple(word.name for word in question.words if word.name not in known)
+    missing = tuple(
+        word.name
+        for word in question.words
+        if not has_exact and word.name not in known and not candidates.has_any(word.forms)
+    )
     return Relaxation(
         has_exact,
         tuple(word.name for word in question.words),
-        () if has_exact else missing,
+        missing,
         question.corrected,
     )
 

@@ -3,92 +3,54 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, fields
 from itertools import islice
 
 from .. import humanize, sql
 from ..errors import UsageError
 from ..sql import Query
 from .answer import Answer, Item
-from .filters import known_source
+from .filters import Filters, Nothing, nothing
 from .output import Format, say, write, write_objects, write_rows
-from .project_names import project_ids
 from .query_names import find_list, find_query
 from .query_parser import bindable
 from .resume import resume_line
-from .since import ago
-from .since import since as time_of
-from .since import until as time_until
 
 _NUMBERS = {"limit", "days"}
 """Parameters that take a number; SQLite would read any other text as 0."""
 
-_TIMES = {"since", "until"}
-"""Parameters that take a time; any other text would be before or after all of them."""
-
-_begins_a_time = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?").fullmatch
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Which rows of a list are wanted: the options of `list`, as the user gives them."""
-
-    project: str | None = None
-    source: str | None = None
-    branch: str | None = None
-    since: str | None = None
-    until: str | None = None
-    cwd: str | None = None
-    all: bool = False
-    gone: bool = False
-
-    def parameters(
-        self, connection: sqlite3.Connection, what: str, query: Query
-    ) -> dict[str, object]:
-        """Return the parameters of a list but for its limit.
-
-        Raises UsageError for an option that this list does not have, or that names nothing.
-        """
-        for option in ("source", "branch", "since", "until", "cwd", "gone"):
-            if getattr(self, option) and option not in query.parameters:
-                having = [name for name, one in sql.queries("lists").items()
-                          if option in one.parameters]  # fmt: skip
-                raise UsageError(
-                    f"--{option} does not apply to {what}, but to: {', '.join(having)}."
-                )
-        known_source(self.source)
-        given = {
-            "project": project_ids(connection, self.project) if self.project else None,
-            "source": self.source,
-            "branch": self.branch,
-            "since": time_of(self.since) if self.since else None,
-            "until": time_until(self.until) if self.until else None,
-            "cwd": self.cwd,
-            "all": 1 if self.all else None,
-            "gone": 1 if self.gone else None,
-        }
-        return {name: value for name, value in given.items() if name in query.parameters}
+_GIVEN = {field.name for field in fields(Filters)}
+"""Parameters that mean what the options of these names mean."""
 
 
 def write_list(
-    connection: sqlite3.Connection, what: str, form: Format, wanted: Listed, limit: int = 30
+    connection: sqlite3.Connection, what: str, form: Format, wanted: Filters, limit: int = 30
 ) -> None:
     """Print at most `limit` rows of `list WHAT`, 0 for all, and say what is left out.
 
     Raises UsageError if there is no such list, or if it has not what is asked for.
     """
     query = find_list(what)
-    parameters = wanted.parameters(connection, what, query)
+
+    def asked(filters: Filters) -> dict[str, object]:
+        given = filters.parameters(connection)
+        return {name: value for name, value in given.items() if name in query.parameters}
+
+    def why_nothing() -> Nothing:
+        return nothing(wanted, lambda other: _count(connection, query, asked(other)))
+
+    parameters = asked(wanted.applied(query.parameters, what, _lists_with))
+    hidden = {name: n for name, n in _hidden(connection, query, parameters).items() if n}
     if form.wanted is not None:
-        answer = Answer(connection, ["list", what, parameters], form.wanted)
+        answer = Answer(connection, ["list", what, asdict(wanted)], form.wanted)
         items, _ = _items(connection, query, parameters, limit and answer.start + limit + 1)
         total = _count(connection, query, parameters)
         rest = islice(items, answer.start, None)
-        more = {f"--{name}": n for name, n in _hidden(connection, query, parameters).items() if n}
-        write(answer.pieces(rest, total=total, limit=limit or None, before={"hidden": more}))
+        before: dict[str, object] = {"hidden": {f"--{name}": n for name, n in hidden.items()}}
+        before |= {} if total else {"nothing": why_nothing().as_json()}
+        write(answer.pieces(rest, total=total, limit=limit or None, before=before))
         return
     items, names = _items(connection, query, parameters, limit and limit + 1)
     shown = [*islice(items, limit or None)]
@@ -97,14 +59,21 @@ def write_list(
     else:
         write_rows(connection, names, [tuple(item.values()) for item in shown], form)
     if not shown:
-        say("Nothing to list.")
+        say("\n".join(["Nothing to list.", *why_nothing().lines("row")]))
     elif next(items, None) is not None:
-        say(f"Only the first {limit} are shown; --limit 0 shows all.")
-    for option, hidden in _hidden(connection, query, parameters).items():
-        if hidden and option == "gone":
-            say(f"{humanize.many(hidden, 'entry', 'entries')} no longer present; show with --gone.")
-        elif hidden:
-            say(f"{hidden:,} more with --all.")
+        total = _count(connection, query, parameters)
+        say(f"Only the first {limit:,} of {total:,} are shown; --limit 0 shows all.")
+    for option, count in hidden.items():
+        if option == "gone":
+            say(f"{humanize.many(count, 'entry', 'entries')} no longer present; show with --gone.")
+        else:
+            say(f"{count:,} more with --all.")
+
+
+def _lists_with(option: str) -> str:
+    """Return the end of a sentence that says to which lists an option applies."""
+    having = [name for name, one in sql.queries("lists").items() if option in one.parameters]
+    return f", but to: {', '.join(having)}." if having else "."
 
 
 def _items(
@@ -175,10 +144,10 @@ def write_query(
     """
     query = find_query(name)
     given = _given(connection, query, parameters)
-    bound: dict[str, object] = {
-        key: None if value is None else bindable(value) for key, value in given.items()
+    bound = {
+        key: bindable(value) if isinstance(value, str) else value for key, value in given.items()
     }
-    answer = form.wanted and Answer(connection, ["query", name, given], form.wanted)
+    answer = form.wanted and Answer(connection, ["query", name, dict(parameters)], form.wanted)
     total = None
     if "limit" in bound and not bound["limit"]:  # the query limits itself
         total = _count(connection, query, {**bound, "limit": -1})
@@ -202,7 +171,7 @@ def write_query(
 
 def _given(
     connection: sqlite3.Connection, query: Query, parameters: Mapping[str, str]
-) -> dict[str, str | None]:
+) -> dict[str, object]:
     """Return all parameters of a query as it takes them. Raises UsageError for what it does not."""
     unknown = [key for key in parameters if key not in query.parameters]
     if unknown:
@@ -210,28 +179,15 @@ def _given(
     for key in _NUMBERS & parameters.keys():
         if not _is_number(parameters[key]):
             raise UsageError(f"The parameter {key} takes a number, not {parameters[key]!r}.")
-    for key in _TIMES & parameters.keys():
-        parameters = {**parameters, key: _time(parameters[key])}
-    given = {key: parameters.get(key) for key in query.parameters}
-    if given.get("project"):
-        given["project"] = project_ids(connection, given["project"] or "")
-    return given
+    filters = Filters.of(parameters).parameters(connection)
+    known = {key: filters[key] for key in _GIVEN & parameters.keys() if key in filters}
+    return {key: known.get(key, parameters.get(key)) for key in query.parameters}
 
 
 def _is_number(text: str) -> bool:
     """Is this a number, or nothing, which leaves the parameter out?"""
     digits = text.removeprefix("-").replace(".", "", 1)
     return not text or (digits.isascii() and digits.isdecimal())
-
-
-def _time(text: str) -> str:
-    """Return a time as queries compare it: the stored form of a span, or the text as it is.
-
-    The beginning of a time, such as a year and a month, is a time, too. Raises UsageError.
-    """
-    if ago(text) is None and (not text or _begins_a_time(text)):
-        return text
-    return time_of(text)
 
 
 def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:

@@ -55,6 +55,7 @@ def _answer(found: Findings, limit: int, shown: int) -> SearchResult:
         found.candidates.is_cut,
         None,
         (),
+        found.nothing,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
+from .filters import Nothing
 from .hits import Hit
 
 
@@ -34,7 +35,7 @@ class Relaxation:
     words: tuple[str, ...]
     """The words of the query that count."""
     missing: tuple[str, ...]
-    """Words of the query that none of the hits that were read holds."""
+    """Words of the query that nothing holds which the filters leave."""
     corrected: dict[str, tuple[str, ...]]
     """Words that no message has, with those that were looked for in their place."""
 
@@ -70,10 +71,16 @@ class SearchResult:
     relaxation: Relaxation | None
     notes: tuple[str, ...]
     """What of the query could not be searched for, or why nothing was found."""
+    nothing: Nothing | None = None
+    """Without which filters there would be something, and which words are nowhere."""
 
     def said(self) -> list[str]:
         """Return what a reader should know before the hits, in a sentence each."""
-        return [*self.notes, *(self.relaxation.lines() if self.relaxation else ())]
+        return [
+            *self.notes,
+            *(self.relaxation.lines() if self.relaxation else ()),
+            *(self.nothing.lines("conversation") if self.nothing else ()),
+        ]
 
     def relaxed(self) -> dict[str, object] | None:
         """Return for programs how the query was relaxed; None if it was not."""

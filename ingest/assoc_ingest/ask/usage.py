@@ -10,18 +10,14 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from .. import humanize, sql
-from ..errors import UsageError
 from .answer import Answer
-from .lookup import find_session
+from .filters import Filters
 from .output import Format, Row, say, write, write_rows, write_table
-from .project_names import project_ids
-from .since import since as time_of
-from .since import until as time_until
 
 _PERIODS = ("day", "week", "month")
 
@@ -38,28 +34,6 @@ REPORTS = {
 
 _SUMS = ("calls", "errors", "declined")
 """Columns of tool calls that add up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Which usage is asked for: the options of `stats`, as the user gives them."""
-
-    project: str | None = None
-    session: str | None = None
-    model: str | None = None
-    since: str | None = None
-    until: str | None = None
-
-    def parameters(self, connection: sqlite3.Connection) -> dict[str, str]:
-        """Return those parameters of the reports that are given; raise where one names nothing."""
-        given = {
-            "project": self.project and project_ids(connection, self.project),
-            "session": self.session and find_session(connection, self.session),
-            "model": self.model,
-            "since": self.since and time_of(self.since),
-            "until": self.until and time_until(self.until),
-        }
-        return {name: value for name, value in given.items() if value}
 
 
 class Estimate(NamedTuple):
@@ -234,7 +208,7 @@ def _rates(connection: sqlite3.Connection) -> dict[str | None, float | None]:
 
 
 def write_usage(
-    connection: sqlite3.Connection, by: str, usage: Usage, form: Format, limit: int = 0
+    connection: sqlite3.Connection, by: str, filters: Filters, form: Format, limit: int = 0
 ) -> None:
     """Print the report that groups `by`, with a total; at most `limit` rows, 0 for all.
 
@@ -242,17 +216,16 @@ def write_usage(
     this report does not have, or that names nothing.
     """
     report = sql.queries("reports")[REPORTS[by]]
-    parameters = usage.parameters(connection)
-    for name in parameters:
-        if name not in report.parameters:
-            raise UsageError(f"--{name} does not apply to --by {by}. Leave it out.")
+    filters.applied(report.parameters, f"--by {by}", lambda _: ". Leave it out.")
+    given = filters.parameters(connection)
+    parameters = {name: given[name] for name in filters.given()}
     cursor = connection.execute(report.sql, {**dict.fromkeys(report.parameters), **parameters})
     names = [column[0] for column in cursor.description]
     rows: list[Row] = [tuple(row) for row in cursor]
     count = len(rows)
     total, known = _total(connection, by, names, rows, parameters)
     if form.wanted is not None:
-        answer = Answer(connection, ["stats", by, parameters], form.wanted)
+        answer = Answer(connection, ["stats", by, asdict(filters)], form.wanted)
         items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
         before = {"totals": total}
         write(answer.pieces(items, total=len(rows), limit=limit or None, before=before))
@@ -296,7 +269,7 @@ def _total(
     by: str,
     names: Sequence[str],
     rows: Sequence[Row],
-    parameters: Mapping[str, str],
+    parameters: Mapping[str, object],
 ) -> tuple[dict[str, object], Spent]:
     if by != "tool":
         total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())

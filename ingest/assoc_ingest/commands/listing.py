@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .completion import lists
-from .options import database_option, format_options, project_option, reading, source_option
+from .options import database_option, filter_options, format_options, reading
 
 if TYPE_CHECKING:
     from ..ask.output import Format
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument("what", shell_complete=lists)
-@project_option("Only this project")
-@source_option("Only this source")
-@click.option("--branch", help="Only sessions on this git branch.")
-@click.option("--since", help="Only what is newer than this: 12h, 7d, 2w or a date.")
-@click.option("--until", help="Only what is older than this; a date includes that day.")
+@filter_options(
+    "project", "source", "branch", "model", "status", "since", "until", "errors", "min_cost"
+)
 @click.option("--cwd", help="Only teams with a member in this directory; all teams if none has.")
-@click.option("--all", "everything", is_flag=True, help="Include rows that are hidden by default.")
+@click.option("--all", is_flag=True, help="Include rows that are hidden by default.")
 @click.option(
     "--gone", is_flag=True, help="Include entries that no longer exist; --all includes them too."
 )
@@ -39,16 +37,10 @@ if TYPE_CHECKING:
 def listing(
     what: str,
     database: Path,
-    everything: bool,
     limit: int,
     form: Format,
-    project: str | None,
-    source: str | None,
-    branch: str | None,
-    since: str | None,
-    until: str | None,
     cwd: str | None,
-    gone: bool,
+    **filters: Any,
 ) -> None:
     """List sessions, projects, tasks and more.
 
@@ -61,11 +53,10 @@ def listing(
       assoc-ingest list open
       assoc-ingest list tasks --all --json
     """
-    from ..ask.queries import Listed, write_list
+    from ..ask.filters import Filters
+    from ..ask.queries import write_list
     from ..paths import is_directory, real_path
 
-    connection = reading(database)
     if cwd is not None and is_directory(cwd):
         cwd = str(real_path(cwd))
-    wanted = Listed(project, source, branch, since, until, cwd, everything, gone)
-    write_list(connection, what, form, wanted, limit)
+    write_list(reading(database), what, form, Filters.of({**filters, "cwd": cwd}), limit)

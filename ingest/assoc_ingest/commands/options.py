@@ -148,6 +148,44 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     )
 
 
+_FILTERS = {
+    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); repeat it "
+    "for several.",
+    "project": "Only this project",
+    "session": "Only this session, given by a prefix of its key.",
+    "source": "Only this source",
+    "branch": "Only what was done on this git branch.",
+    "model": "Only this model.",
+    "tool": "Only calls of this tool, and what it gave.",
+    "status": "Only this status, or sessions that ended so; a part is enough: pending, error, "
+    "interrupted, finished.",
+    "errors": "Only sessions in which something failed.",
+    "min_cost": "Only sessions that cost this many dollars or more.",
+    "since": "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
+    "until": "Up to this time, a day, week or month included.",
+}
+
+
+def filter_options(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add the options that are filters; the command gets them by their names (`Filters.of`)."""
+
+    def added(command: Callable[P, R]) -> Callable[P, R]:
+        for name in reversed(names):
+            text, flags = _FILTERS[name], f"--{name.replace('_', '-')}"
+            if name == "project":
+                option = project_option(text)
+            elif name == "source":
+                option = source_option(text)
+            elif name == "errors":
+                option = click.option(flags, is_flag=True, help=text)
+            else:
+                option = click.option(flags, name, multiple=name == "kind", help=text)
+            command = option(command)
+        return command
+
+    return added
+
+
 def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     if name is not None:
         from ..ask.filters import known_source

@@ -10,10 +10,9 @@ import click
 from .options import (
     QueryCommand,
     database_option,
+    filter_options,
     json_options,
-    project_option,
     reading,
-    source_option,
 )
 from .remotely import remote_option, remotely
 
@@ -50,19 +49,7 @@ def _with_words_behind(args: list[str]) -> list[str]:
 
 @click.command(cls=_Search)
 @click.argument("query", nargs=-1, required=True)
-@click.option(
-    "--kind",
-    multiple=True,
-    help="Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); repeat it for "
-    "several.",
-)
-@project_option("Only this project")
-@click.option("--session", help="Only this session, given by a prefix of its key.")
-@source_option("Only this source")
-@click.option("--branch", help="Only messages written on this git branch.")
-@click.option("--since", help="Only hits newer than this: 12h, 7d, 2w or a date.")
-@click.option("--until", help="Only hits older than this, or of this date.")
-@click.option("--tool", help="Only calls of this tool, and what it gave.")
+@filter_options("kind", "project", "session", "source", "branch", "model", "since", "until", "tool")
 @click.option("--tools", is_flag=True, help="Search only tool input and output.")
 @click.option("--raw", is_flag=True, help="Interpret QUERY as an FTS5 expression.")
 @click.option(
@@ -107,7 +94,7 @@ def search(
     from ..ask.search import search as find
     from ..errors import NotFoundError, UsageError
 
-    text = " ".join(query)
+    text, asked = " ".join(query), Filters.of(filters)
     if not text.strip():
         raise UsageError("Give at least one word to search for.")
     _check_remote(remote=remote, raw=raw, origin=origin)
@@ -121,21 +108,20 @@ def search(
         from ..fleet.search import with_machines
 
         result = find_there(
-            connection, text, Filters(**filters),
+            connection, text, asked,
             limit=number, tools=tools, origin=origin, shown=shown,
         )  # fmt: skip
         result = with_machines(result) if wanted is None else result
     else:
-        result = find(
-            connection, text, Filters(**filters), limit=number, tools=tools, raw=raw, shown=shown
-        )
+        result = find(connection, text, asked, limit=number, tools=tools, raw=raw, shown=shown)
         if wanted is None:
             result = result.with_hits(with_lines(connection, result.shown()))
     if wanted is not None:
         hits = result.hits[answer.start :]
         items = (hit.as_json() for hit in (hits if remote else with_lines(connection, hits)))
         total, relaxed = result.count, result.relaxed()
-        write(answer.pieces(items, total=total, limit=most, relaxed=relaxed))
+        why = {"nothing": result.nothing.as_json()} if result.nothing else {}
+        write(answer.pieces(items, total=total, limit=most, relaxed=relaxed, before=why))
         return 0 if result.hits else 1
     if not result.hits:
         for line in result.said():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import database_option, json_options, project_option, reading, source_option
+from .options import database_option, filter_options, json_options, reading
 from .progress import progress_in_bytes
 
 if TYPE_CHECKING:
@@ -17,11 +17,7 @@ _SHOWN = 20
 
 
 @click.command()
-@project_option("Only this project")
-@click.option("--session", help="Only this session, given by a prefix of its key.")
-@source_option("Only this source")
-@click.option("--since", help="Only what was written later than this: 12h, 7d, 2w or a date.")
-@click.option("--until", help="Only what was written before this, or on this date.")
+@filter_options("project", "session", "source", "since", "until")
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -81,7 +77,7 @@ def secrets(
     connection = reading(database)
     answer = Answer(connection, ["secrets", filters, sorted(accepted)], wanted or Wanted())
     with progress_in_bytes("Looking") as progress:
-        places = list(secret_places(connection, Filters(**filters), accepted, progress))
+        places = list(secret_places(connection, Filters.of(filters), accepted, progress))
     found = {place.fingerprint for place in places}
     if new_baseline is not None:
         write_baseline(connection, new_baseline, found | accepted)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import database_option, format_options, project_option, reading, rows_option
+from .options import database_option, filter_options, format_options, reading, rows_option
 
 if TYPE_CHECKING:
     from ..ask.output import Format
@@ -23,11 +23,7 @@ _BY = ("day", "week", "month", "model", "project", "session", "tool")
     show_default=True,
     help="What to group by.",
 )
-@project_option("Only this project")
-@click.option("--session", help="Only this session, given by a prefix of its key.")
-@click.option("--model", help="Only this model.")
-@click.option("--since", help="Only usage newer than this: 12h, 7d, 2w or a date.")
-@click.option("--until", help="Only usage older than this; a date includes that day.")
+@filter_options("project", "session", "source", "model", "since", "until")
 @format_options
 @rows_option
 @database_option
@@ -36,11 +32,7 @@ def stats(
     database: Path,
     form: Format,
     limit: int | None,
-    project: str | None,
-    session: str | None,
-    model: str | None,
-    since: str | None,
-    until: str | None,
+    **filters: Any,
 ) -> None:
     """Show token counts and costs, with a total.
 
@@ -55,7 +47,7 @@ def stats(
       assoc-ingest stats --by month --project shop
       assoc-ingest stats --by model --json
     """
-    from ..ask.usage import Usage, write_usage
+    from ..ask.filters import Filters
+    from ..ask.usage import write_usage
 
-    usage = Usage(project, session, model, since, until)
-    write_usage(reading(database), by, usage, form, limit or 0)
+    write_usage(reading(database), by, Filters.of(filters), form, limit or 0)

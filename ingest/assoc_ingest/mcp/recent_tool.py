@@ -15,7 +15,7 @@ from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
 from .summary import prompts, rendered_entry
-from .tool import QUOTED, TEXT, Arguments, Tool, number
+from .tool import QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from ..ask.refs import Names
@@ -40,16 +40,17 @@ _FIELDS = {
 
 def run(index: Index, arguments: Arguments) -> Answer:
     """Return the newest conversations, then what is open."""
-    from ..ask.since import since as time_of
+    from ..ask.filters import Filters
 
     connection = index.connection
-    asked = [arguments.get(field) for field in ("project", "cwd", "since", "limit")]
+    asked = [arguments.get(field) for field in ("project", "cwd", "since", "until", "limit")]
     cursors = Cursors("recent", str(index.settings.database), index.settings.project, asked)
     (start,) = cursors.place(arguments.get("cursor"), [0])
     projects = _projects(connection, arguments)
-    since = time_of(str(arguments["since"])) if arguments.get("since") else None
+    times = {name: arguments.get(name) for name in ("since", "until")}
+    given = Filters.of(times).parameters(connection)
     limit = int(str(arguments.get("limit", _SESSIONS)))
-    where = {"project": projects and json.dumps(projects), "since": since}
+    where = {"project": projects and json.dumps(projects), **{name: given[name] for name in times}}
     sessions = sql.ask(connection, "lists/sessions", **where, limit=limit).fetchall()
     left = sql.ask(connection, "lists/open", **where, limit=_OPEN + 1).fetchall()
     said = [f"{humanize.many(len(sessions), 'conversation')}, the newest first."]
@@ -170,7 +171,8 @@ TOOL = Tool(
     properties={
         "project": {**TEXT, "description": "Name, path or id of a project."},
         "cwd": {**TEXT, "description": "A directory: the project there, or nearest above it."},
-        "since": {**TEXT, "description": "Only newer than 12h, 7d, 2w or a date."},
+        "since": SINCE,
+        "until": UNTIL,
         "limit": number(f"Most conversations. Default {_SESSIONS}.", _MOST),
     },
     run=run,

@@ -10,7 +10,7 @@ from ..humanize import branch_besides, many
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
-from .tool import PLACE, PROJECT, QUOTED, TEXT, Arguments, Tool, number
+from .tool import PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from ..ask.hits import Hit
@@ -34,11 +34,9 @@ def run(index: Index, arguments: Arguments) -> Answer:
     if start > _FURTHEST:
         raise UsageError("Nobody reads that far. Ask for less: with more words, or a filter.")
     limit = int(str(arguments.get("limit", _CONVERSATIONS)))
-    kinds = arguments.get("kinds", ())
-    given = {field: str(arguments[field]) for field in _FILTERS if arguments.get(field)}
-    filters = Filters(
-        kind=tuple(map(str, kinds)) if isinstance(kinds, list) else (),
-        **given,  # type: ignore[arg-type]
+    kinds = arguments.get("kinds")
+    filters = Filters.of(
+        {**arguments, "kind": tuple(map(str, kinds)) if isinstance(kinds, list) else ()}
     )
     result = search(
         index.connection, str(arguments["query"]), filters,
@@ -68,6 +66,8 @@ def _head(index: Index, result: SearchResult) -> Item:
         head["relaxed"] = relaxed
     if result.notes:
         head["notes"] = list(result.notes)
+    if result.nothing:
+        head["nothing"] = result.nothing.as_json()
     return head
 
 
@@ -101,6 +101,7 @@ def _said(result: SearchResult, head: Item) -> tuple[str, ...]:
     relaxed = head.get("relaxed")
     for word, meant in relaxed["corrected"].items() if isinstance(relaxed, dict) else ():
         said.append(quoted(f"{', '.join(meant)} instead of {word}"))
+    said += map(quoted, result.nothing.lines("conversation") if result.nothing else ())
     return (*said, *map(quoted, result.notes))
 
 
@@ -158,9 +159,6 @@ def render(item: Item) -> str:
 
 
 _KINDS = {"session": "title", "tool_result_file": "output"}
-_FILTERS = ("project", "branch", "since", "until", "source", "session")
-_TIME = "12h, 7d, 2w or a date such as 2026-01-31."
-
 PROPERTIES: dict[str, dict[str, object]] = {
     "query": {
         **TEXT,
@@ -169,8 +167,8 @@ PROPERTIES: dict[str, dict[str, object]] = {
     },
     "project": PROJECT,
     "branch": {**TEXT, "description": "Only what was said on this git branch."},
-    "since": {**TEXT, "description": f"Only newer than {_TIME}"},
-    "until": {**TEXT, "description": f"Only older than {_TIME}"},
+    "since": SINCE,
+    "until": UNTIL,
     "kinds": {
         "type": "array",
         "items": TEXT,
@@ -178,6 +176,8 @@ PROPERTIES: dict[str, dict[str, object]] = {
         "task, todo, document, inbox ...",
     },
     "source": {**TEXT, "description": "Only this system."},
+    "model": {**TEXT, "description": "Only this model."},
+    "tool": {**TEXT, "description": "Only calls of this tool, and what it gave."},
     "session": {**TEXT, "description": "Only this conversation: its key or the beginning of it."},
     "limit": number(f"Most conversations. Default {_CONVERSATIONS}.", _MOST),
 }
@@ -203,6 +203,12 @@ TOOL = Tool(
             "description": "How the query was relaxed: {missing, corrected, has_exact}.",
         },
         "notes": {"type": "array", "items": TEXT},
+        "nothing": {
+            "type": "object",
+            "description": "Why there are no items: {filters, without_filters, is_close, words}: "
+            "how many there are without each filter, and without all, with some of the words if "
+            "is_close; words that are nowhere.",
+        },
         "items": {
             "type": "array",
             "description": "Conversations, best first, each with its best hits.",

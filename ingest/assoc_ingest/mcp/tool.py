@@ -23,6 +23,11 @@ Arguments = dict[str, object]
 
 TEXT: Object = {"type": "string"}
 PROJECT: Object = {**TEXT, "description": "Name, path or id of a project; . is the server's own."}
+SINCE: Object = {
+    **TEXT,
+    "description": "From this time on: 12h, 7d, yesterday, monday, last week, 2026-01-31.",
+}
+UNTIL: Object = {**TEXT, "description": "Up to such a time; a day, week or month is included."}
 PLACE: dict[str, Object] = {
     "file": {**TEXT, "description": "The file it was read from."},
     "line": {"type": "integer"},

@@ -13,6 +13,7 @@ from typing import Any
 from pluggy import HookimplMarker
 
 from .. import sql
+from ..errors import UsageError
 from . import cells, foreign_sql, frame, guard, missing, queries
 from .compat import jump_item, may_view, stores_queries
 from .detect import is_ours, our_databases
@@ -128,9 +129,19 @@ def handle_exception(datasette: Any, request: Any, exception: Exception) -> Late
 # Last, so that what other plugins answer passes the guard, too.
 @hookimpl(trylast=True)
 def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
-    """Let every request pass the guard, where `serve` has switched it on."""
+    """Read the times of reports; where `serve` switched it on, let the guard see every request."""
 
-    def wrap(app: guard.App) -> guard.App:
+    def wrap(plain: guard.App) -> guard.App:
+        async def app(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+            if scope["type"] == "http" and queries.is_report(scope["path"]):
+                try:
+                    times = queries.with_times(scope.get("query_string") or b"")
+                except UsageError as error:
+                    await guard.refuse((400, str(error)), send)
+                    return
+                scope = {**scope, "query_string": times}
+            await plain(scope, receive, send)
+
         if not guard.is_switched_on():
             return app
         settings = datasette.plugin_config(_PLUGIN) or {}

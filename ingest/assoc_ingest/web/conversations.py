@@ -7,19 +7,14 @@ are those of the local calendar, as all times on the pages are local.
 from __future__ import annotations
 
 import json
-import math
-import re
 import sqlite3
-from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .. import humanize, sql
-from ..ask.project_names import find_projects
-from ..ask.since import since, until
+from ..ask.filters import Filters, nothing
 from ..terminal import one_line
 from . import colours, pages
 from .conversation import session_path
@@ -37,13 +32,14 @@ PAGE = 50
 """Conversations on a page."""
 
 SORTS = {"newest": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
-FILTERS = ("project", "branch", "model", "source", "month", "day", "since", "errors", "min_cost")
+FILTERS = (
+    "project", "branch", "model", "source", "status", "month", "day", "since", "until", "errors",
+    "min_cost",
+)  # fmt: skip
 _VALUES = 100  # of a field of the form
 _LONGEST_VALUE = 1_000  # letters of a value that a form or a link holds
 _LONGEST_TITLE = 120
-_LONGEST_ID = 18  # digits that SQLite takes as an integer
 _MOST_MODELS = 2  # of a conversation
-_month = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,37 +103,18 @@ def address(here: str, asked: Mapping[str, object]) -> str:
     return f"{here}?{urlencode(given)}" if given else here
 
 
-def parameters(asked: Mapping[str, str], projects: list[int] | None = None) -> dict[str, object]:
+def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str, object]:
     """Return the parameters of the query `pages/conversations` for what an address asks for.
 
-    `projects` are those of the directory that the address names.
-
-    Raises PageError or UsageError for a value that means nothing.
+    Raises PageError, UsageError or NotFoundError for a value that means nothing.
     """
     for name, value in asked.items():
         if len(value) > _LONGEST_VALUE:
             raise PageError(400, f"The value of {name} is too long.")
-    starts = [since(asked["since"])] if asked["since"] else []
-    ends = []
-    if asked["month"]:
-        start, end = _span(asked["month"])
-        starts.append(start)
-        ends.append(end)
-    if asked["day"]:
-        day = _day(asked["day"])
-        starts.append(since(day))
-        ends.append(until(day))
-    return {
-        "project": json.dumps(projects) if projects else None,
-        "branch": asked["branch"],
-        "model": asked["model"],
-        "source": asked["source"],
-        "since": max(starts, default=None),
-        "until": min(ends, default=None),
-        "errors": asked["errors"],
-        "min_cost": _amount(asked["min_cost"]) if asked["min_cost"] else None,
-        "sort": asked["sort"],
-    }
+    given = Filters.of(asked).parameters(connection)
+    query = sql.query("pages/conversations").parameters
+    known = {name: value for name, value in given.items() if name in query}
+    return {**known, "sort": asked.get("sort")}
 
 
 def rows(
@@ -164,20 +141,23 @@ def rows(
 def _read(
     connection: sqlite3.Connection, asked: Mapping[str, str], number: int, here: str
 ) -> dict[str, object]:
-    project = projects = None
-    if asked["project"]:
-        project = _project(connection, asked["project"])
-        projects = find_projects(connection, asked["project"])
+    parameters = wanted(connection, asked)
+    project = _project(connection, parameters["project"])
     offset = (number - 1) * PAGE
-    found, total = rows(connection, PAGE, offset=offset, **parameters(asked, projects))
+    found, total = rows(connection, PAGE, offset=offset, **parameters)
     if number > 1 and not found:
         raise PageError(
             404, f"There is no page {number} of this list.",
             [("First page", address(here, asked))],
         )  # fmt: skip
+    left = []
+    if not total:
+        why = nothing(Filters.of(asked), lambda other: count(connection, _given(other)))
+        left = [*why.lines("conversation")]
     return {
         "rows": found,
         "total": total,
+        "left": left,
         "has_more": offset + len(found) < total,
         "chips": list(_chips(asked, project, here)),
         "values": _values(connection, asked, project),
@@ -185,12 +165,21 @@ def _read(
     }
 
 
-def _project(connection: sqlite3.Connection, number: str) -> str:
-    """Return the name of the project with this id."""
-    found = sql.ask(connection, "pages/project", id=_id(number)).fetchone()
-    if found is None:
-        raise PageError(404, f"There is no project with the id {number}.")
-    return _name(found["name"] or found["key"])
+def count(connection: sqlite3.Connection, asked: Mapping[str, str]) -> int:
+    """Return how many conversations there are of what an address asks for."""
+    return rows(connection, 1, **wanted(connection, asked))[1]
+
+
+def _given(filters: Filters) -> dict[str, str]:
+    return {name: "1" if value is True else str(value) for name, value in filters.given().items()}
+
+
+def _project(connection: sqlite3.Connection, ids: object) -> str | None:
+    """Return the name of the first of the projects in a JSON array."""
+    if not ids:
+        return None
+    row = sql.ask(connection, "pages/project", id=json.loads(str(ids))[0]).fetchone()
+    return _name(row["name"] or row["key"])
 
 
 def _values(
@@ -211,20 +200,11 @@ def _values(
 
 def _chips(asked: Mapping[str, str], project: str | None, here: str) -> Iterator[Chip]:
     """Yield the filters that are set."""
-    texts = {
-        "project": f"Project {project}",
-        "branch": f"Branch {_name(asked['branch'])}",
-        "model": f"Model {_name(asked['model'])}",
-        "source": f"Source {_name(asked['source'])}",
-        "month": asked["month"],
-        "day": asked["day"],
-        "since": f"Since {humanize.moment(since(asked['since']))}" if asked["since"] else "",
-        "errors": "With errors",
-        "min_cost": f"From ${asked['min_cost']}",
-    }
-    for name, text in texts.items():
-        if asked[name]:
-            yield Chip(text, address(here, {**asked, name: ""}))
+    filters = Filters.of(asked)
+    for name in filters.given():
+        text = f"project {project}" if name == "project" else filters.told(name)
+        text = "with errors" if name == "errors" else text
+        yield Chip(_name(text[0].upper() + text[1:]), address(here, {**asked, name: ""}))
 
 
 def _name(text: object) -> str:
@@ -235,34 +215,3 @@ def _cost(usage: sqlite3.Row) -> str:
     """Return what a conversation cost, as a page shows it."""
     cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
     return "" if cost is None and not unpriced else humanize.money(cost, partial, unpriced)
-
-
-def _id(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID):
-        raise PageError(400, f"{text!r} is not the id of a project.")
-    return int(text)
-
-
-def _amount(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < math.inf:
-        raise PageError(400, f"{text!r} is not an amount of dollars.")
-    return amount
-
-
-def _day(text: str) -> str:
-    try:
-        return f"{date.fromisoformat(text)}"
-    except ValueError:
-        raise PageError(400, f"{text!r} is not a day such as 2026-01-31.") from None
-
-
-def _span(month: str) -> tuple[str, str]:
-    """Return the time at which a month of the local calendar begins, and at which it has ended."""
-    if not _month(month):
-        raise PageError(400, f"{month!r} is not a month such as 2026-01.")
-    last = monthrange(int(month[:4]), int(month[5:]))[1]
-    return since(f"{month}-01"), until(f"{month}-{last:02}")

@@ -1,7 +1,7 @@
 """The dashboard of one database: costs, failing tools, hours of work, files about to be deleted.
 
-It shows the last days before the newest activity, not before today: the record of a machine that
-nobody uses any more is as readable as ever. Days are UTC, as in `assoc-ingest stats`.
+Its days are local ones, and the last of them is today. Where nothing was done in the period that is
+shown first, a longer one is: the record of a machine that nobody uses any more can be read, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
+from ..ask import since as times
 from ..ask.usage import Estimate, Spent, estimate
 from . import charts, colours, pages
 from .conversation import session_path
@@ -98,7 +99,7 @@ class _Usage:
             self.projects[row["project_id"]],
         ):
             sums.add(row)
-        local = datetime.fromisoformat(f"{row['hour']}:00:00+00:00").astimezone()
+        local = datetime.fromisoformat(f"{row['hour']}:00:00")
         self.hours[local.weekday(), local.hour] += row["responses"]
         if row["partial"]:
             self.partial.append(row)
@@ -140,8 +141,8 @@ async def view(datasette: Datasette, request: Request) -> Response:
             404, "No assoc-ingest database is open here, or you have no permission to see it."
         )
     database = request.args.get("db") or names[0]
-    period = request.args.get("days") or _DEFAULT
-    if period not in PERIODS:
+    period = request.args.get("days")
+    if period is not None and period not in PERIODS:
         raise PageError(400, f"Unknown period {period!r}. Choose one of: {', '.join(PERIODS)}.")
     context = await pages.read(
         datasette, request, database, TABLES, lambda connection: _read(connection, period)
@@ -150,13 +151,11 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "title": "Dashboard",
         "database": database,
         "databases": names,
-        "period": period,
         "periods": PERIODS,
         "display": humanize,
         "charts": charts,
         "counted": Counted(datasette, database),
         "ever": EVER,
-        "following": _following,
         "weekdays": _WEEKDAYS,
         "due_days": _DUE_DAYS,
         # days_left is cut to whole days, so less than a day more counts.
@@ -170,12 +169,16 @@ async def view(datasette: Datasette, request: Request) -> Response:
     return await pages.page(datasette, request, "dashboard", context)
 
 
-def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
+def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, object]:
     newest = sql.ask(connection, "pages/newest_session", since=None).fetchone()["ended_at"]
-    since = None
-    if newest and period != "all":
-        start = datetime.fromisoformat(newest) - timedelta(days=int(period) - 1)
-        since = f"{start:%Y-%m-%d}T00:00:00.000Z"
+    if period is None:
+        longer = [*PERIODS][[*PERIODS].index(_DEFAULT) : -1]
+        period = next(
+            (days for days in longer if not newest or newest >= times.since(f"{days}d")), "all"
+        )
+    since = None if period == "all" else times.since(f"{period}d")
+    today = times.present().date()
+    first = since and datetime.fromisoformat(since).astimezone().date()
     recent = sql.ask(connection, "pages/newest_session", since=since).fetchone()
     usage = _Usage()
     groups = sql.ask(connection, "pages/dashboard_usage", since=since, limit=MOST_GROUPS + 1)
@@ -204,6 +207,8 @@ def _read(connection: sqlite3.Connection, period: str) -> dict[str, object]:
     ]
     return {
         "newest": newest,
+        "period": period,
+        "dates": humanize.days(first, today, today) if first else None,
         "columns_are_days": of_day is str,
         "since": since,
         "sessions": recent["sessions"] or 0,
@@ -242,11 +247,3 @@ def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
     if count > _MOST_DAYS:
         return sorted({day[:7] for day in known}), lambda day: day[:7]
     return [f"{first + timedelta(days=number):%Y-%m-%d}" for number in range(count)], str
-
-
-def _following(day: str) -> str:
-    """Return the day after a day, or the first one after a month such as 2026-01."""
-    if len(day) == len("2026-01"):
-        first = datetime.fromisoformat(f"{day}-01") + timedelta(days=31)
-        return f"{first:%Y-%m}-01"
-    return f"{datetime.fromisoformat(day) + timedelta(days=1):%Y-%m-%d}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from .. import humanize
 from . import columns, compat, queries, row_links
 from .detect import is_for_us, our_databases
 from .reports import Report, report_of, totals
@@ -99,6 +100,10 @@ class Frame:
     ) -> list[tuple[float, bool] | None]:
         """Return the sums below the columns of a report."""
         return totals(report, columns, rows)
+
+    def moment(self, text: str) -> str:
+        """Return a stored time as a field of a form shows it, and takes it again."""
+        return humanize.moment(text)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""

@@ -1,8 +1,8 @@
 """The first page: a search, the newest conversations, projects, five weeks of days, and freshness.
 
 It is at `/-/assoc`, and at `/` where the server is there for assoc-ingest: under `serve`, and where
-the only database is one of ours. Datasette's own first page stays at `/-/`. Everything counts from
-the newest activity, not from today, as on the dashboard.
+the only database is one of ours. Datasette's own first page stays at `/-/`. The last seven days are
+those before today; the calendar ends with the newest activity, so that an old record can be read.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import humanize, sql
-from ..errors import UsageError
+from ..ask import since as times
 from . import charts, compat, conversations, guard, pages
 from .detect import is_for_us, our_databases
 from .pages import PageError
@@ -99,18 +98,26 @@ def _read(connection: sqlite3.Connection) -> dict[str, object]:
 
 
 def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
-    """Yield the last seven days and the month of the newest activity, as lists of conversations."""
+    """Yield the last seven days, and the month of the newest activity, with their lists.
+
+    If nothing was done in the last seven days, there are those before the newest activity, too.
+    """
     last = datetime.fromisoformat(newest).astimezone().date()
-    week, month = f"{last - timedelta(days=6)}", f"{last:%Y-%m}"
-    empty = dict.fromkeys((*conversations.FILTERS, "sort"), "")
-    for text, asked in (
-        ("The last 7 days", {"since": week}),
-        (f"{month}, the highest cost first", {"month": month, "sort": "cost"}),
-    ):
-        with suppress(UsageError):  # a week that begins before all times that are taken
-            wanted = conversations.parameters({**empty, **asked}) | {"sort": None}
-            _, count = conversations.rows(connection, 1, **wanted)
-            yield Span(text, asked, count)
+    week = _span(connection, "The last 7 days", times.present().date())
+    yield week
+    if not week.conversations:
+        yield _span(connection, "The last 7 days of the record", last)
+    month = f"{last:%Y-%m}"
+    asked = {"month": month}
+    count = conversations.count(connection, asked)
+    yield Span(f"{month}, the highest cost first", {**asked, "sort": "cost"}, count)
+
+
+def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
+    first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
+    asked = {"since": f"{first}", "until": f"{last}"}
+    count = conversations.count(connection, asked)
+    return Span(f"{text} ({humanize.days(first, last, times.present().date())})", asked, count)
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:

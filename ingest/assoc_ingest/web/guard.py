@@ -88,7 +88,7 @@ def guarded(app: App, hosts: Collection[str] = ()) -> App:
         elif scope["type"] != "http":  # nothing here speaks anything else
             await send({"type": "websocket.close", "code": 1008})
         elif refused := refusal(scope, allowed):
-            await _refuse(refused, send_guarded)
+            await refuse(refused, send_guarded)
         else:
             with foreign_sql.for_request(scope):
                 await app(scope, receive, send_guarded)
@@ -167,7 +167,8 @@ def _values(scope: Scope, name: bytes) -> list[str]:
     ]
 
 
-async def _refuse(refused: Refusal, send: Send) -> None:
+async def refuse(refused: Refusal, send: Send) -> None:
+    """Answer with a status and a sentence."""
     status, sentence = refused
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
     if status == 405:

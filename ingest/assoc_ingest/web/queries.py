@@ -3,7 +3,8 @@
 These are the reports and lists that a person can run with an empty form: every parameter may be
 left out, which is seen from `coalesce(:name, '')` or `nullif(:name, '')`.
 
-There, `usage_by_day` is called `ask-usage-by-day`. Some are called as a view is, and each line of
+There, `usage_by_day` is called `ask-usage-by-day`. Its times may be any that `since` and `until`
+take elsewhere (`with_times`). Some are called as a view is, and each line of
 Datasette hides one of the two behind the other; no table has a dash in its name.
 """
 
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from .. import sql
+from ..ask.since import since, until
 from ..sql import Query
 
 PREFIX = "ask-"
@@ -50,6 +53,23 @@ def as_dictionaries() -> dict[str, dict[str, Any]]:
         }
         for name, query in for_people().items()
     }
+
+
+def with_times(query: bytes) -> bytes:
+    """Return what stands behind the ? of the address of a report, its times as they are stored.
+
+    SQL compares them as text. Raises UsageError for one that is none.
+    """
+    given = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    read = {"since": since, "until": until}
+    return urlencode(
+        [(name, read[name](text) if name in read and text else text) for name, text in given]
+    ).encode()
+
+
+def is_report(path: str) -> bool:
+    """Is this the path of one of these queries, in any form of its rows?"""
+    return path.rpartition("/")[2].partition(".")[0] in for_people()
 
 
 async def store(datasette: Any, database: str) -> None:

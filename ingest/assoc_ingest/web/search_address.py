@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from ..ask.facets import FACETS
 from ..ask.filters import Filters
 from ..ask.project_names import project_ids
-from ..ask.since import since, until
 from . import pages
 from .pages import PageError
 
@@ -38,7 +35,6 @@ SORTS = {"": "Best first", "newest": "Newest first"}
 LONGEST_QUERY = 4_000  # letters: it is in each of the links
 LONGEST_VALUE = 1_000  # letters of a value that is a link
 _OTHERS = ("q", "db", "sort", "page", "raw", "closest", "narrow")
-_ROLES = ("user", "assistant", "system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +100,8 @@ class Asked:
     def question(self) -> Filters:
         """Return the filters that are part of the question."""
         names = self.filters.keys() - self.narrowed
-        given = {name: self.values[name] for name in names}
-        starts = [since(given["since"])] if "since" in given else []
-        ends = [until(given["until"])] if "until" in given else []
-        if "month" in given:
-            start, end = _span(given["month"])
-            starts.append(start)
-            ends.append(end)
-        return Filters(
-            kind=(given["kind"],) if "kind" in given else (),
-            project=given.get("project"),
-            session=given.get("session"),
-            source=given.get("source"),
-            since=max(starts, default=None),
-            until=min(ends, default=None),
-            model=given.get("model"),
-            role=given.get("role"),
-            branch=given.get("branch"),
-            tool=given.get("tool"),
-        )
+        given: dict[str, object] = {name: self.values[name] for name in names}
+        return Filters.of({**given, "kind": (given["kind"],) if "kind" in given else ()})
 
     def wanted(self, connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
         """Return the values of the other filters that are left."""
@@ -140,11 +119,8 @@ def parse(request: Request, here: str) -> Asked:
         if name != "q" and len(text) > LONGEST_VALUE:
             raise PageError(400, f"The value of {name} is too long.")
     _check("order", given["sort"], tuple(SORTS)[1:])
-    _check("role", given["role"], _ROLES)
     for name in given["narrow"].split(","):
         _check("filter", name, (*FACETS, "session"))
-    if given["month"]:
-        _span(given["month"])
     values = {name: text for name, text in given.items() if text}
     if "q" in values:
         values["q"] = given["q"][:LONGEST_QUERY]
@@ -154,14 +130,3 @@ def parse(request: Request, here: str) -> Asked:
 def _check(what: str, value: str, known: tuple[str, ...]) -> None:
     if value and value not in known:
         raise PageError(400, f"Unknown {what} {value!r}. Choose one of: {', '.join(known)}.")
-
-
-def _span(month: str) -> tuple[str, str]:
-    """Return the time at which a month of the local calendar begins, and at which it has ended."""
-    try:
-        first = date.fromisoformat(f"{month}-01")
-    except ValueError:
-        first = None
-    if first is None or f"{first:%Y-%m}" != month:
-        raise PageError(400, f"{month!r} is not a month such as 2026-01.")
-    return since(f"{first}"), until(f"{month}-{monthrange(first.year, first.month)[1]:02}")

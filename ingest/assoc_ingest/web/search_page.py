@@ -21,8 +21,8 @@ from .conversation import session_path
 from .pages import PageError
 from .search_address import LONGEST_QUERY, SORTS, Asked
 from .search_cards import Cards, Paths
-from .search_facets import Projects, chosen, offered
-from .search_results import PAGE, Results, count_of_all, results
+from .search_facets import Chosen, Projects, chosen, offered
+from .search_results import PAGE, Results, results
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -81,16 +81,17 @@ class _Page:
                 [("First page", asked.address())],
             )  # fmt: skip
         projects = Projects(connection)
+        set_filters = list(chosen(asked, found, projects))
         context: dict[str, object] = {
             "found": found,
             "cards": Cards(connection, asked, found, self._paths(), projects).all(),
             "facets": list(offered(asked, found, projects)),
-            "chosen": list(chosen(asked, found, projects)),
+            "chosen": set_filters,
             "corrected": self._corrected(found),
             "said": self._said(found),
         }
         if not found.cards:
-            context |= self._nothing(connection, found)
+            context |= self._nothing(connection, found, set_filters)
         return context
 
     def _paths(self) -> Paths:
@@ -137,12 +138,17 @@ class _Page:
             query = _with(query, word, meant[0])
         return (query, self._asked.address(q=query)) if query != self._asked.query else None
 
-    def _nothing(self, connection: sqlite3.Connection, found: Results) -> dict[str, object]:
+    def _nothing(
+        self, connection: sqlite3.Connection, found: Results, set_filters: list[Chosen]
+    ) -> dict[str, object]:
         """Return what helps where nothing was found."""
         words = found.words if len(found.words) > 1 else ()
-        without = count_of_all(connection, self._asked) if self._asked.filters else 0
         return {
-            "without": without,
+            "nothing": found.nothing,
+            "labels": {
+                name: f"{name} {filter.text}"
+                for name, filter in zip(self._asked.filters, set_filters, strict=True)
+            },
             "words": [(word, self._asked.address(q=word)) for word in words[:_WORDS]],
             "fresh": sql.ask(connection, "pages/fresh").fetchone(),
             "read": sql.ask(connection, "pages/indexed_files").fetchone(),

@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .. import sql
-from ..ask import facets, query_parser
+from ..ask import facets
 from ..ask.candidates import Candidate, Candidates
 from ..ask.expressions import SAID
 from ..ask.facets import Hits, Part, Place
-from ..ask.filters import Filters
+from ..ask.filters import Filters, Nothing
 from ..ask.find import Findings, find
 from ..ask.hits import Hit, read_hits
 from ..ask.ranking import ALL_WORDS, LAST_TIER, RELAXED, Found
@@ -92,6 +92,8 @@ class Results:
     """From which card of the page on all lack a word; None if that is no border."""
     is_mixed: bool
     """Do some cards of the page lack a word, and not only the last ones?"""
+    nothing: Nothing | None
+    """Why nothing was found."""
 
     @property
     def has_more(self) -> bool:
@@ -127,16 +129,29 @@ def results(connection: sqlite3.Connection, asked: Asked) -> Results:
     cards = _in_order(
         _cards(parts, ranked, apart=apart), newest=asked.values.get("sort") == "newest"
     )
+    why = found.nothing
+    if wanted and not cards:
+        why = _why_nothing(asked, hits.parts, wanted)
     start = (asked.page - 1) * PAGE
     shown = _read(connection, cards[start : start + PAGE], found, hits)
-    return _results(asked, found, parts, cards, shown, is_cut=hits.is_cut, has_close=bool(close))
+    return _results(
+        asked, found, parts, cards, shown,
+        is_cut=hits.is_cut, has_close=bool(close), why=why,
+    )  # fmt: skip
 
 
-def count_of_all(connection: sqlite3.Connection, asked: Asked) -> int:
-    """Return how many cards have all words, without the filters of the address."""
-    terms = query_parser.parse(asked.query)
-    hits = Hits.of(Candidates(connection, Filters().limited_by(terms.fields)), terms)
-    return len({part.owner for part in hits.parts})
+def _why_nothing(
+    asked: Asked, parts: Iterable[Part], wanted: Mapping[str, frozenset[str]]
+) -> Nothing:
+    """Say how many cards there are without each filter that came later, and without all of them."""
+    filters = Filters.of(asked.filters)
+
+    def left(*names: str) -> int:
+        others = {name: values for name, values in wanted.items() if name not in names}
+        return len({part.owner for part in parts if part.fits(others)})
+
+    alone = ((name, filters.told(name), left(name)) for name in wanted)
+    return Nothing(tuple(one for one in alone if one[2]), left(*wanted))
 
 
 def _not_counted(every: Candidates, found: Findings, close: Iterable[Found]) -> list[Candidate]:
@@ -207,7 +222,7 @@ def _read(
 
 def _results(
     asked: Asked, found: Findings, parts: list[Part], cards: list[Card], shown: list[Card], *,
-    is_cut: bool, has_close: bool,
+    is_cut: bool, has_close: bool, why: Nothing | None,
 ) -> Results:  # fmt: skip
     lacking = [card.is_close for card in shown]
     first = lacking.index(True) if True in lacking else 0
@@ -228,4 +243,5 @@ def _results(
         has_close=has_close,
         split=split,
         is_mixed=split is None and len(set(lacking)) > 1,
+        nothing=why,
     )
