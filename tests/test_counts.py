@@ -466,7 +466,9 @@ def test_mcp_says_what_was_counted(counted: Home) -> None:
         assert item["tool_calls"] == len(one.calls)
         edits = {row["path"]: row["edits"] for row in item.get("changed_files", [])}
         assert edits.items() <= one.edits.items()
-        assert len(edits) == min(len(one.edits), 20)
+        totals = item.get("totals", {})
+        assert totals.get("changed_files", len(edits)) == len(one.edits)
+        assert totals.get("subagents", len(item.get("subagents", []))) == len(one.subagents)
     recent: Any = tools.call("recent", {"limit": 50, "max_chars": 100_000})
     for item in recent["structuredContent"]["items"]:
         if item["kind"] == "conversation":
@@ -478,24 +480,49 @@ def test_mcp_says_what_was_counted(counted: Home) -> None:
     index.close()
 
 
+def _root_of(counted: Home, session: Session) -> Path:
+    return next(root for root in counted.roots if session.files[0].is_relative_to(root))
+
+
 def words_of(page: Any) -> str:
     assert page.status_code == 200, page.text[:300]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.text)).split())
 
 
-def test_pages_say_what_was_counted(counted: Home) -> None:
+def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture[str]) -> None:
     site = served(counted.database)
     total = len(counted.shown)
     front = words_of(get(site, "/-/assoc"))
     assert re.search(rf"All conversations \({NUMBER}\)", front)[1] == f"{total:,}"  # type: ignore[index]
+    files = re.search(rf"{NUMBER} files read", front)
+    on_disk = asked(Shell(counted.database, capsys), "list", "files")["total"]
+    assert files is not None
+    assert files[1] == f"{on_disk:,}"
+    html_board = get(site, "/-/assoc/dashboard?days=all").text
     board = words_of(get(site, "/-/assoc/dashboard?days=all"))
+    timed = added(one for one in counted.responses if one.day is not None)
+    for columns, number in (
+        ("input_tokens output_tokens cache_write_tokens", timed[0] + timed[1] + timed[3]),
+        ("cache_read_tokens", timed[2]), ("output_tokens", timed[1]),
+    ):  # fmt: skip
+        tile = re.findall(rf'data-count="([\d.]+)" data-sum="{columns}"', html_board)
+        assert float(tile[0]) == number, columns
+    prompts = re.findall(r'data-count="(\d+)" data-sum="prompt_count"', html_board)
+    by_project: Counter[str] = Counter()
+    for session in counted.counted.values():
+        by_project[session.files[0].relative_to(_root_of(counted, session)).parts[1]] += (
+            session.prompts
+        )
+    expected = sorted(filter(None, by_project.values()))
+    found = sorted(filter(None, map(int, prompts)))
+    assert not Counter(found) - Counter(expected)
+    assert found == expected or len(prompts) == 15  # those that are shown
     calls = counted.calls
     assert f"Tool calls {len(calls):,} " in board
     by_name = Counter(one.name for one in calls)
     for name, count in by_name.most_common(5):
         assert re.search(rf" {re.escape(name)} {count:,} ", board), name
-    hours = re.findall(r'title="\w+ \d+:00, ([\d,]+) responses?"',
-                       get(site, "/-/assoc/dashboard?days=all").text)  # fmt: skip
+    hours = re.findall(r'title="\w+ \d+:00, ([\d,]+) responses?"', html_board)
     assert sum(int(one.replace(",", "")) for one in hours) == sum(
         one.day is not None for one in counted.responses
     )

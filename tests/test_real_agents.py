@@ -1,34 +1,35 @@
 """Real files of other agents are read to the last line, with the tokens that they state.
 
-Needs transcripts of real people: ASSOC_REAL_CORPUS names a directory with `agents/<source>/*`, each
-as the home of that agent would be. What is expected is calculated here from the bytes, sharing no
-code with the program.
+Beside the demonstration homes, transcripts of real people are read where ASSOC_REAL_CORPUS names a
+directory with `agents/<source>/*`, each as the home of that agent would be. What is expected is
+calculated here from the bytes, sharing no code with the program.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.dump import assert_same, check, connect, dump
+from tests.support.shell import Shell
 
 from assoc_ingest.sync.run import SyncOptions, sync
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"), "agents")
+DEMO = Path(__file__).parent / "demo"
 Tokens = tuple[int, int, int, int]
 """Fresh input, output, read from the cache, written to it."""
 
-pytestmark = pytest.mark.skipif(
-    not any(CORPUS.glob("pi/*")), reason="ASSOC_REAL_CORPUS names no transcripts of these agents"
-)
-
 
 def homes(agent: str) -> list[Path]:
-    return sorted(path for path in CORPUS.glob(f"{agent}/*") if path.is_dir())
+    return [DEMO / agent, *sorted(path for path in CORPUS.glob(f"{agent}/*") if path.is_dir())]
 
 
 def lines(agent: str, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -133,6 +134,28 @@ def of_gemini() -> Tokens:
     return given - cached + tool, output + thoughts, cached, 0
 
 
+def of_opencode() -> Tokens:
+    """What each answer states; a fork repeats answers, with their times, under other ids.
+
+    With a total, the output is without the reasoning.
+    """
+    stated = {}
+    for home in homes("opencode"):
+        texts = [path.read_text("utf-8") for path in home.glob("storage/message/*/*.json")]
+        for path in home.glob("opencode.db"):
+            with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+                texts += [data for (data,) in connection.execute("select data from message")]
+        for message in map(json.loads, texts):
+            if message.get("tokens"):
+                stated[message["time"]["created"], message["time"].get("completed")] = message
+    tokens = [{**one["tokens"], **one["tokens"]["cache"]} for one in stated.values()]
+    tokens = [one if "total" in one else {**one, "reasoning": 0} for one in tokens]
+    fresh, output, reasoning, cached, written = added(
+        *tokens, keys="input output reasoning read write"
+    )
+    return fresh, output + reasoning, cached, written
+
+
 LOGS = {
     "codex": "sessions/**/*.jsonl",
     "copilot": "session-state/*/*.jsonl",
@@ -140,6 +163,7 @@ LOGS = {
     "pi": "sessions/*/*.jsonl",
 }
 EXPECTED: dict[str, Callable[[], Tokens]] = {
+    "opencode": of_opencode,
     "codex": of_codex,
     "copilot": of_copilot,
     "gemini": of_gemini,
@@ -213,6 +237,52 @@ def test_what_several_files_repeat_is_found_once(database: Path) -> None:
         " where m.kind = 'prompt' and m.copy_of is null",
     )
     assert sorted(found) == sorted(typed)
+
+
+def calls_of_pi() -> Iterator[tuple[object, str]]:
+    for _, line in lines("pi", LOGS["pi"]):
+        message = line.get("message", {})
+        for block in message.get("content") or []:
+            if isinstance(block, dict) and block.get("type") == "toolCall":
+                yield block["id"], block["name"]
+
+
+def calls_of_gemini() -> Iterator[tuple[object, str]]:
+    for session, message in messages_of_gemini():
+        for made in message.get("toolCalls") or []:
+            yield (session, made["id"]), made["name"]
+
+
+def calls_of_copilot() -> Iterator[tuple[object, str]]:
+    for path, line in lines("copilot", LOGS["copilot"]):
+        if line["type"] == "tool.execution_start":
+            yield (path, line["data"]["toolCallId"]), line["data"]["toolName"]
+
+
+CALLS = {"pi": calls_of_pi, "gemini": calls_of_gemini, "copilot": calls_of_copilot}
+
+
+@pytest.mark.parametrize("agent", CALLS, indirect=True)
+def test_calls_are_those_of_the_files(
+    agent: str, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = Counter(name for _, name in {*CALLS[agent]()})
+    shell = Shell(database, capsys)
+    given = "--json", "-n", "0", "--db", str(database)
+    tools: Any = shell.json("stats", "--by", "tool", *given)
+    assert {row["name"]: row["calls"] for row in tools["items"]} == expected
+    listed: Any = shell.json("list", "sessions", *given)
+    assert sum(row["tool_call_count"] for row in listed["items"]) == expected.total()
+
+
+@pytest.mark.parametrize("agent", EXPECTED, indirect=True)
+def test_stats_say_the_tokens_that_the_files_state(
+    agent: str, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(database, capsys)
+    totals: Any = shell.json("stats", "--by", "model", "--json", "--db", str(database))
+    columns = "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"
+    assert tuple(totals["totals"][column] or 0 for column in columns) == EXPECTED[agent]()
 
 
 def test_reading_again_changes_nothing(agent: str, database: Path) -> None:

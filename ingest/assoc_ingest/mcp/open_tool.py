@@ -241,6 +241,11 @@ TOOL = Tool(
                     "used": {**TEXT, "description": "The same in words."},
                     "prompts": {"type": "array"},
                     "outcome": {"type": "object", "description": "The last answer."},
+                    "totals": {
+                        "type": "object",
+                        "description": "Of a summary, how many changed_files, subagents or files "
+                        "there are, where not all are named.",
+                    },
                     "changed_files": {"type": "array"},
                     "work": {"type": "array", "description": "Tasks, todos and plans."},
                     "links": {"type": "array"},

@@ -42,6 +42,12 @@ def summary(conversation: Conversation) -> Item:
     last, state = outcome(conversation)
     if last is not None:
         last["text"] = _short(str(last["text"]), _OF_OUTCOME)
+    edits = sql.ask(connection, "pages/session_edits", session=id, limit=-1).fetchall()
+    counts = {
+        "changed_files": len(edits),
+        "subagents": len(conversation.subagents),
+        "files": len(conversation.files),
+    }
     item: Item = {
         "key": conversation.short_key(),
         "kind": "summary",
@@ -53,7 +59,8 @@ def summary(conversation: Conversation) -> Item:
         "resume": conversation.resume,
         "prompts": prompts(connection, [id], conversation.names()).get(id, []),
         "outcome": last,
-        "changed_files": _rows(connection, "session_edits", id),
+        "totals": {field: count for field, count in counts.items() if count > _MOST} or None,
+        "changed_files": _filled(edits),
         "work": _work(_rows(connection, "session_work", id)),
         "links": _rows(connection, "session_links", id),
         "subagents": [
@@ -108,7 +115,9 @@ def render(item: Item) -> str:
         entries = item.get(field)
         if not isinstance(entries, list):
             continue
-        lines.append(f"{title}:")
+        totals = item.get("totals")
+        total = totals.get(field) if isinstance(totals, dict) else None
+        lines.append(f"{title}, {len(entries)} of {total}:" if total else f"{title}:")
         for entry in entries:
             lines += rendered_entry(entry)
     last = item.get("outcome")
@@ -143,7 +152,11 @@ def _work(rows: list[Item]) -> list[Item]:
 
 
 def _rows(connection: sqlite3.Connection, query: str, session: object) -> list[Item]:
-    rows = sql.ask(connection, f"pages/{query}", session=session)
+    return _filled(sql.ask(connection, f"pages/{query}", session=session))
+
+
+def _filled(rows: Iterable[sqlite3.Row]) -> list[Item]:
+    """Return the first rows as objects, without what they do not know."""
     return [
         {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118
         for row in islice(rows, _MOST)
