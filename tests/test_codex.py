@@ -4,6 +4,7 @@ original, whichever was written or read first."""
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable
@@ -549,7 +550,13 @@ def test_a_subagent_that_is_forgotten_with_its_session_never_comes_back(
         ("session_index.jsonl", "thread_names", None),
         ("sessions/2026/05/23/notes.jsonl", None, None),
         (f"other/rollout-2026-05-23T18-25-15-{THREAD}.jsonl", None, None),
-        ("state_5.sqlite", None, None),
+        ("state_5.sqlite", "database", None),
+        ("queue_1.sqlite-wal", "database_log", None),
+        (f"goals_1.sqlite#{THREAD}", "goals", THREAD),
+        ("logs_2.sqlite", None, None),
+        ("thread_history_1.sqlite", None, None),
+        (f"thread_history_1.sqlite#{THREAD}", None, None),
+        ("state_5.sqlite-shm", None, None),
     ],
 )  # fmt: skip
 def test_a_path_names_its_thread(path: str, kind: str | None, key: str | None) -> None:
@@ -754,3 +761,97 @@ def test_a_subagent_that_is_packed_after_it_was_forgotten_stays_forgotten(
     plain.unlink()
     assert shell("sync") == 0
     assert rows(shell.database, IDS) == []
+
+
+# -- databases -----------------------------------------------------------------------------------
+
+STORES = "codex/databases-and-what-their-events-say"
+
+
+def bytes_of(home: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(home.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_databases_are_read_without_a_trace(fresh: Fresh, place: Path) -> None:
+    home, database = home_of(STORES, place), fresh()
+    lying = bytes_of(home)
+    sync(database, [home])
+    assert bytes_of(home) == lying
+    assert sync(database, [home]).files_read == 0
+
+
+def test_a_prompt_that_was_queued_is_searched_and_a_thread_has_its_name(
+    shell: Shell, place: Path
+) -> None:
+    home = home_of(STORES, place)
+    assert shell("sync", str(home)) == 0
+    for words in ("Then water", "bed is ready", "Feed the street", "warm soil", "Spring work"):
+        assert shell("search", words) == 0, words
+        assert words.split()[-1] in shell.out
+    with closing(sqlite3.connect(home / "queue_1.sqlite")) as connection, connection:
+        connection.execute("delete from queued_items")
+    assert shell("sync") == 0
+    assert rows(shell.database, "select gone_at is null from files where kind = 'queue'") == [(0,)]
+    assert shell("verify") == 0
+
+
+def test_states_before_threads_had_names_are_no_issue(fresh: Fresh, tmp_path: Path) -> None:
+    write_bytes(tmp_path, PLACE, jsonl(META, TURN, ANSWER))
+    with closing(sqlite3.connect(tmp_path / "state_5.sqlite")) as connection, connection:
+        connection.execute("create table threads (id text primary key, title, created_at integer)")
+        connection.execute("insert into threads values (?, 'name', 1789894800)", (THREAD,))
+    database = fresh()
+    sync(database, [tmp_path])
+    assert rows(database, "select reason from issues") == []
+    assert rows(database, "select 1 from session_entries where title is not null") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "other tables"),
+        (b"half a page", "not a SQLite database"),
+        (b"SQLite format 3\0" + bytes(5000), "not a SQLite database"),
+        ("create table other (id)", "other tables"),
+        ("create table queued_items (queued_item_id, thread_id, payload_jsonb)", "other tables"),
+        ("create view queued_items as select 1", "other tables"),
+    ],
+    ids=["empty", "half", "zeros", "foreign", "binary JSON", "a view"],
+)
+def test_a_database_that_cannot_be_read_is_one_issue(
+    content: bytes | str, reason: str, fresh: Fresh, tmp_path: Path
+) -> None:
+    write_bytes(tmp_path, PLACE, jsonl(META, TURN, ANSWER))
+    if isinstance(content, str):
+        with closing(sqlite3.connect(tmp_path / "queue_1.sqlite")) as connection, connection:
+            connection.execute(content)
+    else:
+        (tmp_path / "queue_1.sqlite").write_bytes(content)
+    database = fresh()
+    sync(database, [tmp_path])
+    ((found, path),) = rows(
+        database, "select i.reason, f.path from issues i join files f on f.id = i.file_id"
+    )
+    assert reason in found
+    assert path == "queue_1.sqlite"
+    assert rows(database, "select text from messages") == [("yes",)]
+
+
+def test_a_database_in_use_is_read_as_it_was_committed(fresh: Fresh, place: Path) -> None:
+    home, database = home_of(STORES, place), fresh()
+    with closing(sqlite3.connect(home / "goals_1.sqlite", isolation_level=None)) as connection:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("update thread_goals set status = 'complete'")
+        connection.execute("begin immediate")
+        connection.execute("update thread_goals set status = 'paused'")
+        sync(database, [home])
+        stated = rows(database, "select extra ->> 'status' from documents where kind = 'goal'")
+        assert stated == [("complete",)]
+        connection.execute("commit")
+        sync(database, [home])
+    stated = rows(database, "select extra ->> 'status' from documents where kind = 'goal'")
+    assert stated == [("paused",)]

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,7 +24,7 @@ from tests.support.dump import connect
 from tests.support.writing import PROJECT, SESSION, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.errors import UsageError
+from assoc_ingest.errors import AmbiguousHomeError, UsageError
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.report import Report
@@ -115,12 +115,13 @@ def opened_by(command: str, home: Path, database: Path) -> tuple[list[str], int]
 
 
 def assert_never_opened(
-    paths: Collection[str], home: Path, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    paths: Collection[str], home: Path, database: Path, monkeypatch: pytest.MonkeyPatch,
+    commands: Sequence[str] = COMMANDS,
+) -> None:  # fmt: skip
     """Plant what nobody opens, run every command, and see that none opens it."""
     planted = plant(home, paths)
     monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
-    for command in COMMANDS:
+    for command in commands:
         opened, code = opened_by(command, home, database)
         assert code in (0, 1), command
         assert planted.isdisjoint(opened), command
@@ -156,11 +157,17 @@ def test_no_command_opens_what_is_private_to_one_of_the_systems_that_share_a_hom
     home = place / "home"
     for kind in kinds:
         shutil.copytree(ONE_EACH[kind], home, dirs_exist_ok=True)
-    assert {root.source.name for root in recognised(home, SOURCES)} == set(kinds)
-    assert_never_opened(PRIVATE[kinds[0]], home, fresh(), monkeypatch)
-    only = fresh()
-    opened, _ = opened_by("sync HOME --source chorus", home, only)
-    assert str(home / "config.json") not in opened
+    with pytest.raises(AmbiguousHomeError):
+        recognised(home, SOURCES)
+    database = fresh()
+    planted = plant(home, PRIVATE[kinds[0]])
+    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    for kind in kinds:
+        opened, code = opened_by(f"sync HOME --source {kind}", home, database)
+        assert (code, planted.isdisjoint(opened)) == (0, True)
+        assert any(str(home) in path for path in opened), "it is traced"
+    without_home = [command for command in COMMANDS if "HOME" not in command]
+    assert_never_opened(PRIVATE[kinds[0]], home, database, monkeypatch, without_home)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")

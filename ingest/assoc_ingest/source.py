@@ -202,7 +202,7 @@ class Source(Protocol):
     directory_in_home: str | None = None
     """Name of the home that the system keeps in the home of another one."""
     database: Database | None = None
-    """How its databases are read, if it has any: files of the kind `DATABASE`."""
+    """How its databases are read, if it has any and all are alike: files of the kind `DATABASE`."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the default paths of the system's home.
@@ -255,6 +255,10 @@ class Source(Protocol):
         An entry of a store is a LOG that is read as a whole.
         """
         ...
+
+    def layout(self, name: str) -> Database | None:
+        """Return how the database of this name is read."""
+        return self.database
 
     def gather(
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]

@@ -51,7 +51,7 @@ _FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "respon
 def home_of(case: str, place: Path, name: str = "home") -> Path:
     """Copy the home of a case to `place` and return where it is."""
     home = Path(shutil.copytree(SOURCES / case / "home", place / name))
-    for script in home.rglob("*.db.sql"):
+    for script in [*home.rglob("*.db.sql"), *home.rglob("*.sqlite.sql")]:
         make_database(script.with_suffix(""), script.read_text("utf-8"))
         script.unlink()
     return home

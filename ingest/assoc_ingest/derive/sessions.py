@@ -81,7 +81,8 @@ def _gather_entries(connection: sqlite3.Connection) -> None:
         f"""
         select session_id,
             {_first_stated("title", "i.kind in ('conversation', 'chat')")} as title,
-            {_first_stated("title", "i.kind = 'index'")} as index_title,
+            coalesce({_first_stated("title", "i.kind = 'index'")},
+                {_first_stated("title", "i.kind = 'meta'")}) as index_title,
             {_first_stated("title", "i.kind in ('job', 'registry')")} as job_title,
             {_first_stated("summary", "i.kind <> 'job'")} as summary,
             {_first_stated("first_prompt")} as first_prompt,

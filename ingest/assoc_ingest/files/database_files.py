@@ -66,7 +66,7 @@ class _UnknownError(Exception):
 
 def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed]:
     """Return the entries of a database, None if they cannot be listed, and what listing showed."""
-    layout, location = store.root.source.database, store.location
+    layout, location = store.root.source.layout(store.name), store.location
     if layout is None:
         return None, Listed()
     clock_tick.wait_out(clock_tick.changed_ns(found.mtime_ns, found.ctime_ns))

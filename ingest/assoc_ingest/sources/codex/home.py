@@ -6,6 +6,7 @@ sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl.zst           the same, packed
 sessions/rollout-<date>-<thread>.json                           a thread of the first versions
 archived_sessions/<the same name>                               a thread that was archived
 session_index.jsonl, history.jsonl                              `lists`
+agent_message_board_<n>.sqlite, queue_<n>.sqlite and others     `stores`
 ```
 
 The home is `CODEX_HOME`, or `~/.codex`. A thread stays in the folder of its first day. It is a
@@ -27,13 +28,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ...entry import Database, entry_names
 from ...fields import mapping
 from ...records import Record
-from ...source import DOCUMENT, LOG, Claim, Context, Line
+from ...source import DATABASE, DOCUMENT, LOG, UNREAD, Claim, Context, Line
 from ..agent import AgentSource
-from ..claude.paths import uuid
+from ..claude.paths import folded, uuid
 from ..jsonl import pieces
-from . import lists
+from . import lists, stores
 from .thread import SPAWN, session_of, spawn_of
 
 _rollout = re.compile(
@@ -78,13 +80,34 @@ class Codex(AgentSource):
         """The claim follows from the position in the layout, and the name of the thread."""
         if len(parts) == 1 and parts[0] in _LISTS:
             return Claim(self.name, _LISTS[parts[0]], parts=parts)
+        if len(parts) == 1 and ".sqlite" in parts[0]:
+            return self._of_database(parts[0])
         thread = _thread(parts)
         if thread is None:
             return None
         return Claim(self.name, "transcript", session_key=thread, parts=parts)
 
+    def layout(self, name: str) -> Database | None:
+        """Each database has other tables."""
+        return stores.layout(name)
+
+    def _of_database(self, name: str) -> Claim | None:
+        """The claim of a database, of the log beside it, or of what it has of one thread."""
+        database = name.removesuffix("-wal")
+        if stores.store_of(database) is not None:
+            if name != database:
+                return Claim(self.name, "database_log", within=database)
+            return Claim(self.name, DATABASE)
+        names = entry_names(name)
+        kind = stores.store_of(names[0]) if names else None
+        if names is None or kind is None:
+            return None
+        return Claim(self.name, kind, session_key=folded(names[1]), parts=(name,), within=names[0])
+
     def shape(self, claim: Claim) -> str:
         """Rollouts and the history grow. In the list of sessions, the last entry counts."""
+        if claim.kind in (DATABASE, "database_log"):
+            return UNREAD
         is_document = claim.kind == "thread_names" or "".join(claim.parts[-1:]).endswith(".json")
         return DOCUMENT if is_document else LOG
 
@@ -117,6 +140,8 @@ class Codex(AgentSource):
             return lists.history(claim, lines), context
         if claim.kind == "thread_names":
             return lists.sessions(claim, lines), context
+        if claim.within is not None:
+            return stores.read(claim, lines), context
         from .rollout import Rollout  # much to import, and most syncs read no line
 
         known = {**context}

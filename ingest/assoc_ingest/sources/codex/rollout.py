@@ -12,7 +12,11 @@
 - `turn_context`: the model and the working directory of a turn.
 - `response_item`: the conversation, complete and in order (`items`).
 - `event_msg`: what the client showed. Most events repeat an item and become no rows. They add exit
-  codes, durations, titles, errors, what was interrupted, and what was rolled back.
+  codes, durations, titles, errors, what was interrupted, and what was rolled back. Some say what
+  no item does: `warning`, `model_reroute`, `hook_completed`, `elicitation_request`, and
+  `request_user_input` without a call. `plan_update` repeats a call; `thread_queue_changed`, and the
+  line `dynamic_tools_updated`, say nothing that is kept. Learned from the protocol in the public
+  source, as of 0.169.
 - `compacted`: a summary. Its `replacement_history` repeats old items.
 - `token_usage_record`, and events `token_count`: see `tokens`.
 
@@ -26,8 +30,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...fields import mapping, string
-from ...records import AgentMeta, Record, Superseded
+from ...fields import json_text, mapping, string
+from ...records import ASK, AgentMeta, Record, Superseded
 from ...source import Claim, Line
 from ..claude.paths import folded
 from ..jsonl import JSONObject
@@ -190,6 +194,48 @@ class Rollout(Operations):
         self.identify("error", payload)
         self.say("error", self.text(payload, "message") or "error", "system", is_error=True)
 
+    def _warning(self, payload: JSONObject) -> None:
+        self._tell("warning", self.text(payload, "message"))
+
+    def _rerouted(self, payload: JSONObject) -> None:
+        """Another model answers than the turn asked for, until the next turn."""
+        model, asked = self.name(payload, "to_model"), self.name(payload, "from_model")
+        if model is None:
+            return
+        self.context["model"] = model[:_MAX_NAME]
+        reason = string(payload.get("reason"))
+        about = f" ({reason[:_MAX_NAME]})" if reason else ""
+        self._tell("model_reroute", f"{asked or '?'} → {model}{about}")
+
+    def _hook(self, payload: JSONObject) -> None:
+        """What a hook said; one that said nothing has no row."""
+        run = self.mapping(payload, "run")
+        said = [self.text(entry, "text") for entry in self.items(run, "entries")]
+        if text := "\n".join(filter(None, said)):
+            is_error = run.get("status") in ("failed", "blocked")
+            self.identify("hook_completed", {"message": text})
+            self.say("hook", text, "system", is_error=is_error)
+
+    def _elicitation(self, payload: JSONObject) -> None:
+        """A server asks the person something; earlier versions have no `request`."""
+        request = self.mapping(payload, "request") or payload
+        text, server = self.text(request, "message"), self.name(payload, "server_name")
+        self._tell("elicitation_request", f"{server}: {text}" if server and text else text)
+
+    def _asked(self, payload: JSONObject) -> None:
+        """Questions to the person. In most threads, they are those of a call."""
+        call = self.name(payload, "call_id")
+        if call is None or call in self._open:
+            return
+        self.identify("operation", {"call_id": call})
+        text = json_text({"questions": payload.get("questions")})
+        self.call("request_user_input", {}, text, call, action=ASK)
+
+    def _tell(self, kind: str, text: str | None) -> None:
+        if text:
+            self.identify(kind, {"message": text})
+            self.say("system", text, "system")
+
     def _compacted(self, value: JSONObject, payload: JSONObject) -> None:
         text = self.text(payload, "message")
         if text is not None:
@@ -215,6 +261,11 @@ _EVENTS: dict[str, Callable[[Rollout, JSONObject], None]] = {
     "thread_rolled_back": Rollout._roll_back,
     "error": Rollout._error,
     "stream_error": Rollout._error,
+    "warning": Rollout._warning,
+    "model_reroute": Rollout._rerouted,
+    "hook_completed": Rollout._hook,
+    "elicitation_request": Rollout._elicitation,
+    "request_user_input": Rollout._asked,
     "exec_command_end": Rollout.ended,
     "patch_apply_end": Rollout.ended,
     "mcp_tool_call_end": Rollout.ended,

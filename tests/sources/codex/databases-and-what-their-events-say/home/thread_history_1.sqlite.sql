@@ -1,0 +1,1 @@
+create table thread_turns (id text);
