@@ -276,3 +276,42 @@ def _contrast(first: str, second: str) -> float:
 
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
+    """A partial response makes output and cost a lower bound, one without a price only the cost."""
+    path = tmp_path / "db.db"
+    with index(path) as rows:
+        rows.add("prices", model="walrus-1", input=1_000_000, output=1_000_000)
+        for name, model, partial in (("begun", "walrus-1", 1), ("free", "seal-2", 0)):
+            session, file = rows.session(
+                name, rows.project(name, session_count=1), started_at="2026-02-03T10:00:00.000Z",
+                ended_at="2026-02-03T10:00:00.000Z", message_count=1, input_tokens=2_500_000,
+                output_tokens=100,
+            )  # fmt: skip
+            rows.add(
+                "responses", model=model, timestamp="2026-02-03T10:00:00.000Z", partial=partial,
+                input_tokens=2_500_000, output_tokens=100, session_id=session, file_id=file,
+                byte_length=1, response_key=name,
+            )  # fmt: skip
+    site = served(path)
+    words = {
+        address: re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", get(site, address).text))
+        for address in (
+            "/-/assoc/dashboard?days=all", "/db/-/session/begun", "/db/-/sessions",
+            "/db/ask-usage-by-model", "/db/ask-usage-by-session", "/db/responses",
+        )
+    }  # fmt: skip
+    board = words["/-/assoc/dashboard?days=all"]
+    assert re.search(r"Cost ≥\$2\.50 .* Tokens ≥5\.0 M .* Output ≥200 ", board)
+    assert "walrus-1 ≥$2.50 ≥2,500,100" in board
+    assert "seal-2 unknown 2,500,100" in board
+    session = words["/db/-/session/begun"]
+    assert "2.5 M in, 0 from cache, ≥100 out" in session
+    assert "Cost ≥$2.50 " in session
+    assert "≥$2.50" in words["/db/-/sessions"]
+    for report in ("/db/ask-usage-by-model", "/db/ask-usage-by-session"):
+        assert words[report].count("≥100 ") == 1, "of the other, only the cost is not known"
+        assert "≥2.5001" in words[report]
+    assert "All ≥2.5001" in words["/db/ask-usage-by-model"]
+    assert words["/db/responses"].count("≥100 ") == 1

@@ -87,12 +87,14 @@ def money(
 def unknown_of(column: str, row: Mapping[str, object]) -> tuple[int, int]:
     """Return the partial and the unpriced responses behind a number in a row of a query.
 
-    They have columns of their own, or else is_lower_bound says that there are some.
+    They have columns of their own, or else is_lower_bound says that there are some. Tokens of a
+    response without a price are known.
     """
     if column.startswith("stated_"):
         return 0, 0
     if "partial" in row and "with_worktrees" not in column:
-        return int(str(row["partial"] or 0)), int(str(row.get("unpriced") or 0))
+        unpriced = int(str(row.get("unpriced") or 0)) if "cost" in column else 0
+        return int(str(row["partial"] or 0)), unpriced
     return int(str(row.get("is_lower_bound") or 0)), 0
 
 

@@ -59,10 +59,12 @@ class Stated(NamedTuple):
     is_followed: bool = False
     """The session went on after it."""
     models: Sequence[Mapping[str, object]] = ()
+    by: str = "its agent"
+    """Who says it: the agent, or the name of an application that repeats the conversation."""
 
     @property
     def words(self) -> str:
-        return f"as its agent states{' before it went on' * self.is_followed}"
+        return f"as {self.by} states{' before it went on' * self.is_followed}"
 
 
 class Spent(NamedTuple):
@@ -131,14 +133,25 @@ def _differ(stated: float, counted: float) -> bool:
 
 
 def stated(cost_usd: float | None, rows: Sequence[sqlite3.Row]) -> Stated:
-    """Return what the agent of a session states, from the rows of `session_stated`."""
-    known = Stated(cost_usd, models=[dict(row) for row in rows if row["model"] != ""])
-    for row in rows:
+    """Return what the agent of a session states, from the rows of `session_stated`.
+
+    An application that repeats the conversation is asked if the agent says nothing.
+    """
+    own = [row for row in rows if row["stated_by"] is None]
+    models = [
+        {name: row[name] for name in ("model", "output_tokens", "cost_usd", "is_lower_bound")}
+        for row in own
+        if row["model"] != ""
+    ]
+    known = Stated(cost_usd, models=models)
+    for row in own if cost_usd is not None or own else rows[:1]:
         if row["model"] == "":
             known = known._replace(
+                cost_usd=row["cost_usd"] if row["stated_by"] else cost_usd,
                 output_tokens=row["output_tokens"],
                 unpriced=row["is_lower_bound"],
                 is_followed=bool(row["is_followed"]),
+                by=row["stated_by"] or known.by,
             )
     return known
 
