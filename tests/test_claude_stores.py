@@ -24,10 +24,12 @@ from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive, changes
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.sources.claude.transcript import PRIVATE
 from assoc_ingest.store import batch
 from assoc_ingest.store.report import Report
 from assoc_ingest.store.row_buffer import Written
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.status import look, sentences_of
 
 SECRET = "sk-planted-4f2a9c"
 INBOX = "teams/crew/inboxes/alice.json"
@@ -529,7 +531,6 @@ IGNORED = (
     "transcripts/ses_0001.jsonl",
     "jobs/0b7c2f4e/timeline.jsonl",
     "ide/4711.lock",
-    f"{PROJECT}/{SESSION}/workflows/scripts/survey.js",
     f"file-history/{SESSION}/notes",
 )
 
@@ -584,6 +585,11 @@ def test_secrets_are_in_no_table_and_never_opened_files_are_not_opened(
         user([{"type": "text", "text": "hello"}, image]),
         {"type": "bridge-session", "sessionId": SESSION, **bridge},
         f'{{"type":"bridge-session","ownerAccountUuid":"{SECRET}"'.encode(),
+        *(
+            {"type": kind, "sessionId": SESSION, "accountUuid": SECRET, "text": SECRET}
+            for kind in PRIVATE
+        ),
+        f'{{"accountUuid":"{SECRET}","type":"session-ow'.encode(),
         {**user("x", "a1"), "type": "assistant", "message": {"content": [signed]}},
         {**user("x", "s1"), "type": "system", **status},
         {**user("x", "s2"), "type": "system", "subtype": "api_error", "error": error},
@@ -595,6 +601,47 @@ def test_secrets_are_in_no_table_and_never_opened_files_are_not_opened(
         "select path from files join archive a on a.file_id = files.id"
         " where path in ('settings.json', 'sessions/4711.json', 'jobs/0b7c2f4e/state.json')"
     ) == []  # fmt: skip
+
+
+def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
+    place: Place,
+) -> None:
+    seen = {"sessionId": SESSION, "content": "x"}
+    lines = [
+        user("a", "u1", version="2.1.300"),
+        {"type": "tag", "tag": "known", "sessionId": SESSION},
+        user("b", "u2", version="2.1.330"),
+        {"type": "of-tomorrow", **seen},
+        {"type": "attachment", "uuid": "u3", **seen, "attachment": {"type": "of-tomorrow"}},
+        {"type": "attachment", "uuid": "u4", **seen, "attachment": {"type": "hook_success"}},
+        {"type": "of-another-program", "content": "without a session"},
+        user("c", "u5", version="2.1.331"),
+        {"type": "of-tomorrow", **seen},
+        {"type": "of-next-week\x1b[2J", **seen},
+    ]
+    for count in range(1, len(lines) + 1):  # it grows line by line
+        write(place.home, f"{PROJECT}/{SESSION}.jsonl", *lines[:count])
+        place.sync()
+    connection = connect(place.database)
+    connection.row_factory = sqlite3.Row
+    status = look(connection, place.database)
+    connection.close()
+    assert [(row["version"], row["type"], row["lines"]) for row in status.new_lines] == [
+        ("2.1.330", "attachment", 1),
+        ("2.1.330", "of-tomorrow", 2),
+        ("2.1.331", "of-next-week\x1b[2J", 1),
+    ]
+    assert list(sentences_of(status.new_lines)) == [
+        "2 kinds of lines are new in Claude Code 2.1.330: attachment of-tomorrow (1 line),"
+        " of-tomorrow (2 lines)",
+        "1 kind of line is new in Claude Code 2.1.331: of-next-week\\x1b[2J (1 line)",
+    ]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_source_says_which_lines_it_knows(name: str) -> None:
+    assert SOURCES[name].known_lines
+    assert not SOURCES[name].knows("of-tomorrow", "")
 
 
 def _tables_with(database: Path, needle: str) -> set[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.counting import Tokens, objects, response_key, stated_usage
+from tests.support.counting import Tokens, objects, requests_of, response_key
 from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest.sync.run import SyncOptions, sync
@@ -148,11 +148,12 @@ FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 def responses() -> dict[object, list[Tokens]]:
     """Return the usage that the lines of each response state, over all homes."""
     lines = [line for home, path in transcripts() for line in objects(home / path)]
-    stated = [(line, usage) for line in lines if (usage := stated_usage(line)) is not None]
+    stated = [(line, request) for line in lines for request in requests_of(line)]
     with_request = {line["message"].get("id") for line, _ in stated if line.get("requestId")}
     found: dict[object, list[Tokens]] = {}
-    for line, usage in stated:
-        found.setdefault(response_key(line, with_request), []).append(usage)
+    for line, (suffix, _, usage) in stated:
+        key = response_key(line, with_request)
+        found.setdefault(f"{key}{suffix}" if suffix else key, []).append(usage)
     return found
 
 

@@ -95,6 +95,25 @@ def test_the_header_says_what_the_conversation_is(stage: Stage) -> None:
     assert "in /home/ada/.claude" in text
 
 
+def test_the_header_says_where_the_conversation_comes_from_and_goes_on(stage: Stage) -> None:
+    rows, other, third = stage.rows, KEY.replace("0b7c", "aaaa"), KEY.replace("0b7c", "bbbb")
+    before, file = rows.session(other, rows.project("other"), title="Before")
+    place = {"byte_offset": 0, "byte_length": 1}
+    for kind, url, session, of in (
+        ("continued_in", KEY, before, file),
+        ("continued_in", third, stage.session, stage.file),
+        ("derived_from", other, stage.session, stage.file),
+        ("derived_from", third, stage.session, stage.file),
+    ):
+        rows.add("links", kind=kind, url=url, session_id=session, file_id=of, **place)
+    rows.add("transcripts", file_id=stage.file, tag="release", message_count=0, sidechain_count=0)
+    text = " ".join(stage.shown())
+    assert f"continues {other}" in text
+    assert f"derived from {other},{third}" in text
+    assert f"continued in {third}" in text
+    assert "tag release" in text
+
+
 def test_the_header_says_how_to_go_on_with_the_session_where_it_was_held(stage: Stage) -> None:
     assert f"Resume: cd /srv/shop && claude --resume {KEY}" in stage.shown()
 

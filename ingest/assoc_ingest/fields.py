@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 
 from .fast_json import orjson
@@ -28,7 +28,17 @@ TOOL_KINDS = frozenset(
 _MAX_SAMPLE = 4096
 _LONG_VALUE = 4096  # characters that are kept of a value, in an extra or in JSON that is too large
 _NUMBERS = frozenset([bool, int, float])  # these say something, even if they are zero
-_SECRET_LINE = b"bridge-session"
+# Types of lines that have secrets or ids of accounts, and what the keys of such ids contain.
+_PRIVATE = (
+    *(b"bridge-session", b"session-owner", b"hybrid-organization", b"artifact-autoreact-ledger"),
+    *(b"memory-mode", b"ccountUuid", b"ccountId", b"ccount_uuid", b"ccount_id"),
+    *(b"rganizationUuid", b"rganizationId", b"rganization_uuid", b"rganization_id"),
+)
+_MAX_LEAF = 16 * 1024  # characters of a string in a value of unknown shape that are text
+_NO_TEXT = (
+    *("Id", "ID", "_id", "Ids", "uuid", "Uuid", "UUID", "hash", "Hash", "signature", "Signature"),
+    *("token", "Token"),
+)  # how keys end whose values are not text
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**63 - 1
 _MAX_DIGITS = 18
@@ -191,8 +201,8 @@ def _trimmed(value: object, depth: int) -> object:
 
 
 def sample(data: bytes) -> str | None:
-    """Return the first 4 KB of a piece for its issue, None if it may contain a secret."""
-    if _SECRET_LINE in data:
+    """Return the first 4 KB of a piece for its issue, None if it may contain what is private."""
+    if any(mark in data for mark in _PRIVATE):
         return None
     return data[:_MAX_SAMPLE].decode("utf-8", "replace").replace("\x00", "\u2400")
 
@@ -203,6 +213,32 @@ def obvious_text(value: object) -> str:
     Only the usual keys are searched, three levels deep: ids, paths and flags are not text.
     """
     return "\n".join(_texts(value, 3))
+
+
+def leaves(value: object) -> Iterator[str]:
+    """Yield the strings in a value of unknown shape, in its order, each up to a length.
+
+    Types, ids, hashes, signatures and the bytes of media are not text.
+    """
+    pending = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, str):
+            if item.strip():
+                yield item[:_MAX_LEAF]
+        elif depth >= _MAX_DEPTH:
+            continue
+        elif isinstance(item, list):
+            pending.extend((child, depth + 1) for child in reversed(item))
+        elif isinstance(item, dict):
+            is_media = "media_type" in item
+            pending.extend(
+                (child, depth + 1)
+                for key, child in reversed(item.items())
+                if key not in ("type", "id")
+                and not key.endswith(_NO_TEXT)
+                and not (is_media and key == "data")
+            )
 
 
 def placeholder(block: dict[str, object]) -> str:

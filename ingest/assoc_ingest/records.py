@@ -140,7 +140,10 @@ class AgentTotals(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The token counts of one API response, from the best of its lines in this stretch."""
+    """The token counts of one API response, from the best of its lines in this stretch.
+
+    The timestamp is that of its first line.
+    """
 
     response_key: str
     api_message_id: str | None
@@ -219,6 +222,9 @@ class Transcript(NamedTuple):
     forked_from_key: str | None = None
     time_zone: str | None = None
     user_type: str | None = None
+    tag: str | None = None
+    agent_color: str | None = None
+    forked_from_uuid: str | None = None
 
 
 class WorkingDirectory(NamedTuple):
@@ -311,6 +317,7 @@ ENTRY_KINDS = {
     "job": "a run in the background: its title comes last",
     "registry": "a list of running programs: its title comes last, its status ends with the entry",
     "meta": "a file of the session itself",
+    "relocated": "the session's transcript: where it is held from some line on",
 }
 """What an entry is, and with it how much what it states counts. Of several entries that state the
 same fact, the one whose kind comes first in the alphabet counts."""
@@ -626,6 +633,8 @@ class LineType(NamedTuple):
     type: str
     subtype: str
     objects: int
+    first_offset: int | None = None
+    """The place of the first of them that is of the source's own program, if that is known."""
 
 
 Record = (

@@ -201,6 +201,9 @@ class Source(Protocol):
     """Name of the home that the system keeps in each project's directory."""
     directory_in_home: str | None = None
     """Name of the home that the system keeps in the home of another one."""
+    known_lines: frozenset[str]
+    """The types of lines that its reader knows, whatever it makes of them: `type`, or where the
+    subtype matters, `type/subtype`. Lines of any other type are reported as new."""
     database: Database | None = None
     """How its databases are read, if it has any and all are alike: files of the kind `DATABASE`."""
 
@@ -232,6 +235,10 @@ class Source(Protocol):
         The listing reads the disk lazily: stop at the first entry that decides.
         """
         ...
+
+    def knows(self, kind: str, subtype: str) -> bool:
+        """Does the reader know this type of line? What has no type is no line of a log."""
+        return not kind or kind in self.known_lines or f"{kind}/{subtype}" in self.known_lines
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Must this file or directory never be opened, because it contains only secrets?

@@ -25,6 +25,34 @@ select
     a.name as agent,
     o.session_key as forked_from,
     l.session_key as linked_session,
+    (
+        select i.url
+        from links i
+        where i.session_id = s.id and i.kind = 'continued_in'
+        order by i.byte_offset desc
+        limit 1
+    ) as continued_in,
+    (
+        select c.session_key
+        from links i
+        join sessions c on c.id = i.session_id
+        where i.url = s.session_key and i.kind = 'continued_in' and c.source_id = s.source_id
+        order by c.session_key
+        limit 1
+    ) as continues,
+    (
+        select group_concat(distinct i.url)
+        from links i
+        where i.session_id = s.id and i.kind = 'derived_from'
+    ) as derived_from,
+    (
+        select nullif(x.tag, '')
+        from files f
+        join transcripts x on x.file_id = f.id
+        where f.session_id = s.id and f.kind = 'transcript' and x.tag is not null
+        order by f.gone_at is not null, x.ended_at desc, f.path
+        limit 1
+    ) as tag,
     r.kind as source,
     coalesce(r.label, r.kind) as label,
     r.root,

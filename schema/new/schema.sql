@@ -292,7 +292,7 @@ CREATE TABLE transcripts ( -- What one transcript states about its session or su
     forked_from_key text,               -- session that a forked agent came from
     time_zone text,                     -- local: its times were written without a zone
     file_id integer not null unique references files (id) on delete cascade
-, user_type text /* who runs the agent, as its lines state it: external */, repeated_count integer not null default 0 /* user and assistant lines that repeat others in this file or another */, copied_count integer not null default 0 /* those of them that repeat lines of another session */, repeated_call_count integer not null default 0 /* tool calls that repeat others */) strict;
+, user_type text /* who runs the agent, as its lines state it: external */, repeated_count integer not null default 0 /* user and assistant lines that repeat others in this file or another */, copied_count integer not null default 0 /* those of them that repeat lines of another session */, repeated_call_count integer not null default 0 /* tool calls that repeat others */, tag text /* label that a person gave it; empty: taken back */, agent_color text /* color that a person gave it */, forked_from_uuid text /* last line that a branch has of the session that it comes from */) strict;
 CREATE TABLE session_entries ( -- What a list, a registry or a sidecar states about a session
     id integer primary key,
     kind text not null,                 -- index, registry, job, conversation, chat or meta: which list states it
@@ -714,7 +714,7 @@ CREATE TABLE line_types ( -- A type of line in a file, and how often it stands t
     type text not null,                 -- value of "type"; '' where an object has none
     subtype text not null,              -- of system, attachment, progress, queue-operation; else ''
     count integer not null,             -- decoded objects
-    file_id integer not null references files (id) on delete cascade,
+    file_id integer not null references files (id) on delete cascade, first_offset integer /* first byte of the first such line that the system itself wrote, if that is known */,
     unique (file_id, type, subtype)
 ) strict;
 CREATE TABLE sync_runs ( -- A run of sync
@@ -1870,6 +1870,7 @@ select
 from stated_sessions t
 join response_costs c on c.session_id = t.counted_session_id
 group by t.source;
+CREATE INDEX links_lineage on links (url) where kind in ('continued_in', 'derived_from');
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1898,4 +1899,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0025_changes', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0026_invisible_letters_sooner', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0027_partial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0028_stated_usage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0028_stated_usage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0029_lineage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

@@ -84,6 +84,8 @@ def readable(dump: Dump) -> str:
         for row in sorted(dump[table], key=_place):
             file = row.get("file_id", "")
             shown = _shown(row, file, files.get(file, {}) if table != "files" else {})
+            if table == "line_types":  # every type of line of every file has one
+                shown.pop("first_offset", None)
             grouped.setdefault(file or "", []).append(json.dumps(shown, ensure_ascii=False))
         if grouped:
             tables[table] = grouped
@@ -105,6 +107,8 @@ def _file_name(row: Row) -> str:
 
 
 def _place(row: Row) -> tuple[Any, ...]:
+    if "subtype" in row:
+        return repr(row["count"]), row["file_id"], row["subtype"], row["type"]
     return row.get("byte_offset") or 0, row.get("block") or 0
 
 

@@ -65,6 +65,31 @@ def stated_usage(line: Object) -> Tokens | None:
     usage = message.get("usage")
     if not isinstance(usage, dict) or message.get("model") == "<synthetic>":
         return None
+    return tokens_of(usage)
+
+
+def requests_of(line: Object) -> list[tuple[str, str, Tokens]]:
+    """Return the requests that a line states: a suffix of the response's key, the model, tokens.
+
+    The requests to other models have their place among all iterations as the suffix.
+    """
+    usage = stated_usage(line)
+    if usage is None:
+        return []
+    own = line["message"].get("model") or ""
+    iterations = line["message"]["usage"].get("iterations") or []
+    return [
+        ("", own, usage),
+        *(
+            (f"/{number}", one["model"], tokens_of(one))
+            for number, one in enumerate(iterations)
+            if any(other.get("model") == own for other in iterations)
+            and one.get("model") not in (None, own)
+        ),
+    ]
+
+
+def tokens_of(usage: Object) -> Tokens:
     split = usage.get("cache_creation")
     split = split if isinstance(split, dict) else {}
     written = sum(count(split.get(f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h"))
@@ -332,20 +357,22 @@ def _count_responses(files: list[_File], found: dict[str, Session]) -> None:
         line["message"].get("id") for file in files for line in file.lines
         if line.get("requestId") and isinstance(line.get("message"), dict)
     }  # fmt: skip
-    lines: dict[object, list[tuple[_File, Object, Tokens]]] = defaultdict(list)
+    lines: dict[object, list[tuple[_File, Object, str, Tokens]]] = defaultdict(list)
     for file in files:
         for line in file.lines:
-            if (usage := stated_usage(line)) is not None:
-                lines[response_key(line, with_request)].append((file, line, usage))
+            for suffix, model, usage in requests_of(line):
+                key = response_key(line, with_request), suffix
+                lines[key].append((file, line, model, usage))
     for stated in lines.values():
-        most = max(usage[1] for _, _, usage in stated)
-        best = [one for one in stated if one[2][1] == most]
+        most = max(usage[1] for *_, usage in stated)
+        best = [one for one in stated if one[3][1] == most]
         file = best[0][0]
         of_file = [one for one in best if one[0] is file]
-        _, line, usage = of_file[-1]
+        _, line, model, usage = of_file[-1]
+        day = next((day for _, one, *_ in stated if (day := _day(one))), None)
         found[file.session].responses.append(
             Response(
-                line["message"].get("model") or "", _day(line), usage,
+                model, day, usage,
                 file.agent is not None or line.get("isSidechain") is True,
             )
         )  # fmt: skip

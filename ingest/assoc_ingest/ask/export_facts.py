@@ -43,6 +43,7 @@ def facts(
         "Tokens": tokens_of(number, known).removeprefix("tokens "),
         "Cost": cost_of(known).removeprefix("cost "),
         "Stated cost": _dollars(session["stated_cost_usd"]),
+        "Tag": text.get("tag"),
         "Fork of": text.get("forked_from"),
         "Linked to": text.get("linked_session"),
         "Source": text["source"],

@@ -69,6 +69,7 @@ def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
     return [
         text.get("project"),
         text.get("git_branch"),
+        f"tag {text['tag']}" if "tag" in text else "",
         f"with {text['agent']}" if "agent" in text else "",
         ", ".join(conversation.models),
         humanize.span(text.get("started_at"), text.get("ended_at")),
@@ -125,9 +126,14 @@ def tokens_of(number: dict[str, int], known: Spent) -> str:
     return f"tokens {humanize.tokens(fresh)} in, {humanize.tokens(cached)} from cache, {output}"
 
 
+_LINEAGE = {
+    "forked_from": "fork of",
+    "continues": "continues",
+    "derived_from": "derived from",
+    "linked_session": "linked to",
+    "continued_in": "continued in",
+}
+
+
 def _origin(text: dict[str, str]) -> str:
-    if "forked_from" in text:
-        return f"fork of {text['forked_from']}"
-    if "linked_session" in text:
-        return f"linked to {text['linked_session']}"
-    return ""
+    return " · ".join(f"{said} {text[name]}" for name, said in _LINEAGE.items() if name in text)

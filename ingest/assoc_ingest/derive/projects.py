@@ -173,7 +173,7 @@ def _path_from_entries(connection: sqlite3.Connection, project_id: int) -> str |
     """Return the directory of the project, as its sessions themselves state it."""
     row = connection.execute(
         "select e.cwd from session_entries e join files f on f.id = e.file_id"
-        " where e.project_id = ? and e.kind = 'meta' and e.cwd is not null"
+        " where e.project_id = ? and e.kind in ('meta', 'relocated') and e.cwd is not null"
         " order by e.started_at is null, e.started_at, f.path limit 1",
         (project_id,),
     ).fetchone()

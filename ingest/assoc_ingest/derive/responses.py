@@ -44,9 +44,9 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
     """Write one row for each changed API response.
 
     The line with the most output tokens counts, as a whole; of several, the last one in the
-    canonical file. The response belongs to the session and the subagent of its canonical
-    occurrence. Gateways use the same message id in several sessions, so an id that is not
-    Anthropic's and comes without a request id is one response per session.
+    canonical file. The response has the time of its first line, and belongs to the session and the
+    subagent of its canonical occurrence. Gateways use the same message id in several sessions, so
+    an id that is not Anthropic's and comes without a request id is one response per session.
     """
     keys = _touched_keys(connection, touched, affected)
     of_forks = [
@@ -261,16 +261,20 @@ def _find_best(connection: sqlite3.Connection) -> None:
 def _write_best(connection: sqlite3.Connection) -> None:
     """Write the responses from the lines that count."""
     names = [*_COLUMNS.split(", "), "written_bytes"]
+    values = _COLUMNS.replace(" partial", " b.partial")
+    values = values.replace("timestamp", "first_timestamp as timestamp")
     assignments = ", ".join(f"{name} = excluded.{name}" for name in names)
     connection.execute(f"""
         insert into responses (response_key, {_COLUMNS}, written_bytes)
-        select unique_key, {_COLUMNS.replace(" partial", " b.partial")},
+        select unique_key, {values},
             iif({_IS_REPEATED}, null, written_bytes)
         from (
             select b.*, row_number() over (
                 partition by b.unique_key
                 order by u.output_tokens desc, b.rank, u.byte_offset desc
-            ) as place
+            ) as place, first_value(u.timestamp) over (
+                partition by b.unique_key order by u.timestamp is null, b.rank, u.byte_offset
+            ) as first_timestamp
             from best b cross join usage u on u.id = b.id
         ) b cross join usage u on u.id = b.id
         where place = 1

@@ -96,6 +96,8 @@ def _gather_entries(connection: sqlite3.Connection) -> None:
             {_first_stated("project_id")} as project_id,
             {_first_stated("project_id", "i.kind in ('conversation', 'chat')")}
                 as listed_project_id,
+            {_first_stated("project_id", "i.kind = 'relocated'")} as new_project_id,
+            {_first_stated("cwd", "i.kind = 'relocated'")} as new_cwd,
             max(is_sidechain) as is_sidechain,
             max(kind in ('conversation', 'chat') and not is_gone) as is_listed,
             iif(count(*) = count(gone_at), max(gone_at), null) as gone_at,
@@ -224,7 +226,7 @@ def _describe(connection: sqlite3.Connection) -> None:
             forked_from = x.origin
         from (
             select s.id,
-                coalesce(e.listed_project_id, m.project_id, (
+                coalesce(e.new_project_id, e.listed_project_id, m.project_id, (
                     select f.project_id from files f
                     where f.session_id = s.id and f.project_id is not null
                     order by f.gone_at is not null, f.generation desc, f.path limit 1
@@ -232,7 +234,7 @@ def _describe(connection: sqlite3.Connection) -> None:
                 coalesce(m.started_at, a.started_at, e.started_at) as started_at,
                 coalesce(m.ended_at, a.ended_at, e.ended_at) as ended_at,
                 coalesce(m.git_branch, e.git_branch) as git_branch,
-                coalesce(m.first_cwd, a.first_cwd, e.cwd) as cwd,
+                coalesce(e.new_cwd, m.first_cwd, a.first_cwd, e.cwd) as cwd,
                 m.agent_version, m.time_zone, nullif(m.slug, '') as slug,
                 coalesce(m.permission_mode, e.permission_mode) as permission_mode,
                 e.status, e.linked_session_id,

@@ -91,6 +91,8 @@ def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
         return
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
+        if records := work.root.source.parse(work.claim, []):
+            yield Part(records, list, Prefix(), 0)
         yield Closed()
         return
     clock_tick.wait_out(clock_tick.changed_ns(work.found.mtime_ns, work.found.ctime_ns))

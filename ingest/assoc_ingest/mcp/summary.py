@@ -30,6 +30,7 @@ _FACTS = {
     "messages": "message_count",
     "prompt_count": "prompt_count",
     "tool_calls": "tool_call_count",
+    "tag": "tag",
     "forked_from": "forked_from",
 }
 """Fields of a summary, and of which column of the session they are."""

@@ -77,6 +77,16 @@ class Associate(Source):
 
     name = "associate"
     label = "TheAssociate"
+    known_lines = frozenset(
+        [
+            *("SessionStart", "SessionEnd", "Stop", "StopFailure", "SubagentStart", "SubagentStop"),
+            *("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
+            *("PermissionRequest", "PermissionDenied", "Notification", "PreCompact", "PostCompact"),
+            *("TaskCreated", "TaskCompleted", "TeammateIdle", "Setup", "InstructionsLoaded"),
+            *("ConfigChange", "CwdChanged", "FileChanged", "WorktreeCreate", "WorktreeRemove"),
+            *("Elicitation", "ElicitationResult"),
+        ]
+    )
     directory_in_home = "theassociate"
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:

@@ -48,7 +48,7 @@ from ..project_paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
 from ..when import Zone
-from .ccinsights_chat import ChatLines
+from .ccinsights_chat import TYPES, ChatLines
 from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
@@ -71,6 +71,7 @@ class CCInsights(Source):
 
     name = "ccinsights"
     label = "CCInsights"
+    known_lines = TYPES
     lists_sessions = True
     reads_local_times = True
 

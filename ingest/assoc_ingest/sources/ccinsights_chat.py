@@ -59,11 +59,11 @@ _PAIRS = {
     "tool_result": (("tool_use_id", "toolUseId"), ("result", "output"), ("is_error", "isError")),
 }
 _COUNTED = frozenset(["context_cleared", "session_marker", "unknown_message"])
-_TYPES = frozenset(["user", "assistant", "tool_use", "tool_result", *_NOTICES, *_COUNTED])
+TYPES = frozenset(["user", "assistant", "tool_use", "tool_result", *_NOTICES, *_COUNTED])
 
 
 def _is_line(value: JSONObject) -> bool:
-    return string(value.get("type")) in _TYPES and "timestamp" in value
+    return string(value.get("type")) in TYPES and "timestamp" in value
 
 
 class ChatLines(ChatReader):

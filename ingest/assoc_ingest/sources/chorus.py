@@ -41,7 +41,7 @@ from ..fields import left_over, mapping
 from ..project_paths import comparable, slashed
 from ..records import Agent, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Recognition, Source
-from .chorus_messages import Messages
+from .chorus_messages import TYPES, Messages
 from .claude.paths import folded
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader
@@ -64,6 +64,7 @@ class Chorus(Source):
 
     name = "chorus"
     label = "Chorus"
+    known_lines = TYPES
     lists_sessions = True
     directory_in_project = ".chorus"
 

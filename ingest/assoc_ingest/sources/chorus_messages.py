@@ -32,7 +32,7 @@ from .chat_reader import ChatReader
 from .claude.tools import result_text
 from .jsonl import JSONObject
 
-_TYPES = frozenset(
+TYPES = frozenset(
     [
         "user",
         "assistant",
@@ -54,7 +54,7 @@ _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationToken
 
 
 def _is_message(value: JSONObject) -> bool:
-    return string(value.get("type")) in _TYPES and "content" in value
+    return string(value.get("type")) in TYPES and "content" in value
 
 
 class Messages(ChatReader):

@@ -29,7 +29,7 @@ from ..records import LineExtra, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, Claim, Context, Line
 from ..when import utc
 from .agent import AgentSource
-from .copilot_events import Events, is_ours
+from .copilot_events import TYPES, Events, is_ours
 from .plain_text import document_text, nothing_in
 
 _WORKSPACE = "workspace"
@@ -44,6 +44,7 @@ class Copilot(AgentSource):
 
     name = "copilot"
     label = "Copilot CLI"
+    known_lines = TYPES
     variable, place = "COPILOT_HOME", ".copilot"
     resume = ("copilot", "--resume={}")
 

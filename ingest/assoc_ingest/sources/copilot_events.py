@@ -81,6 +81,16 @@ _REPEATED = {
 }
 """Fields of `data` that have rows, or repeat what others have."""
 
+TYPES = frozenset(
+    [
+        *_REPEATED,
+        *("assistant.turn_start", "assistant.turn_end", "hook.end"),
+        *("session.start", "session.resume", "session.context_changed", "session.shutdown"),
+        *("session.title_changed", "session.snapshot_rewind", "session.usage_record"),
+        *("session.model_change", "subagent.started", "subagent.completed"),
+    ]
+)
+
 _LONGEST_PATH = 4096
 _MOST_PROMPTS = 100  # of which a later rewind can say where they are
 

@@ -33,6 +33,7 @@ class Cortex(Source):
 
     name = "cortex"
     label = "Cortex"
+    known_lines = frozenset(_KINDS)
     directory_in_project = ".cortex"
 
     def recognises(self, listing: Listing) -> Recognition:

@@ -33,7 +33,7 @@ from ..fields import MAX_TEXT, string
 from ..records import ProjectEntry, Prompt, Record
 from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition, parts_of
 from .agent import AgentSource
-from .gemini_chat import Chat, is_ours
+from .gemini_chat import TYPES, Chat, is_ours
 from .located import items_at
 from .plain_text import document_text, nothing_in
 from .reader import Reader
@@ -48,6 +48,7 @@ class Gemini(AgentSource):
 
     name = "gemini"
     label = "Gemini CLI"
+    known_lines = TYPES
     variable, below, place = "GEMINI_CLI_HOME", ".gemini", ".gemini"
     resume = ("gemini", "--resume", "{}")
     retention_days = 30

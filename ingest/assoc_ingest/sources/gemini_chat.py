@@ -51,11 +51,13 @@ _REFERENCES = "--- Content from referenced files ---"
 _PLACES = ("**Workspace Directories:**\n  - ", "currently working in the directory: ")
 _MOST_KNOWN, _MOST_RECENT, _MOST_CALLS, _LONGEST_ID, _DIGITS = 1000, 40, 500, 200, 8
 
+TYPES = frozenset(["user", "gemini", "info", "warning", "error"])
+
 
 def is_ours(value: JSONObject) -> bool:
     """Has the object the shape of a line of this format?"""
     if "type" in value:
-        return value["type"] in ("user", "gemini", "info", "warning", "error") and "id" in value
+        return string(value["type"]) in TYPES and "id" in value
     return any(key in value for key in ("$set", "$rewindTo", "sessionId"))
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from ..records import Record
 from ..source import Claim, Context, Line, Listing, Recognition
 from .agent import AgentSource
-from .pi_entries import Entries, is_ours, session_in, session_of
+from .pi_entries import TYPES, Entries, is_ours, session_in, session_of
 
 _PRIVATE = frozenset(["auth.json", "models.json", "settings.json"])
 
@@ -30,6 +30,7 @@ class Pi(AgentSource):
 
     name = "pi"
     label = "pi"
+    known_lines = TYPES
     variable, place = "PI_CODING_AGENT_DIR", ".pi/agent"
     resume = ("pi", "--session", "{}")
 

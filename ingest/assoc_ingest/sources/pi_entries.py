@@ -54,7 +54,7 @@ _action_of = actions(
 _KEPT = frozenset(["model_change", "thinking_level_change", "label", "custom", "context_edit"])
 """Entries that nobody said; they are kept as they are."""
 
-_TYPES = _KEPT.union(
+TYPES = _KEPT.union(
     ["session", "message", "compaction", "branch_summary"],
     ["custom_message", "session_info", "usage"],
 )
@@ -93,7 +93,7 @@ def encoded(path: str) -> str:
 
 def is_ours(value: JSONObject) -> bool:
     """Has the object the shape of a line of this format?"""
-    return string(value.get("type")) in _TYPES and "timestamp" in value
+    return string(value.get("type")) in TYPES and "timestamp" in value
 
 
 class Entries(ChatReader):
@@ -126,7 +126,7 @@ class Entries(ChatReader):
             self.fact("custom_title", string(value.get("name")) or "")
         elif kind == "model_change":
             self._note_model(self.name(value, "modelId"))
-        elif kind not in _TYPES and (text := obvious_text(value)):
+        elif kind not in TYPES and (text := obvious_text(value)):
             self.say("system", text, "system")
         self._use(kind, value, message)
         self.keep_rest(value, ("id", "parentId", "summary", "content", "usage"), _bare)

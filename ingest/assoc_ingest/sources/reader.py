@@ -37,6 +37,7 @@ class Reader:
         """Was a time without a zone read as local time?"""
         self._zone = zone
         self._types: dict[tuple[str, str], int] = {}
+        self._firsts: dict[tuple[str, str], int] = {}
         self._is_refused = False
         self._noted: dict[int, set[str]] = {}
 
@@ -70,6 +71,8 @@ class Reader:
             yield piece.object
             if not self._is_refused:
                 key = self.type_of(piece.object, type_key)
+                if key not in self._types:
+                    self._firsts[key] = piece.start
                 self._types[key] = self._types.get(key, 0) + 1
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
@@ -142,7 +145,10 @@ class Reader:
 
     def finish(self) -> list[Record]:
         """Return everything that was gathered."""
-        self.records.extend(LineType(*key, count) for key, count in self._types.items())
+        firsts = self._firsts
+        self.records.extend(
+            LineType(*key, count, firsts.get(key)) for key, count in self._types.items()
+        )
         return self.records
 
     # -- fields ----------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def _usage_merge() -> str:
     # The line with the most output tokens counts, always as a whole; of several, the last.
     better = "excluded.output_tokens >= output_tokens"
     sums = [name for name in Usage._fields if name.startswith(("all_", "line_count", "written"))]
-    own = ("response_key", "api_message_id", "request_id", "output_tokens", *sums)
+    own = ("response_key", "api_message_id", "request_id", "output_tokens", "timestamp", *sums)
     assignments = [
         f"{column} = iif({better}, excluded.{column}, {column})"
         for column in Usage._fields
@@ -94,6 +94,7 @@ def _usage_merge() -> str:
         f"request_id = iif({better}, coalesce(excluded.request_id, request_id),"
         " coalesce(request_id, excluded.request_id))",
         "output_tokens = max(output_tokens, excluded.output_tokens)",
+        "timestamp = coalesce(timestamp, excluded.timestamp)",
         *(f"{column} = {column} + excluded.{column}" for column in sums),
     ]
     return f"on conflict (file_id, response_key) do update set {', '.join(assignments)}"
@@ -274,8 +275,9 @@ INSERTS: dict[type, str] = {
     Issue: _of_file("issues", Issue),
     LineType: _insert(
         "line_types",
-        ("file_id", "type", "subtype", "count"),
-        "on conflict (file_id, type, subtype) do update set count = count + excluded.count",
+        ("file_id", "type", "subtype", "count", "first_offset"),
+        "on conflict (file_id, type, subtype) do update set count = count + excluded.count,"
+        " first_offset = coalesce(first_offset, excluded.first_offset)",
     ),
 }
 """The statement for each type of record, in the order in which they are executed."""
@@ -286,7 +288,7 @@ TABLES = {kind: statement.split()[2] for kind, statement in INSERTS.items()} | {
 COLUMNS: dict[type, tuple[str, ...]] = {
     **{kind: kind._fields for kind in TABLES},  # type: ignore[attr-defined]
     ToolCall: TOOL_CALL[: TOOL_CALL.index("file_id")],
-    LineType: ("type", "subtype", "count"),
+    LineType: ("type", "subtype", "count", "first_offset"),
 }
 """The columns that the rows of each type have from their records."""
 

@@ -185,11 +185,15 @@ class RowBuffer:
             self._link_session(file)
         if transcript.sidechain_count and file.claim.kind == "transcript":
             self._touched.sidechains.add(file.id)
-        if transcript.session_kind is not None:
+        ranking = (transcript.session_kind, transcript.forked_from_key)
+        if any(ranking):
             before = self._connection.execute(
-                "select session_kind from transcripts where file_id = ?", (file.id,)
+                "select session_kind, forked_from_key from transcripts where file_id = ?",
+                (file.id,),
             ).fetchone()
-            if before is not None and before[0] != transcript.session_kind:
+            if before is not None and any(
+                new is not None and new != old for new, old in zip(ranking, before, strict=True)
+            ):
                 self._touched.moved.add(file.id)
 
     def _agents_at(self, file: OpenFile, lines: Sequence[AgentLine]) -> dict[int, int]:

@@ -9,8 +9,8 @@ change of a task that a sync sees is kept in `task_changes`.
 Which records are entries: messages of an inbox; tasks and todos of a file, not those that a
 transcript states (`statements`); documents that are tickets; links that name their session, as
 those in transcripts do not; what a list says about a session, not what the session's own file says
-(`meta`). All entries are in documents that are read as one line, so each version of a document has
-all of its entries.
+(`meta`, `relocated`). All entries are in documents that are read as one line, so each version of a
+document has all of its entries.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ ENTRIES: dict[type, Entries] = {
         "session_entries",
         attrgetter("session_key", "kind"),
         ("session_id", "project_id"),
-        lambda entry: bool(entry.kind != "meta"),
-        "kind <> 'meta'",
+        lambda entry: entry.kind not in ("meta", "relocated"),
+        "kind not in ('meta', 'relocated')",
         found={"linked_session_key": "linked_session_id"},
     ),
     ProjectEntry: Entries("project_entries", attrgetter("key"), ("project_id",)),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import humanize, sql
 from ..ask.output import write, write_table
+from ..fields import number
 from ..files.stored_names import original_root
 from ..paths import unlisted
+from ..source import FOREIGN, FOREIGN_DOCUMENT
+from ..sources import SOURCES
 from ..store.clock import Clock, of_clock_behind, said
 from ..store.location import lock_of, log_of
 from ..terminal import Paint, safe, safe_json
@@ -39,6 +44,8 @@ class Status:
     issues: list[_Row]
     unreadable: list[_Row]
     """The roots that cannot be read now, and why."""
+    new_lines: list[_Row]
+    """Types of lines that no reader knows, with the oldest version of the agent that wrote them."""
     pending: int
     """The number of forgotten items that may have left traces in the database file."""
 
@@ -62,6 +69,7 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
         clock.ahead,
         _rows(connection, "reports/issues_by_reason"),
         _unreadable(sources),
+        _new_lines(connection),
         _pending(connection),
     )
 
@@ -70,6 +78,34 @@ def _unreadable(sources: list[_Row]) -> list[_Row]:
     roots = dict.fromkeys(str(source["root"]) for source in sources)
     reasons = ((root, unlisted(original_root(root))) for root in roots)
     return [{"root": root, "reason": reason} for root, reason in reasons if reason is not None]
+
+
+def _new_lines(connection: sqlite3.Connection) -> list[_Row]:
+    """Return the types of lines that their source does not know, those of the newest first."""
+    rows = connection.execute(
+        "select distinct r.kind, l.type, l.subtype from line_types l"
+        " join files f on f.id = l.file_id join sources r on r.id = f.source_id"
+        " where l.type <> '' and l.first_offset is not null and f.kind not in (?, ?)",
+        (FOREIGN, FOREIGN_DOCUMENT),
+    )
+    unknown = [
+        tuple(row)
+        for row in rows
+        if row[0] in SOURCES and not SOURCES[row[0]].knows(row[1], row[2])
+    ]
+    if not unknown:
+        return []
+    found: dict[tuple[object, ...], _Row] = {}
+    for row in sql.ask(connection, "pages/new_lines", unknown=json.dumps(unknown)):
+        kept = found.setdefault((row["source"], row["type"], row["subtype"]), dict(row))
+        if kept["version"] != row["version"]:
+            kept["lines"] = int(str(kept["lines"])) + int(str(row["lines"]))
+            kept["version"] = min(filter(None, (kept["version"], row["version"])), key=_numbers)
+    return sorted(found.values(), key=lambda row: (str(row["label"]), _numbers(row["version"])))
+
+
+def _numbers(version: object) -> list[int]:
+    return [number(part) or 0 for part in str(version).split(".")]
 
 
 def _pending(connection: sqlite3.Connection) -> int:
@@ -131,6 +167,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write([paint(f"\nA sync was recorded at {ahead}: the clock was ahead.\n", "red")])
     for row in status.unreadable:
         write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
+    write(paint(f"\n{line}\n", "yellow") for line in sentences_of(status.new_lines))
     if status.pending:
         remedy = "Traces of forgotten data may remain in the file. Run: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])
@@ -149,6 +186,22 @@ def _of_run(run: _Row, *, is_running: bool) -> str:
         for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))
     ]
     return f"{text}: {', '.join(counts)}, {humanize.size(int(str(run['bytes_read'])))}"
+
+
+def sentences_of(rows: list[_Row]) -> Iterator[str]:
+    """Yield a sentence for each version of an agent that writes lines of unknown types."""
+    versions: dict[str, list[_Row]] = {}
+    for row in rows:
+        versions.setdefault(f"{row['label']} {row['version'] or ''}".strip(), []).append(row)
+    for version, new in versions.items():
+        named = [
+            f"{' '.join(filter(None, (str(row['type']), str(row['subtype']))))}"
+            f" ({humanize.many(int(str(row['lines'])), 'line')})"
+            for row in new[:_LISTED]
+        ]
+        more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
+        are = "kind of line is" if len(new) == 1 else "kinds of lines are"
+        yield safe(f"{len(new)} {are} new in {version}: {', '.join(named)}{more}")
 
 
 def _table(connection: sqlite3.Connection, rows: list[_Row]) -> None:

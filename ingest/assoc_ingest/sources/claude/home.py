@@ -6,6 +6,7 @@ projects/<enc>/agent-<A>.jsonl                            subagent, old layout (
 projects/<enc>/<S>/subagents/agent-<A>.jsonl              subagent, new layout (2.1.3 on)
 projects/<enc>/<S>/subagents/agent-<A>.meta.json          its sidecar (about 2.1.71 on)
 projects/<enc>/<S>/subagents/workflows/<run>/agent-<A>.jsonl, .meta.json, journal.jsonl
+projects/<enc>/<S>/subagents/<any directory>/agent-<A>.jsonl, .meta.json
 projects/<enc>/<S>/workflows/<run>.json                   snapshot of a finished workflow run
 ```
 
@@ -48,7 +49,14 @@ from . import history, stores
 from .paths import encoded, homes, in_project, transcript_path, uuid, whereabouts_in
 from .stores import STORES
 from .tools import BY_META
-from .transcript import TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
+from .transcript import (
+    ARTIFACT,
+    KNOWN_LINES,
+    TRANSCRIPT_TYPES,
+    TranscriptReader,
+    is_known,
+    role_of,
+)
 
 _uuid = re.compile(uuid)
 _ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
@@ -64,6 +72,7 @@ _private_directory = re.compile(
 ).fullmatch
 _encoded_path = re.compile(r"-|[A-Za-z]--").match
 _DOCUMENTS = ("agent_meta", "workflow", FOREIGN_DOCUMENT)
+_MOST_BELOW = 3  # directories below subagents/ that are walked
 _SIDE_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-")
 
 
@@ -74,6 +83,7 @@ class Claude(Source):
     label = "Claude Code"
     is_agent = True
     retention_days = 30
+    known_lines = KNOWN_LINES | {"started", "result"}  # of transcripts, and of journals
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the directories in `CLAUDE_CONFIG_DIR`, a comma list, else the two defaults."""
@@ -120,6 +130,10 @@ class Claude(Source):
         is_home = is_possible and not is_of_another
         return Recognition.POSSIBLE if is_home else Recognition.NO
 
+    def knows(self, kind: str, subtype: str) -> bool:
+        """Artifacts have many types of lines, all of which are only counted."""
+        return kind.startswith(ARTIFACT) or super().knows(kind, subtype)
+
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials and settings in the root, and the program's internal files."""
         if len(parts) == 1 and _private_file(parts[0]):
@@ -131,11 +145,7 @@ class Claude(Source):
         match parts:
             case ("projects",) | ("projects", _) | ("projects", _, _):
                 return True
-            case ("projects", _, _, "subagents" | "workflows"):
-                return True
-            case ("projects", _, _, "subagents", "workflows"):
-                return True
-            case ("projects", _, _, "subagents", "workflows", _):
+            case ("projects", _, _, "subagents", *below) if len(below) <= _MOST_BELOW:
                 return True
         return stores.descends(parts)
 
@@ -146,10 +156,10 @@ class Claude(Source):
         match parts:
             case ("projects", directory, name) if name.endswith(".jsonl"):
                 return self._in_project(directory, name)
-            case ("projects", directory, session, "subagents", name):
-                return self._subagent(directory, session, name, None)
-            case ("projects", directory, session, "subagents", "workflows", run, name):
-                return self._subagent(directory, session, name, run)
+            case ("projects", directory, session, "subagents", *below, name):
+                run = below[1] if below[:1] == ["workflows"] and len(below) > 1 else None
+                if claim := self._subagent(directory, session, name, run):
+                    return claim
             case ("projects", directory, session, "workflows", name) if name.endswith(".json"):
                 run = name.removesuffix(".json")
                 return in_project("workflow", directory, session, workflow=run)

@@ -66,6 +66,17 @@ def encoded(path: str) -> str:
     return name if len(name) <= _MAX_ENCODED else name[:_MAX_ENCODED] + "-"
 
 
+def named_after(path: str) -> str | None:
+    """Return the key of the project of a directory, None if its name ends in a hash."""
+    path = path.rstrip("/\\") or path
+    return encoded(path) if len(path) <= _MAX_ENCODED else None
+
+
+def is_session(name: str) -> bool:
+    """Is this the name of a session's directory?"""
+    return _uuid.fullmatch(name) is not None
+
+
 def is_encoded(path: str, project_key: str | None) -> bool:
     """Is the project directory named after the working directory `path`?"""
     if project_key is None:

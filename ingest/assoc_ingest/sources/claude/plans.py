@@ -9,8 +9,11 @@ trimmed, starts with `# ` and has a text after it; `(untitled)` if there is none
 - `heading`: one to six `#` and a space;
 - `normal`: anything else.
 
-**projects/<enc>/memory/*.md**: notes for later sessions. The title is the first heading, else the
-name.
+**projects/<enc>/memory/**/*.md**, **agent-memory/**/*.md**: notes for later sessions. The title is
+the first heading, else the name.
+
+**Notes** are other texts: what a loop repeats, drafts of feedback, and what the program says about
+the usage of a session, `usage-data/**/<S>.json`. Of a JSON document, all strings are the text.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ...fields import MAX_TEXT
+from ...fields import MAX_TEXT, leaves
 from ...records import Document, Plan, PlanLine, Record
 from ...source import Claim, Line
-from ..plain_text import document_text
+from ..jsonl import whole_value
+from ..plain_text import document_text, nothing_in
+from .paths import folded, is_session
 
 UNTITLED = "(untitled)"
 
@@ -45,6 +50,23 @@ def memory(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     path = "/".join(claim.parts)
     name = claim.parts[-1].removesuffix(".md")
     return [*records, Document("memory", title_of(text) or name, text, path)]
+
+
+def note(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    """Read any other text; a JSON document has one in its strings."""
+    (line,) = lines
+    name, _, extension = claim.parts[-1].rpartition(".")
+    if extension == "json":
+        found = whole_value(line.data)
+        if found is None:
+            return nothing_in(line, "not JSON")
+        text, records = "\n".join(leaves(found[0])), document_text(line)[1]
+    else:
+        text, records = document_text(line)
+    session = claim.session_key or (folded(name) if is_session(name) else None)
+    title = title_of(text) or claim.parts[-1]
+    path = "/".join(claim.parts)
+    return [*records, Document("note", title, text[:MAX_TEXT], path, session)]
 
 
 def title_of(text: str) -> str | None:

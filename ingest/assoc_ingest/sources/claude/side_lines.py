@@ -8,6 +8,8 @@
 {"type":"file-history-snapshot","messageId":"m1","snapshot":{"trackedFileBackups":{"a.ts":
  {"version":1,"backupTime":"2026-01-05T10:00:00.000Z","backupFileName":"0f1e2d3c4b5a6978@v1"}}}}
 {"type":"file-history-delta","messageId":"m2","trackingPath":"a.ts","backup":{"version":2}}
+{"type":"continued-in","continuedInSessionId":"1c8d3a5f-2222-4333-9444-555566667777"}
+{"type":"derived-from","sessions":[{"type":"fork","id":"2d9e","via":"handoff"}]}
 ```
 """
 
@@ -16,15 +18,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from ...fast_json import orjson
-from ...fields import integer, mapping, string
+from ...fields import MAX_NAME, integer, mapping, string
 from ...records import FileSnapshot, Link
 from ...when import utc
 from ..jsonl import JSONObject
+from .paths import folded
 from .statements import Place
 from .usage import Complain
 
 LINKS = ("pr-link", "frame-link", "worktree-state")
 """Types of lines that state a link."""
+
+LINEAGE = ("continued-in", "derived-from")
+"""Types of lines that name the sessions before and after this one."""
 
 SNAPSHOTS = ("file-history-snapshot", "file-history-delta")
 """Types of lines that state versions of files."""
@@ -41,6 +47,28 @@ def link(kind: str, place: Place, complain: Complain) -> Link | None:
     path, branch = state.get("worktreePath"), state.get("worktreeBranch")
     found = _link("worktree", path, branch, place, complain)
     return found and found._replace(origin=string(state.get("originalCwd")))
+
+
+def lineage(place: Place, complain: Complain) -> Iterator[Link]:
+    """Yield the sessions that a line names, as links whose address is the key of a session."""
+    line, kind = place.line, "derived_from"
+    position = (place.byte_offset, place.byte_length)
+    stated: list[JSONObject]
+    if line.get("type") == "continued-in":
+        kind, stated = "continued_in", [{"id": line.get("continuedInSessionId")}]
+    else:
+        sessions = line.get("sessions")
+        if not isinstance(sessions, list):
+            complain("sessions", sessions)
+            return
+        stated = [mapping(session) for session in sessions]
+    for session in stated:
+        key = string(session.get("id"))
+        if key is None or len(key) > MAX_NAME:
+            complain("session", key)
+            continue
+        how = [text for name in ("type", "via") if (text := string(session.get(name)))]
+        yield Link(kind, folded(key), " via ".join(how) or None, place.timestamp, *position)
 
 
 def _link(kind: str, url: object, title: object, place: Place, complain: Complain) -> Link | None:

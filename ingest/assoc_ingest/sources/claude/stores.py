@@ -8,10 +8,14 @@ teams/<team>/config.json, inboxes/<agent>.json            `teams`
 plans/<slug>.md                                           `plans`
 projects/<enc>/sessions-index.json, sessions/<pid>.json, jobs/<8hex>/state.json, settings.json
                                                           `lists`
-projects/<enc>/memory/*.md                                notes of the agent about a project
+projects/<enc>/memory/**/*.md, agent-memory/**/*.md        notes of the agent: `plans.memory`
+loop.md, feedback/drafts/*, usage-data/**/*.json          other texts: `plans.note`
 projects/<enc>/<S>/tool-results/**                        outputs too large for their transcript
 file-history/<S>/<16hex>@v<N>                             copies of the user's files: never opened
 ```
+
+Whatever else lies below a session is not opened and becomes an issue, unless it is a text with the
+extension of one; so do `server-sessions.json`, `remote-agents/`, and reports in `usage-data/`.
 
 `history.jsonl` grows; all others are rewritten as a whole, mostly by renaming a temporary file.
 Names that begin with a dot, temporary names, locks and backups are ignored everywhere.
@@ -41,13 +45,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ...fields import MAX_TEXT, json_text, number, string
-from ...records import Record, Task, TaskDependency, Todo, ToolResultFile
+from ...records import Issue, Record, Task, TaskDependency, Todo, ToolResultFile
 from ...source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Line
 from ..jsonl import JSONObject
 from ..plain_text import document_text
 from ..reader import Reader
 from . import history, lists, plans, teams
-from .paths import in_project, uuid
+from .paths import in_project, is_session, uuid
 
 _todo_file = re.compile(rf"({uuid})-agent-(.+)\.json", re.DOTALL).fullmatch
 _paste_file = re.compile(r"([0-9a-f]{16})\.txt").fullmatch
@@ -59,6 +63,11 @@ _call_name = re.compile(r"(?:toolu|call|tooluse)_[\w-]+").fullmatch
 _left_alone = re.compile(r"\..*|.*(?:\.lock|\.tmp(?:\..*)?|\.bak.*|~)", re.DOTALL).fullmatch
 
 _TOOL_RESULT_DEPTH = 6
+_DEPTH = 5  # directories of a path in other places
+_TEXTS = (".md", ".txt", ".js")
+_MORE = ("agent-memory", "feedback", "memory", "remote-agents", "usage-data")
+UNKNOWN = "a file of a kind that this version does not read"
+"""Reason of the issue of a file that nothing is known of."""
 _MEDIA_TYPES = {
     "txt": "text/plain", "log": "text/plain", "md": "text/markdown", "json": "application/json",
     "jsonl": "application/jsonl", "csv": "text/csv", "html": "text/html", "xml": "text/xml",
@@ -105,6 +114,10 @@ def descends(parts: tuple[str, ...]) -> bool:
             return True
         case ("projects", _, _, "tool-results", *_):
             return len(parts) <= _TOOL_RESULT_DEPTH
+        case ("projects", _, session, *_) if session == "memory" or is_session(session):
+            return len(parts) <= _DEPTH and not is_left_alone(parts[-1])
+        case (first, *_) if first in _MORE:
+            return len(parts) < _DEPTH and not is_left_alone(parts[-1])
     return False
 
 
@@ -125,10 +138,15 @@ def _in_project(parts: tuple[str, ...]) -> Claim | None:
     match parts:
         case (_, directory, "sessions-index.json"):
             return in_project("session_index", directory, None, parts=parts)
-        case (_, directory, "memory", name) if name.endswith(".md"):
+        case (_, directory, "memory", *_, name) if name.endswith(".md"):
             return in_project("memory", directory, None, parts=parts)
+        case (_, directory, "loop.md"):
+            return in_project("note", directory, None, parts=parts)
         case (_, directory, session, "tool-results", *below) if below:
             return in_project("tool_result", directory, session, parts=tuple(below))
+        case (_, directory, session, *_, name) if len(parts) > 3 and is_session(session):
+            kind = "note" if name.endswith(_TEXTS) else "unknown"
+            return in_project(kind, directory, session, parts=parts)
     return None
 
 
@@ -157,6 +175,18 @@ def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901
             return "registry"
         case ("jobs", directory, "state.json") if _job_directory(directory):
             return "job"
+        case ("agent-memory" | "memory", *_, name) if name.endswith(".md"):
+            return "memory"
+        case ("loop.md",):
+            return "note"
+        case ("feedback", "drafts", *_, name) | ("usage-data", *_, name) if name.endswith(
+            (*_TEXTS, ".json")
+        ):
+            return "note"
+        case ("server-sessions.json",):
+            return "unknown"
+        case (first, _, *_) if first in _MORE:
+            return "unknown"
     return None
 
 
@@ -241,6 +271,10 @@ def _tool_result(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     return [ToolResultFile(name, media_type, text, claim.session_key, string(call)), *records]
 
 
+def _unknown(claim: Claim, lines: Iterable[Line]) -> list[Record]:
+    return [Issue(UNKNOWN, 0, None, 0, 0)]
+
+
 def _nothing(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     return []
 
@@ -252,6 +286,7 @@ STORES: dict[str, tuple[str, Parser]] = {
     "inbox": (DOCUMENT, teams.inbox),
     "plan": (DOCUMENT, plans.plan),
     "memory": (DOCUMENT, plans.memory),
+    "note": (DOCUMENT, plans.note),
     "history": (LOG, history.history),
     "paste": (DOCUMENT, history.paste),
     "session_index": (DOCUMENT, lists.index),
@@ -260,5 +295,6 @@ STORES: dict[str, tuple[str, Parser]] = {
     "settings": (PRIVATE, lists.settings),
     "tool_result": (UNKNOWN_CONTENT, _tool_result),
     "file_backup": (UNREAD, _nothing),
+    "unknown": (UNREAD, _unknown),
 }
 """How the files of each kind are read, and the function that parses them."""

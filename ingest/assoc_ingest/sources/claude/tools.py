@@ -3,6 +3,11 @@
 A result is on a line twice: as a `tool_result` block, which is what the model saw, and as
 `toolUseResult`, a structured copy with additional fields (duration, exit code, ids of agents).
 Agent files before 2.1.200 mostly lack the copy, so nothing here can depend on it.
+
+Tools that the server runs, and those of MCP servers that it asks, have results of other types:
+`web_search_tool_result`, `code_execution_tool_result`, `mcp_tool_result`, `advisor_tool_result`.
+Their content is a list of blocks, or one object: `{"type":"web_search_tool_result_error",
+"error_code":".."}`, `{"type":"code_execution_result","stdout","stderr","return_code"}`.
 """
 
 from __future__ import annotations
@@ -126,7 +131,7 @@ def result_text(content: object) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        return obvious_text(content)
+        return obvious_text(content) or string(mapping(content).get("error_code")) or ""
     return "\n".join(text for text in map(_part_text, content) if text)
 
 
@@ -139,7 +144,15 @@ def _part_text(part: object) -> str:
         return placeholder(block)
     if kind == "tool_reference":
         return f"[{block.get('tool_name')}]"
+    if kind in ("web_search_result", "search_result"):
+        return found_text(block)
     return string(block.get("text")) or obvious_text(block)
+
+
+def found_text(block: dict[str, object]) -> str:
+    """Return what a search found: title, address and text."""
+    parts = [string(block.get(key)) for key in ("title", "url", "source")]
+    return "\n".join(filter(None, [*parts, obvious_text(block.get("content"))]))
 
 
 def result(
@@ -150,9 +163,11 @@ def result(
 
     `denial` is the `toolDenialKind` of the line.
     """
-    status = status_of(
-        text, denial, is_error=block.get("is_error") is True or extra.get("interrupted") is True
-    )
+    content = mapping(block.get("content"))
+    returned = integer(content.get("return_code"))
+    is_error = block.get("is_error") is True or extra.get("interrupted") is True
+    is_error = is_error or bool(returned) or str(content.get("type")).endswith("_error")
+    status = status_of(text, denial, is_error=is_error)
     code = _exit_code(text) if status == ERROR else None
     return Result(
         status,
@@ -160,7 +175,7 @@ def result(
         position,
         length,
         _stated_ms(extra),
-        int(code[1]) if code else None,
+        int(code[1]) if code else returned,
         _output_file(text, extra),
         integer(extra.get("searchCount")),
     )

@@ -7,15 +7,20 @@ depends on their type:
   One API response spans several assistant lines with the same `message.id`, whose token counts
   grow: the line with the most output tokens counts.
 - `system`: notices of the program; a row if there is a text; `api_error` is an error.
-- `attachment` (2.1.9x on): what the program added to the context. `queued_command` is a prompt
-  typed while the agent was busy; `hook_*` is the output of a hook.
+- `attachment` (2.1.9x on): what the program added to the context (`attachments`).
+  `queued_command` is a prompt typed while the agent was busy; `hook_*` is the output of a hook.
 - `progress` (2.1.9 to 2.1.81): ticks that repeat output and whole messages. They are counted, and
   read for the link between an agent and its call. For an agent without a file of its own they are
   the only record: then their messages are those of the agent.
 
 Lines without `uuid` are the state of the session (titles, modes: the last value wins), summaries
 (titles for a session elsewhere), queue operations (the only record of much that was typed before
-2.1.82) and links. `bridge-session` contains secrets: it is counted, but nothing of it is kept.
+2.1.82) and links. Lines in `PRIVATE` contain secrets or ids of accounts: they are counted, but
+nothing of them is kept. Those in `_COUNTED` contain nothing that a person would search for.
+
+Lineage: `continued-in` names the session in which a conversation goes on, `derived-from` those from
+which one was made, and every line of a branch has `forkedFrom` with the session that it branched
+from. `relocated` says the directory of the session from there on.
 
 What becomes part of the session's row is gathered in one `Transcript` record, so that a transcript
 can be read in stretches: the store merges them.
@@ -34,6 +39,7 @@ from ...fields import (
     has_cjk,
     has_invisible,
     json_text,
+    left_over,
     mapping,
     obvious_text,
     placeholder,
@@ -47,10 +53,12 @@ from ...records import (
     FileSnapshot,
     InboxItem,
     Issue,
+    LineExtra,
     LineType,
     Link,
     Message,
     Record,
+    SessionEntry,
     Statement,
     Summary,
     TaskChange,
@@ -63,16 +71,49 @@ from ...source import Claim, Line
 from ...tags import inside
 from ...when import utc
 from ..jsonl import JSONObject, exact_object, pieces
+from . import attachments as attachments
 from . import side_lines as side_lines
 from . import statements as statements
 from . import teams as teams
 from . import tools as tools
 from . import user as people
-from .paths import encoded, folded
-from .usage import merged, stated_usage, total, usage_of_line, written_bytes
+from .paths import encoded, folded, named_after
+from .usage import merged, other_requests, stated_usage, total, usage_of_line, written_bytes
+
+PRIVATE = frozenset(
+    [
+        "bridge-session",
+        "session-owner",
+        "hybrid-organization",
+        "artifact-autoreact-ledger",
+        "memory-mode",
+    ]
+)
+"""Types of lines with secrets or ids of accounts: no part of them is stored, or quoted."""
+
+_COUNTED = frozenset(
+    [
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "attribution-snapshot",
+        "data-flow-records",
+        "ended-by-model",
+        "history-suppression",
+        "isolation-latch",
+        "marble-origami-commit",
+        "marble-origami-snapshot",
+        "observer-ref",
+        "speculation-accept",
+        "tools-used",
+    ]
+)
+ARTIFACT = "artifact-"  # how the types of more lines begin that are only counted
 
 TRANSCRIPT_TYPES = frozenset(
     [
+        *PRIVATE,
+        *_COUNTED,
         "user",
         "assistant",
         "system",
@@ -93,10 +134,25 @@ TRANSCRIPT_TYPES = frozenset(
         "pr-link",
         "frame-link",
         "fork-context-ref",
-        "bridge-session",
         "cost-state",
+        "continued-in",
+        "derived-from",
+        "relocated",
+        "tag",
+        "agent-color",
+        "content-replacement",
+        "host-row",
     ]
 )
+
+KNOWN_LINES = frozenset(
+    [
+        *(TRANSCRIPT_TYPES - {"attachment"}),
+        "attachment/",
+        *(f"attachment/{kind}" for kind in attachments.KINDS),
+    ]
+)
+"""The types of lines, and the kinds of attachments."""
 
 _MAX_TITLE = 2000
 
@@ -109,7 +165,10 @@ _STATE = {
     "mode": ("mode", "mode"),
     "agent-setting": ("agentSetting", "agent_setting"),
     "last-prompt": ("lastPrompt", "last_prompt"),
+    "tag": ("tag", "tag"),
+    "agent-color": ("agentColor", "agent_color"),
 }
+_CLEARED = ("tag",)  # state that a person can take back: then the value is empty
 # Keys of the envelope; the session keeps the last value of each.
 _ENVELOPE = (
     ("gitBranch", "git_branch"),
@@ -157,6 +216,7 @@ class TranscriptReader:
         self._is_main = claim.kind == "transcript"
         self._records: list[Record] = []
         self._types: dict[tuple[str, str], int] = {}
+        self._firsts: dict[tuple[str, str], int] = {}
         self._calls: dict[str, tools.Call] = {}
         self._results: dict[str, tools.Result] = {}
         self._usage: dict[str, Usage] = {}
@@ -174,6 +234,7 @@ class TranscriptReader:
         self._message_count = 0
         self._sidechain_count = 0
         self._written: int | None = 0
+        self._relocation: SessionEntry | None = None
 
     def read(self, lines: Iterable[Line]) -> None:
         """Read whole lines, in the order of the file."""
@@ -211,8 +272,9 @@ class TranscriptReader:
         self._types[key] = self._types.get(key, 0) + 1
         if not kind:
             kind = role_of(line)
-        if kind == "bridge-session" or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
+        if kind in PRIVATE or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
             return  # secrets, and lines of other programs: only counted
+        self._firsts.setdefault(key, start)
         self._start = start
         self._length = len(data)
         self._data = data
@@ -283,6 +345,11 @@ class TranscriptReader:
         session = get("sessionId")
         if session.__class__ is str and session and "stated_session_key" not in facts:
             facts["stated_session_key"] = folded(session)
+        if "forkedFrom" in line:
+            parent = mapping(line["forkedFrom"])
+            if origin := string(parent.get("sessionId")):
+                facts["forked_from_key"] = folded(origin)
+                facts["forked_from_uuid"] = self._name("messageUuid", parent.get("messageUuid"))
 
     def _directory(self, cwd: str) -> None:
         """Record the directory that the session has changed to."""
@@ -327,10 +394,14 @@ class TranscriptReader:
         stated = usage_of_line(
             line, self._model, self._uuid, self._timestamp, position, place, self._wrong
         )
-        if stated is not None:
-            self._response_key = stated.response_key
-            known = self._usage.get(stated.response_key)
-            self._usage[stated.response_key] = merged(known, stated) if known else stated
+        if stated is None:
+            return
+        self._response_key = stated.response_key
+        usage = mapping(mapping(line.get("message")).get("usage"))
+        others = other_requests(stated, usage, self._wrong) if usage.get("iterations") else ()
+        for use in (stated, *others):
+            known = self._usage.get(use.response_key)
+            self._usage[use.response_key] = merged(known, use) if known else use
 
     def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
         if block.__class__ is not dict:
@@ -342,19 +413,28 @@ class TranscriptReader:
             text = self._text_of(block, "text")
             self._say("error" if is_failure else "text", text, number, "assistant")
             self._write(kind, block, text)
-        elif kind == "tool_use" or kind == "server_tool_use":
-            self._tool_use(number, block)
         elif kind == "thinking" or kind == "redacted_thinking":
             text = self._text_of(block, "thinking") if kind == "thinking" else ""
             self._say("thinking", text, number, "assistant")
             self._write(kind, block, text)
-        elif kind == "tool_result":  # some gateways put results on the assistant's line
-            self._tool_result(number, block, {}, "assistant")
         elif kind == "image" or kind == "document":
             self._say("image", placeholder(block), number, "assistant")
         elif kind == "fallback":
-            models = [str(block.get(end) or "?") for end in ("from", "to")]
+            ends = [block.get(end) for end in ("from", "to")]
+            models = [string(end) or string(mapping(end).get("model")) or "?" for end in ends]
             self._say("system", f"Fell back from {models[0]} to {models[1]}", number, "assistant")
+        else:
+            self._tool_block(number, block, kind if isinstance(kind, str) else "")
+
+    def _tool_block(self, number: int, block: JSONObject, kind: str) -> None:
+        """Read a call or a result: those of the server and of MCP servers have types of their own.
+
+        Some gateways put all results on the assistant's line.
+        """
+        if kind.endswith("tool_use"):
+            self._tool_use(number, block)
+        elif kind.endswith("tool_result"):
+            self._tool_result(number, block, {}, "assistant")
         elif text := obvious_text(block):
             self._say("text", text, number, "assistant")
 
@@ -406,12 +486,15 @@ class TranscriptReader:
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
                 block_type = block.get("type")
-                if block_type == "tool_result":
+                if block_type.__class__ is str and block_type.endswith("tool_result"):
                     extra = mapping(line.get("toolUseResult"))
                     self._tool_result(number, block, extra, "user")
                     continue
                 if block_type == "image" or block_type == "document":
                     self._say("image", placeholder(block), number, "user")
+                    continue
+                if block_type == "search_result":  # what the program found, not what was typed
+                    self._say("attachment", tools.found_text(block), number, "user")
                     continue
                 text = self._text_of(block, "text") or obvious_text(block)
             elif isinstance(block, str):
@@ -530,7 +613,10 @@ class TranscriptReader:
                 self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
         self._add_statement(statements.attached(attachment, self._at(0)))
-        text = obvious_text(attachment)
+        if kind == "teammate_mailbox":
+            for item in attachments.mail_in(attachment, self._timestamp):
+                self._item(item)
+        text = attachments.text_of(kind, attachment)
         if text:
             self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
 
@@ -565,7 +651,7 @@ class TranscriptReader:
         key, name = _STATE[kind]
         value = line.get(key)
         if isinstance(value, str):
-            if value:
+            if value or kind in _CLEARED:
                 self._facts[name] = value[:_MAX_TITLE]
                 if self._contexts.get(name, value) != value:
                     self._context(name, value)
@@ -588,7 +674,25 @@ class TranscriptReader:
             parent = string(line.get("parentSessionId"))
             if parent:
                 self._facts["forked_from_key"] = folded(parent)
-        elif kind not in TRANSCRIPT_TYPES and (text := obvious_text(line)):
+        else:
+            self._newer(kind, line)
+
+    def _newer(self, kind: str, line: JSONObject) -> None:
+        """Read the lines of versions since August 2026, and those that nobody knows yet."""
+        if kind in side_lines.LINEAGE:
+            for link in side_lines.lineage(self._at(0), self._wrong):
+                self._urls.setdefault((link.kind, link.url), link)
+        elif kind == "relocated":
+            self._relocated(line)
+        elif kind == "content-replacement":
+            self._keep(kind, left_over({"replacements": line.get("replacements")}))
+        elif kind == "host-row":
+            self._host_row(line)
+        elif (
+            kind not in TRANSCRIPT_TYPES
+            and not kind.startswith(ARTIFACT)
+            and (text := obvious_text(line))
+        ):
             self._say("system", text, 0, "system")
 
     def _cost_state(self, line: JSONObject) -> None:
@@ -599,6 +703,39 @@ class TranscriptReader:
         title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
         if title and leaf:
             self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
+
+    def _relocated(self, line: JSONObject) -> None:
+        """Note where the session is held from here on; the last of these lines counts."""
+        cwd = line.get("relocatedCwd")
+        if not isinstance(cwd, str) or not cwd:
+            self._wrong("relocatedCwd", cwd)
+        elif self._is_main and (session := self._claim.session_key):
+            self._relocation = SessionEntry(
+                session,
+                "relocated",
+                cwd=cwd,
+                project_key=named_after(cwd),
+                byte_offset=self._start,
+            )
+
+    def _host_row(self, line: JSONObject) -> None:
+        """Read a call that a script ran, or its result: a row of the program, not of the model."""
+        begun = len(self._records)
+        self._uuid = self._uuid or self._name("rowUuid", line.get("rowUuid"))
+        stated = line.get("block")
+        for number, block in enumerate(stated if isinstance(stated, list) else [stated]):
+            self._assistant_block(number, block, False)
+        self._records[begun:] = [
+            record._replace(role="system") if isinstance(record, Message) else record
+            for record in self._records[begun:]
+        ]
+        ran_by = {key: line.get(key) for key in ("ranByToolUseId", "rowUuid")}
+        self._keep("host-row", left_over(ran_by))
+
+    def _keep(self, kind: str, extra: str | None) -> None:
+        """Keep what a line states that has no column."""
+        if extra is not None:
+            self._records.append(LineExtra(kind, self._timestamp, extra, self._start, self._length))
 
     def _queue(self, line: JSONObject) -> None:
         content = line.get("content")
@@ -722,7 +859,11 @@ class TranscriptReader:
         records.extend(self._urls.values())
         records.extend(self._snapshots.values())
         records.extend(self._directories.values())
-        records.extend(LineType(*key, count) for key, count in self._types.items())
+        if self._relocation is not None:
+            records.append(self._relocation)
+        records.extend(
+            LineType(*key, count, self._firsts.get(key)) for key, count in self._types.items()
+        )
         if self._types:
             records.append(self._transcript())
         return records

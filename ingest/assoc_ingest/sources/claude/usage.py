@@ -4,7 +4,10 @@ Every line of a response states its usage so far, and most lines repeat the firs
 The line with the most output tokens has the final one; if there are several, the last of them. Its
 counts are used together: gateways move tokens between fields as a response grows, so the maximum of
 each field would be a sum that never existed. The sums over all lines are kept, too, to explain the
-numbers of programs that add up lines.
+numbers of programs that add up lines. The response belongs to the time of its first line.
+
+`iterations` lists the requests that one response took. Mostly they are of one model, and the usage
+is that of the last. If another model was asked first, or beside, that is a request of its own.
 
 Where no line has the final count, what the response wrote still tells how much it was. Its length
 is measured here, so that it can be compared with that of complete responses (docs/costs.md).
@@ -171,10 +174,43 @@ def _length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
+def other_requests(stated: Usage, usage: JSONObject, complain: Complain) -> Iterator[Usage]:
+    """Yield the requests to other models that a response with this usage took."""
+    iterations = usage.get("iterations")
+    requests = [mapping(item) for item in iterations] if isinstance(iterations, list) else []
+    models = [string(request.get("model")) for request in requests]
+    named = {model for model in models if model is not None}
+    if len(named) < 2:
+        return
+    own = stated.model if stated.model in named else models[-1]
+    for number, (request, model) in enumerate(zip(requests, models, strict=True)):
+        if model is None or model in (own, _SYNTHETIC) or len(model) > MAX_NAME:
+            continue
+        five, hour = _cache_writes(request, complain)
+        yield stated._replace(
+            response_key=f"{stated.response_key}/{number}",
+            model=model,
+            input_tokens=_tokens(request, "input_tokens", complain),
+            output_tokens=_tokens(request, "output_tokens", complain),
+            cache_read_tokens=_tokens(request, "cache_read_input_tokens", complain),
+            cache_write_5m_tokens=five,
+            cache_write_1h_tokens=hour,
+            web_searches=0,
+            written_bytes=None,
+            line_count=0,
+            all_input_tokens=0,
+            all_output_tokens=0,
+            all_cache_read_tokens=0,
+            all_cache_write_tokens=0,
+            stop_reason=None,
+        )
+
+
 def merged(known: Usage, later: Usage) -> Usage:
     """Return the usage of a response after a later line was read."""
     best, other = (known, later) if known.output_tokens > later.output_tokens else (later, known)
     return best._replace(
+        timestamp=known.timestamp or later.timestamp,
         request_id=best.request_id or other.request_id,
         line_count=known.line_count + later.line_count,
         all_input_tokens=known.all_input_tokens + later.all_input_tokens,

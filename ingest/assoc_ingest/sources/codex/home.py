@@ -49,12 +49,52 @@ _private_file = re.compile(
 _PRIVATE_DIRECTORIES = ("log", "shell_snapshots")
 _LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
 
+KNOWN_LINES = frozenset(
+    [
+        *("session_meta", "turn_context", "compacted", "world_state", "token_usage_record"),
+        *("message", "reasoning", "function_call", "function_call_output"),  # of bare rollouts
+        *("custom_tool_call", "custom_tool_call_output", "local_shell_call", "web_search_call"),
+        "event_msg/",
+        *(
+            f"event_msg/{event}"
+            for event in (
+                *("agent_message", "agent_reasoning", "agent_reasoning_raw_content"),
+                *("agent_reasoning_section_break", "background_event", "context_compacted"),
+                *("deprecation_notice", "entered_review_mode", "error", "exited_review_mode"),
+                *("exec_command_begin", "exec_command_end", "image_generation_end"),
+                *("item_completed", "item_started", "mcp_tool_call_begin", "mcp_tool_call_end"),
+                *("patch_apply_begin", "patch_apply_end", "stream_error", "sub_agent_activity"),
+                *("task_complete", "task_started", "thread_name_updated", "thread_rolled_back"),
+                *("token_count", "turn_aborted", "turn_diff", "undo_completed", "undo_started"),
+                *("user_message", "view_image_tool_call", "web_search_begin", "web_search_end"),
+            )
+        ),
+        *(
+            f"response_item/{item}"
+            for item in (
+                *("", "agent_message", "compaction", "custom_tool_call", "custom_tool_call_output"),
+                *("function_call", "function_call_output", "ghost_snapshot", "message"),
+                *("image_generation_call", "local_shell_call", "local_shell_call_output"),
+                *("reasoning", "tool_search_call", "tool_search_output", "web_search_call"),
+            )
+        ),
+    ]
+)
+"""The types of lines of a rollout, with those of events and items."""
+
 
 class Codex(AgentSource):
     """The source of kind `codex`."""
 
     name = "codex"
     label = "Codex"
+    known_lines = KNOWN_LINES
+
+    def knows(self, kind: str, subtype: str) -> bool:
+        """All items that an event completes are operations, and all of the team's events agents."""
+        whole = kind == "event_msg" and subtype.startswith(("item_completed ", "collab_"))
+        return whole or super().knows(kind, subtype)
+
     variable, place = "CODEX_HOME", ".codex"
 
     def resume_command(self, session_key: str) -> list[str] | None:

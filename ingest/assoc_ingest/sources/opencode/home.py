@@ -96,6 +96,7 @@ class OpenCode(AgentSource):
 
     name = "opencode"
     label = "OpenCode"
+    known_lines = frozenset(["project", "session", "message", "part", "todo"])
     # The same on macOS and Windows.
     variable, below, place = "XDG_DATA_HOME", "opencode", ".local/share/opencode"
     resume = ("opencode", "-s", "{}")
