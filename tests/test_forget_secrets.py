@@ -190,6 +190,31 @@ def test_it_stays_away_whatever_is_synced_and_rebuilt(shell: Shell, tmp_path: Pa
     assert shell("search", "again") == 0
 
 
+@pytest.mark.parametrize("name", ["{}.txt", "it-is-{}", "x {} y.log"])
+def test_a_file_whose_name_has_it_is_left_out_and_told(
+    name: str, shell: Shell, tmp_path: Path
+) -> None:
+    home = a_home(tmp_path / "home", TOKEN)
+    results = f"{TRANSCRIPT.removesuffix('.jsonl')}/tool-results"
+    path = write_bytes(home, f"{results}/{name.format(TOKEN)}", b"the large marmalade")
+    forgotten(shell, home, TOKEN)
+    assert remains(shell.database, TOKEN) == []
+    with path.open("ab") as file:
+        file.write(b" grows")
+    for options in ((), ("--full",), ()):
+        assert shell("sync", *options, str(home)) == 0
+        assert "its name has a forgotten credential. To have it read, rename it" in shell.err
+        assert TOKEN not in shell.out + shell.err
+        assert remains(shell.database, TOKEN) == []
+    assert shell("verify") == 0, shell.out
+    assert TOKEN not in shell.out + shell.err
+    path.rename(path.with_name("plain.txt"))
+    assert shell("sync", str(home)) == 0
+    assert "credential" not in shell.err
+    assert remains(shell.database, TOKEN) == []
+    assert shell("search", "marmalade grows") == 0
+
+
 @pytest.mark.slow
 def test_a_new_file_is_read_without_it_in_any_pieces(shell: Shell, tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", TOKEN)

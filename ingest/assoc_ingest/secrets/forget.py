@@ -139,8 +139,24 @@ class ForgottenSecrets:
         spans = self.spans(data, is_log=is_log)
         return (blanked(data, spans) if spans else data), spans
 
+    def are_in(self, path: str) -> bool:
+        """Has a name in a path a forgotten credential?"""
+        return bool(self and self.spans(_bytes(path), is_log=False))
+
+    def covered(self, path: str) -> str:
+        """Return a path with stars in place of forgotten credentials."""
+        data, parts, end = _bytes(path), [], 0
+        for low, high in self.spans(data, is_log=False):
+            parts.append(data[end:low])
+            end = high
+        return b"***".join([*parts, data[end:]]).decode("utf-8", "replace")
+
     def _has(self, text: bytes) -> bool:
         return any(_hash(text, salt) in self.hashes for salt in self.salts)
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
 
 
 def _runs(data: bytes, shape: bytes, length: int) -> Iterator[int]:

@@ -23,7 +23,7 @@ from ..files.exclusions import Forgotten, load_secrets, owners
 from ..files.exclusions import load as load_forgotten
 from ..files.scanning import Walk
 from ..files.stores import Stores
-from ..files.walk import WHOLE, Place, Root, apart, walk
+from ..files.walk import WHOLE, Found, Place, Root, apart, walk
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, parts_of
 from ..store.known_files import KnownFiles
@@ -32,6 +32,8 @@ from ..store.report import Report
 if TYPE_CHECKING:
     from ..files.steps import Work
     from ..upkeep.moved_copies import Home, Returned
+
+_NAME_LEFT_OUT = "its name has a forgotten credential. To have it read, rename it."
 
 Places = Mapping[Root, Collection[Place]]
 """The places below each root to which a plan is limited."""
@@ -168,7 +170,7 @@ def _plan_root(
     to_read: list[Work] = []
     stats = set() if full else stored.stats()
     unchanged = len(stats)
-    there = list(walk(root, seen, places, stats))
+    there = list(_without_secrets(walk(root, seen, places, stats), plan.secrets, report))
     unchanged -= len(stats)
     report.files_seen += unchanged
     is_bare = not there and not unchanged
@@ -203,6 +205,17 @@ def _plan_root(
         if file.gone_at is None and not seen.hides(root.location(parts_of(file.path))):
             plan.gone.append((root, file))
     return seen
+
+
+def _without_secrets(
+    there: Iterable[Found], secrets: ForgottenSecrets, report: Report
+) -> Iterator[Found]:
+    """Yield the files whose names have no forgotten credential; the report names the others."""
+    for found in there:
+        if secrets.are_in(found.path):
+            report.unreadable.append((secrets.covered(found.location), _NAME_LEFT_OUT))
+        else:
+            yield found
 
 
 def _of_stores(

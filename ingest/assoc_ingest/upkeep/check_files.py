@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from .. import humanize
 from ..files.changes import is_odd
 from ..files.entries import Entry
-from ..files.exclusions import load
+from ..files.exclusions import load, load_secrets
 from ..files.packed import open_content
 from ..files.replay import claim_of
 from ..files.scanning import Walk
@@ -160,9 +160,10 @@ def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim]
     """Return a function that says whether a sync ignores a file because it is forgotten."""
     forgotten = load(connection)
     originals = Originals(forgotten.exclusions)
+    secrets = load_secrets(connection)
 
     def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
-        if forgotten.covers(root.name, found.path, claim):
+        if forgotten.covers(root.name, found.path, claim) or secrets.are_in(found.path):
             return True
         return originals.of(Work(root, 0, found, claim, None)) is not None
 
