@@ -35,9 +35,13 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest.files import tail
+from assoc_ingest.files import changes, tail
+from assoc_ingest.files.walk import recognised
+from assoc_ingest.sources import SOURCES
+from assoc_ingest.store.database import writing
 from assoc_ingest.store.report import Report
-from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.run import SyncOptions, sync, sync_into
+from assoc_ingest.when import now
 
 REWRITTEN = TRANSCRIPT
 GROWN = f"{PROJECT}/{OTHER}.jsonl"
@@ -218,3 +222,40 @@ def test_a_file_that_is_cut_while_its_long_line_is_read_is_read_again(
     with in_pieces():
         sync(oracle, [home])
     assert_the_next_sync_ends_as(dump(oracle), database, home)
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EACCES, 1), (errno.EPERM, 1), (errno.EIO, 3)])
+def test_a_file_that_may_not_be_opened_is_tried_again_when_its_stat_changes(
+    number: int, tries: int, fresh: Fresh, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a watch does it: a failing disk is tried again, since it may have been repaired."""
+    home, database = place / "home", fresh()
+    path = write(home, TRANSCRIPT, user("first", "u1"))
+    sync(database, [home])
+    write(home, GROWN, user("another", "u2", sessionId=OTHER))
+    with path.open("ab") as file:
+        file.write(jsonl(user("second", "u3", "u1")))
+    opened: list[str] = []
+    content = changes.open_content
+
+    def refusing(location: str) -> int:
+        opened.append(location)
+        if location == str(path) and is_refused:
+            raise OSError(number, os.strerror(number))
+        return content(location)
+
+    monkeypatch.setattr(changes, "open_content", refusing)
+    is_refused, refused = True, dict[str, Any]()
+    for _ in range(3):
+        report = Report(now(), refused=refused)
+        with writing(database) as connection:
+            sync_into(connection, recognised(home, SOURCES), SyncOptions(), report)
+        assert report.unreadable == [(str(path), os.strerror(number))], "each time it is told"
+        assert report.files_gone == 0
+    assert opened.count(str(path)) == tries
+    is_refused = False
+    os.utime(path, ns=(10**18, 10**18))
+    with writing(database) as connection:
+        sync_into(connection, recognised(home, SOURCES), SyncOptions(), Report("", refused=refused))
+    check(database, home)
+    assert {row["text"] for row in dump(database)["messages"]} == {"first", "second", "another"}

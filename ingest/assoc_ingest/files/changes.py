@@ -105,7 +105,9 @@ def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
     except PackedError as error:
         yield from _note_failure(work, error.reason)
     except OSError as error:
-        yield Unreadable(work.found.location, error.strerror or str(error))
+        is_refused = isinstance(error, PermissionError) and work.entry is None
+        stat = work.found[2:] if is_refused else None
+        yield Unreadable(work.found.location, error.strerror or str(error), stat)
 
 
 def _note_failure(work: Work, reason: str) -> Iterator[Step]:

@@ -114,6 +114,8 @@ class Unreadable:
 
     path: str
     reason: str
+    refused: tuple[int, ...] | None = None
+    """Its stat, if it may not be opened: trying again before that changes is of no use."""
 
 
 Step = Border | Opened | Part | Closed | Unchanged | Unreadable

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..files.steps import Work
     from .row_buffer import Written
 
 Progress = Callable[[int, int], None]
@@ -42,6 +43,18 @@ class Report:
     roots: list[str] = field(default_factory=list)
     missing_roots: list[str] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    refused: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    """Files that may not be opened, with their stat and the reason. Whoever syncs again and again
+    keeps it: a file is tried again when its stat changes."""
+
+    def may_be_read(self, work: Work) -> bool:
+        """May a file be tried? If not, it is reported as before."""
+        stat, reason = self.refused.get(work.found.location, (None, ""))
+        if stat != work.found[2:]:
+            return True
+        self.unreadable.append((work.found.location, reason))
+        return False
 
     def add(self, written: Written) -> None:
         """Add the counts of a committed batch."""

@@ -55,6 +55,7 @@ class News:
         self._databases: set[str] = set()
         self._rescan_at = 0.0
         self._missing: list[str] = []
+        self._refused: dict[str, tuple[tuple[int, ...], str]] = {}
 
     def read(self, seconds: float = SECONDS) -> list[str]:
         """Read what is new; return a sentence for each thing that was not read, and why.
@@ -88,7 +89,8 @@ class News:
 
     def _pass(self, places: Places | None, seconds: float) -> bool:
         """Sync some places, or everything; return False if some places are not enough."""
-        report, started, end = Report(now()), time.time_ns(), time.monotonic() + seconds
+        report = Report(now(), refused=self._refused)
+        started, end = time.time_ns(), time.monotonic() + seconds
         rescan_at, self._rescan_at = self._rescan_at, 0.0  # if this fails, the next one walks all
         is_late = False
 

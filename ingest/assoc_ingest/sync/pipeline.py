@@ -115,6 +115,8 @@ class Batches:
         if isinstance(step, Unreadable):
             self._undo()
             self._report.unreadable.append((step.path, step.reason))
+            if step.refused is not None:
+                self._report.refused[step.path] = step.refused, step.reason
         elif isinstance(step, Border):
             self._commit()
             self._before = self._report.files_read, self._report.bytes_read

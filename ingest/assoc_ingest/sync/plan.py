@@ -189,7 +189,7 @@ def _plan_root(
     if stores.are_there and not full:
         known = stored.gone_entries() | known
     to_read += _of_stores(plan, root, work_on, stores, known, report, full)
-    for work in to_read:
+    for work in filter(report.may_be_read, to_read):
         if plan.forgotten.covers(root.name, work.found.path, work.claim):
             keys = owners(work.claim, work.found.parts)
             plan.homes.update((root.name, key) for key in keys)

@@ -111,6 +111,7 @@ class _Watch:
         self._progress = progress
         self._wakeups = Wakeups(stop, options.rescan, self._say_once, opened)
         self._said: set[str] = set()
+        self._refused: dict[str, tuple[tuple[int, ...], str]] = {}
         self._is_first = True
         self._roots: list[Root] = []
         self._directories: dict[str, int] = {}
@@ -214,8 +215,8 @@ class _Watch:
     def _new_report(self) -> Report:
         """Return the report of a pass, which continues the row of the passes just before it."""
         if self._run_id is None or time.monotonic() >= self._run_ends:
-            return Report(now())
-        return Report(now(), self._run_id, is_continued=True)
+            return Report(now(), refused=self._refused)
+        return Report(now(), self._run_id, is_continued=True, refused=self._refused)
 
     def _continue(self, report: Report) -> None:
         if report.error is not None:
