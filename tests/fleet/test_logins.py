@@ -11,8 +11,8 @@ import pytest
 from tests.support.fleet import MadeLocal, MadeMemory, frame, row, says
 from tests.support.postgres import Postgres
 
-from assoc_ingest.errors import FleetError
-from assoc_ingest.fleet import administration
+from assoc_ingest.errors import BusyError, FleetError
+from assoc_ingest.fleet import administration, server_schema
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
 
@@ -229,3 +229,26 @@ def test_the_text_index_can_be_made_and_removed(login: Callable[..., Any], datab
         assert target == 0  # else `analyze` looks for the words of 30,000 texts
     administration.drop_text_index(database)
     assert not administration.has_text_index(database)
+
+
+def test_a_login_has_limits(login: Callable[..., Any]) -> None:
+    for reads in (False, True):
+        device = login("device", pushes=not reads, reads=reads)
+        for name in ("statement_timeout", "lock_timeout", "temp_file_limit"):
+            assert device.execute(f"show {name}").fetchone()[0] not in ("0", "-1")
+        limit = device.execute(
+            "select rolconnlimit from pg_roles where rolname = session_user"
+        ).fetchone()
+        assert 0 < limit[0] < 20
+
+
+def test_a_migration_that_a_device_holds_up_says_who_it_is(
+    login: Callable[..., Any], database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_schema, "_PATIENCE", 1)
+    device = login("device")
+    device.execute("select pg_advisory_lock(%s)", (server_schema._LOCK,))
+    with pytest.raises(BusyError, match=f"The login {device.info.user} .*pg_terminate_backend"):
+        server_schema.migrate(database)
+    device.execute("select pg_advisory_unlock_all()")
+    assert server_schema.migrate(database) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +18,7 @@ from tests.support.writing import SESSION, assistant, user, write
 
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import NotFoundError
+from assoc_ingest.files import archive
 from assoc_ingest.fleet.destination import DESTINATION
 from assoc_ingest.fleet.masks import Masks
 from assoc_ingest.store.database import open_reader
@@ -245,3 +249,38 @@ def test_a_part_of_the_fleet_is_pulled(fleet: Fleet, tmp_path: Path) -> None:
     assert "Removed" not in _run(tmp_path, "pull", "--project", "two")
     with pytest.raises(NotFoundError, match="one, two"):
         _run(tmp_path, "pull", "--origin", "three")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+@pytest.mark.parametrize("asked", ["pull", "query", "search"])
+def test_a_server_cannot_take_the_memory_of_who_asks_it(
+    fleet: Fleet, tmp_path: Path, database: Any, asked: str
+) -> None:
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    if asked == "pull":
+        bomb = archive.zstd.compress(bytes(1 << 30))
+        database.execute('update assoc.files set "offset" = 1 << 30')
+        database.execute("delete from assoc.frames where start > 0")
+        database.execute("update assoc.frames set data = %s", (bomb,))
+    else:
+        database.execute("update assoc.sessions set title = repeat('frost ', 60000000)")
+    arguments = {
+        "pull": ["pull"],
+        "query": ["query", "list_sessions", "--remote", "--json"],
+        "search": ["search", "--remote", "the", "--json"],
+    }[asked]
+    code = (
+        "import resource, sys; from assoc_ingest.__main__ import main\n"
+        "try: code = main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        "sys.exit(code)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--db", str(tmp_path / "other.db")],
+        capture_output=True, text=True, env={**os.environ, DESTINATION: fleet.destination},
+    )  # fmt: skip
+    peak = int(run.stderr.strip().split("\n")[-1]) * 1024
+    assert peak < 300_000_000
+    assert "Traceback" not in run.stderr, run.stderr
+    assert run.returncode == (1 if asked == "pull" else 6), run.stderr

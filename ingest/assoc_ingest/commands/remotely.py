@@ -25,9 +25,12 @@ def remotely(database: Path, name: str | None = None) -> sqlite3.Connection:
     """Open the server for reading until the command ends; `name` is the query that it is for."""
     from ..errors import UsageError
     from ..fleet.asking import OF_ONE_MACHINE, central
+    from ..fleet.connect import bounded
 
     if name in OF_ONE_MACHINE:
         raise UsageError(f"{name} is about one machine: run it there, without --remote.")
+    context = click.get_current_context()
+    context.with_resource(bounded())
     connection = central(database)
-    click.get_current_context().call_on_close(connection.close)
+    context.call_on_close(connection.close)
     return connection

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 _PASSWORD_BYTES = 24
 
+_CONNECTIONS = 8
+_LIMITS = {
+    "statement_timeout": "15min",
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "15min",
+    "temp_file_limit": "4GB",
+}
+"""What a login may take of the server: of a device or a reader, not of the owner."""
+
 INDEX = "messages_words"
 """The name of the text index."""
 
@@ -50,6 +59,7 @@ def add_login(
         exists = connection.execute("select 1 from pg_roles where rolname = %s", (name,)).fetchone()
         verb = SQL("alter" if exists else "create")
         connection.execute(SQL("{} role {} login password {}").format(verb, user, Literal(hashed)))
+        _limit(connection, user)
         for role, is_given in (("assoc_device", pushes), ("assoc_reader", reads)):
             if is_given:
                 connection.execute(SQL("grant {} to {}").format(Identifier(role), user))
@@ -57,6 +67,26 @@ def add_login(
                 connection.execute(SQL("revoke {} from {}").format(Identifier(role), user))
         _set_team(connection, name, team, reads=reads, keeps=team is None and not no_team)
     return password
+
+
+def _limit(connection: Connection[Any], user: Any) -> None:
+    """Let one login not take all connections or the whole disk, nor hold others up for long.
+
+    A login can change its own timeouts for a session, so they stop accidents; not the number of its
+    connections, and the space of its temporary files only if the owner may set that: a superuser.
+    """
+    from psycopg import errors
+    from psycopg.sql import SQL, Literal
+
+    connection.execute(SQL("alter role {} connection limit {}").format(user, Literal(_CONNECTIONS)))
+    for name, value in _LIMITS.items():
+        setting = SQL("alter role {} set {} = {}").format(user, SQL(name), Literal(value))
+        try:
+            with connection.transaction():
+                connection.execute(setting)
+        except errors.InsufficientPrivilege:
+            if name != "temp_file_limit":
+                raise
 
 
 def _is_member(connection: Connection[Any], name: str, role: str) -> bool:

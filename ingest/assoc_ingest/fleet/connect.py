@@ -10,6 +10,7 @@ through a Unix socket or a loopback address.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 PASSWORD_FILE = "ASSOC_FLEET_PASSWORD_FILE"  # noqa: S105 -- a name
 
+MOST_MEMORY = 200_000_000
+"""Bytes that answers of a server may take here. It is not trusted: it may send anything."""
+
 _TIMEOUT = 10
 """Seconds until a server that does not answer a connection counts as unreachable."""
 
@@ -34,7 +38,12 @@ _SECRETS = ("sslpassword", "oauth_client_secret", "scram_client_key", "scram_ser
 
 _INSTALL = "The fleet needs a library: install assoc-ingest with its extra, assoc-ingest[fleet]."
 
+_TOO_MUCH = (
+    f"The server sent more than {MOST_MEMORY // 1_000_000} MB in answer, which this command does "
+    "not take; ask for less, or see whether it is the server that you mean."
+)
 _SENTENCES = {
+    "55P03": "Another connection holds what this needs, and did not let go in time.",
     # What to say for an error of the server, by the constraint, its SQLSTATE or the class of it.
     "origins_label_key": "The server has another machine with this label: choose another one with "
     "`remote init DESTINATION --label NAME`, or, if it is this machine with a database that was "
@@ -142,6 +151,53 @@ def shown(destination: str) -> str:
 
 
 @contextmanager
+def bounded() -> Iterator[None]:
+    """Limit what this process may take in addition, where Linux can; raise FleetError at it.
+
+    What a server states and sends is read by libpq before anybody can look at it.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    _limit(hard)
+    try:
+        yield
+    except MemoryError as error:
+        raise FleetError(_TOO_MUCH) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextmanager
+def unbounded() -> Iterator[None]:
+    """Lift the limit of `bounded` for work on what is here already."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        yield
+    finally:
+        if soft != hard:
+            _limit(hard)
+
+
+def _limit(hard: int) -> None:
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])
+    most = pages * resource.getpagesize() + MOST_MEMORY
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+@contextmanager
 def told() -> Iterator[None]:
     """Turn errors of the server into one sentence that says what to do."""
     psycopg = library()
@@ -166,6 +222,8 @@ def sentence(error: Exception) -> str:
     """Return what to tell of an error of psycopg."""
     state = getattr(error, "sqlstate", None) or _state_in(str(error))
     constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
+    if "memory" in str(error) and state is None:
+        return _TOO_MUCH
     first = str(error).strip().split("\n")[0] or type(error).__name__
     for key in (constraint, state, state and state[:2]):
         if key and (found := _SENTENCES.get(key)):

@@ -14,6 +14,9 @@ from ..files.stored_names import NO_TIME, stored_time
 from ..files.tail import Prefix
 from ..source import Checkpoint
 
+MOST_OF_A_FRAME = 16 * 1024 * 1024
+"""Bytes of a frame: none of an honest machine has more than a quarter of it."""
+
 
 class Content(NamedTuple):
     """The bytes of a file, as the server has them."""
@@ -43,7 +46,7 @@ def content_of(file: Any, rows: list[Any]) -> Content | None:
     prefix, frames = Prefix(), list[Frame]()
     starts = [*(row["start"] for row in rows), file["offset"]]
     for row, (start, end) in zip(rows, pairwise(starts), strict=True):
-        data = archive.whole(bytes(row["data"]), end - start)
+        data = archive.whole(bytes(row["data"]), min(end - start, MOST_OF_A_FRAME))
         if data is None:
             return None
         prefix = prefix.extended(data)

@@ -35,6 +35,7 @@ from ..store.clock import Clock
 from ..store.report import Progress
 from ..upkeep.rebuild import derive_in
 from . import state
+from .connect import unbounded
 from .fetched import Content, content_of, nanoseconds, pulled_key
 from .pull_queries import DATA, DELETED, files_there
 
@@ -255,7 +256,7 @@ class Pull:
         if not contents:
             return
         now = self._clock.now()
-        with Batch(self.connection, now) as batch:
+        with unbounded(), Batch(self.connection, now) as batch:
             replaced = [known for made in contents if (known := self._known(made.file)) is not None]
             if replaced:
                 batch.remove(replaced)

@@ -22,6 +22,7 @@ from ..ask.search_result import Group, SearchResult
 from ..ask.terms import Term, Terms
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
+from .fetched import MOST_OF_A_FRAME
 
 if TYPE_CHECKING:
     import sqlite3
@@ -258,6 +259,8 @@ def _numbered(wanted: Iterable[int], frames: Iterable[Any]) -> Iterator[tuple[in
             line += data.count(b"\n", counted - start)
             start = counted = end
             end = frame["stop"]
+            if end - start > MOST_OF_A_FRAME:
+                return
             try:
                 data = unpacked(Frame(start, end, frame["data"]), frame["file_no"])
             except ArchiveError:

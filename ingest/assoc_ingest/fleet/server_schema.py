@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import sql
-from ..errors import FleetError, UsageError
+from ..errors import BusyError, FleetError, UsageError
 from .connect import telling
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _OLDEST = 140000
 _LOCK = 0x4153534F  # "ASSO"
+_PATIENCE = 10
+"""Seconds that a migration waits for a lock."""
 
 
 def names() -> list[str]:
@@ -42,7 +44,7 @@ def migrate(connection: Connection[Any]) -> list[str]:
     done = []
     for name in names():
         with connection.transaction():
-            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            _take_lock(connection)
             known = applied(connection)
             _check_newer(known)
             if name in known:
@@ -52,6 +54,32 @@ def migrate(connection: Connection[Any]) -> list[str]:
             connection.execute("insert into assoc.schema_version (name) values (%s)", (name,))
             done.append(name)
     return done
+
+
+def _take_lock(connection: Connection[Any]) -> None:
+    """Take the lock of migrations, or say who holds it: every login of the server can."""
+    connection.execute(f"set local lock_timeout = '{_PATIENCE}s'".encode())
+    row = connection.execute("select pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone()
+    if row is not None and row[0]:
+        return
+    holder = connection.execute(
+        "select a.usename, a.pid from pg_locks l join pg_stat_activity a using (pid)"
+        " where l.locktype = 'advisory' and l.objid = %s and l.granted"
+        " and l.pid <> pg_backend_pid()",
+        (_LOCK,),
+    ).fetchone()
+    try:
+        with connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != "55P03":
+            raise
+        name, pid = holder or ("another login", "?")
+        raise BusyError(
+            f"The login {name} (process {pid}) holds the lock of migrations for more than "
+            f"{_PATIENCE} seconds. If that is no other `remote migrate`, end it with: "
+            f"select pg_terminate_backend({pid})"
+        ) from error
 
 
 def check(connection: Connection[Any]) -> None:
