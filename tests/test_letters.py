@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests import test_conformance as conformance
-from tests.support.cases import home_of
+from tests.support.cases import GROUPS, home_of
 from tests.support.dump import assert_same, check, dump
 from tests.support.letters import Letters
 from tests.support.pieces import read_in_pieces
@@ -36,12 +36,14 @@ from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
 CASE = "../support/letters_box/days"
+GROUP = f"{Letters.name}-0"
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SOURCES, Letters.name, Letters())
+    monkeypatch.setitem(GROUPS, GROUP, [CASE])
 
 
 @pytest.fixture
@@ -182,22 +184,22 @@ def test_a_context_without_end_is_an_issue_and_is_not_kept(
 
 @pytest.mark.slow
 def test_it_conforms(fresh: Fresh, tmp_path: Path) -> None:
-    conformance.test_syncing_twice_changes_nothing(CASE, fresh, tmp_path / "twice")
+    conformance.test_syncing_twice_changes_nothing(GROUP, fresh, tmp_path / "twice")
     for chunk in (1, 150):
         conformance.test_the_size_of_the_pieces_does_not_matter(
-            CASE, chunk, fresh, tmp_path / f"pieces-{chunk}"
+            GROUP, chunk, fresh, tmp_path / f"pieces-{chunk}"
         )
-    conformance.test_entries_of_lists_stand_in_documents_only(CASE, tmp_path / "entries")
-    conformance.test_a_log_may_be_cut_at_any_line(CASE, fresh, tmp_path / "lines")
+    conformance.test_entries_of_lists_stand_in_documents_only(GROUP, tmp_path / "entries")
+    conformance.test_a_log_may_be_cut_at_any_line(GROUP, fresh, tmp_path / "lines")
     for is_same in (True, False):
         conformance.test_a_file_replaced_by_rename_is_read_as_what_it_is(
-            CASE, is_same, fresh, tmp_path / f"rename-{is_same}"
+            GROUP, is_same, fresh, tmp_path / f"rename-{is_same}"
         )
 
 
 @pytest.mark.parametrize("is_reversed", [True, False])
 def test_it_may_come_in_any_order(is_reversed: bool, fresh: Fresh, place: Path) -> None:
-    conformance.test_the_order_in_which_files_come_does_not_matter(CASE, is_reversed, fresh, place)
+    conformance.test_the_order_in_which_files_come_does_not_matter(GROUP, is_reversed, fresh, place)
 
 
 @pytest.mark.slow
@@ -214,7 +216,7 @@ def test_it_may_come_in_any_order(is_reversed: bool, fresh: Fresh, place: Path) 
 def test_a_rewritten_day_leaves_no_old_rows(
     change: Callable[[bytes], bytes], fresh: Fresh, place: Path
 ) -> None:
-    conformance.test_a_rewritten_history_leaves_no_old_rows(CASE, change, fresh, place)
+    conformance.test_a_rewritten_history_leaves_no_old_rows(GROUP, change, fresh, place)
 
 
 @pytest.mark.slow
