@@ -105,6 +105,24 @@ def everything(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     index.close()
 
 
+def test_a_conversation_on_several_branches_names_them_all(template: Path, tmp_path: Path) -> None:
+    lines = [
+        user("one", "u1", gitBranch="main"), assistant("two", gitBranch="main"),
+        user("three", "u2", "a1", 5, gitBranch="frost"),
+    ]  # fmt: skip
+    write(tmp_path / "home", TRANSCRIPT, *lines)
+    write(tmp_path / "home", f"{PROJECT}/{OTHER}.jsonl", user("alone", "u9", gitBranch="main"))
+    index = made(tmp_path, template, [tmp_path / "home"])
+    recent = calls(index)("recent")
+    held = [item for item in recent["items"] if item["kind"] == "conversation"]
+    several = {item["key"]: item.get("branches") for item in held}
+    assert several == {SESSION[:8]: ["main", "frost"], OTHER[:8]: None}
+    assert "branches: main, frost" in recent["said"]
+    (item,) = calls(index)("open", ref=SESSION)["items"]
+    assert (item["branch"], item["branches"]) == ("frost", ["main", "frost"])
+    index.close()
+
+
 # -- golden ---------------------------------------------------------------------------------------
 
 GOLDEN_CALLS: dict[str, list[Object]] = {

@@ -241,6 +241,11 @@ TOOL = Tool(
                     "used": {**TEXT, "description": "The same in words."},
                     "prompts": {"type": "array"},
                     "outcome": {"type": "object", "description": "The last answer."},
+                    "branches": {
+                        "type": "array",
+                        "items": TEXT,
+                        "description": "Of a summary, the branches, where there were several.",
+                    },
                     "totals": {
                         "type": "object",
                         "description": "Of a summary, how many changed_files, subagents or files "

@@ -14,7 +14,7 @@ from ..project_paths import comparable
 from .answers import Answer, Item
 from .cursors import Cursors
 from .quotes import heading, quoted
-from .summary import prompts, rendered_entry
+from .summary import branches, prompts, rendered_entry
 from .tool import QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def _items(connection: sqlite3.Connection, found: list[Item]) -> Iterator[Item]:
         else:
             item = {"kind": "conversation", "key": short}
             item |= {field: row[column] for field, column in _FIELDS.items()}
+            item["branches"] = branches(connection, row["id"])
             item |= _ending(connection, row["id"], names)
         yield {field: value for field, value in item.items() if value not in (None, [])}
 
@@ -148,6 +149,8 @@ def _render(item: Item) -> str:
     if "state" in item:
         lines[-1] += f" ({item['state']})"
     said = [item[field] for field in _SAID if item.get(field)]
+    if isinstance(several := item.get("branches"), list):
+        said.append(f"branches: {', '.join(map(str, several))}")
     if said:
         lines.append(quoted(" · ".join(map(str, said))))
     entries = item.get("prompts")
@@ -194,7 +197,12 @@ TOOL = Tool(
                     "key": {**TEXT, "description": "What `open` takes."},
                     "title": TEXT,
                     "project": TEXT,
-                    "branch": TEXT,
+                    "branch": {**TEXT, "description": "The last that its lines state."},
+                    "branches": {
+                        "type": "array",
+                        "items": TEXT,
+                        "description": "All, where there were several.",
+                    },
                     "cwd": TEXT,
                     "started": TEXT,
                     "ended": TEXT,

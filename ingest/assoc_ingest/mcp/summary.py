@@ -55,6 +55,7 @@ def summary(conversation: Conversation) -> Item:
         "title": session["title"],
         "state": state,
         **{field: session[column] for field, column in _FACTS.items()},
+        "branches": branches(connection, id),
         "models": conversation.models,
         **_usage(conversation),
         "resume": conversation.resume,
@@ -86,6 +87,13 @@ def _usage(conversation: Conversation) -> Item:
     }
 
 
+def branches(connection: sqlite3.Connection, session: object) -> list[str]:
+    """Return the branches on which a conversation was held, if there were several."""
+    rows = sql.ask(connection, "pages/session_branches", session=session)
+    stated = [str(row["branch"]) for row in islice(rows, _MOST)]
+    return stated if len(stated) > 1 else []
+
+
 def prompts(
     connection: sqlite3.Connection, sessions: Iterable[object], names: Names, most: int = _PROMPTS
 ) -> dict[object, list[Item]]:
@@ -108,6 +116,8 @@ def render(item: Item) -> str:
     """Return a summary as text."""
     lines = ["", heading(item.get("key")) + f" {item.get('state', '')}".rstrip()]
     known = [item[field] for field in ("title", "project", "branch", "started") if field in item]
+    if isinstance(several := item.get("branches"), list):
+        known.append(f"branches: {', '.join(map(str, several))}")
     if known:
         lines.append(quoted(" · ".join(map(str, known))))
     if "used" in item:
