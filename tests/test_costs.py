@@ -11,8 +11,9 @@ import pytest
 
 from assoc_ingest import sql
 from assoc_ingest.ask.answer import Wanted
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.output import Format
-from assoc_ingest.ask.queries import Listed, write_list
+from assoc_ingest.ask.queries import write_list
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync import prices
 from assoc_ingest.sync.prices import library_prices, refresh_prices
@@ -223,7 +224,7 @@ def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
         for limit in (1, 0):
             statements: list[str] = []
             connection.set_trace_callback(statements.append)
-            write_list(connection, "sessions", Format("json", wanted=Wanted()), Listed(), limit)
+            write_list(connection, "sessions", Format("json", wanted=Wanted()), Filters(), limit)
             connection.set_trace_callback(None)
             asked.append(sum(statement.startswith("--") for statement in statements))
             listed = json.loads(capsys.readouterr().out)["items"]

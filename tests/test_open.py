@@ -114,3 +114,44 @@ def test_what_is_long_ago_is_shown_on_demand(shell: Shell) -> None:
     assert "1 more with --all." in shell.err
     assert len(found(shell, "--all")) == 2
     assert len(found(shell, "--all", "--until", "2026-02-01")) == 1
+    assert shell("list", "open", "--all", "-n", "1") == 0
+    assert "Only the first 1 of 2 are shown; --limit 0 shows all." in shell.err
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "kinds", "prompts", "is_open"),
+    [
+        ("sdk-cli", ("prompt",), 1, False),
+        ("sdk-cli", ("prompt", "error"), 1, False),
+        ("sdk-cli", ("prompt", "thinking"), 1, True),
+        ("sdk-cli", ("prompt", "text", "prompt"), 2, True),
+        ("cli", ("prompt",), 1, True),
+    ],
+)
+def test_a_test_call_that_nobody_answered_is_no_work(
+    shell: Shell, entrypoint: str, kinds: tuple[str, ...], prompts: int, is_open: bool
+) -> None:
+    with index(shell.database) as rows:
+        _, file = rows.session(KEY.format("a"), None, title="Ok?", message_count=prompts,
+                               prompt_count=prompts, ended_at=NOW)  # fmt: skip
+        rows.add("transcripts", file_id=file, entrypoint=entrypoint)
+        for kind in kinds:
+            rows.message(file, kind, "reply with ok")
+    assert bool(found(shell)) is is_open
+
+
+@pytest.mark.parametrize(
+    ("kinds", "offset", "is_open"),
+    [(("prompt",), 10_000, False), (("prompt", "tool_use"), 10_000, True), (("prompt",), 1, True)],
+)
+def test_an_empty_answer_ends_a_turn(
+    shell: Shell, kinds: tuple[str, ...], offset: int, is_open: bool
+) -> None:
+    with index(shell.database) as rows:
+        session, file = rows.session(KEY.format("a"), None, title="Ok?", message_count=1,
+                                     prompt_count=1, ended_at=NOW)  # fmt: skip
+        for kind in kinds:
+            rows.message(file, kind, "write it")
+        rows.add("responses", session_id=session, file_id=file, response_key="r", byte_length=1,
+                 byte_offset=offset)  # fmt: skip
+    assert bool(found(shell)) is is_open

@@ -596,3 +596,18 @@ def test_a_path_is_cut_in_its_middle(room: int) -> None:
 def test_a_date_ends_with_its_day() -> None:
     assert until("2026-01-31T12:00:00Z") == "2026-01-31T12:00:00.000Z"
     assert until("2026-01-31") > "2026-01-31T10"
+
+
+def test_thinking_never_stands_before_what_was_said_for_the_same_words(shell: Shell) -> None:
+    """However often thinking has the words, in the same conversation and in another one."""
+    with index(shell.database) as rows:
+        for key, kinds in (("a", ("thinking", "text")), ("b", ("thinking",)), ("c", ("text",))):
+            _, file = rows.session(f"{key:0>8}-session")
+            for kind in kinds:
+                is_thought = kind == "thinking"
+                text = "walrus tusk " * 20 if is_thought else "walrus tusk" + " far away" * 900
+                rows.message(file, kind, text)
+        for number in range(60):
+            rows.message(file, "text", f"nothing of it {number}")
+    kinds = [hit["kind"] for hit in shell.items("search", "walrus tusk")]
+    assert kinds == ["text", "text", "thinking", "thinking"]

@@ -1,7 +1,7 @@
 -- What is open
 -- Tasks and todos that are not done, inbox messages that nobody has read, plans without an answer
--- or without an edit after them, and sessions that ended with an error or in the middle of a turn;
--- by project, the latest first. Without :all only what is at most 30 days older than the newest
+-- or without an edit after them, and sessions that ended with an error or in the middle of a turn
+-- (but for a test call that nobody answered, and a turn that ended with an empty answer); by project, the latest first. Without :all only what is at most 30 days older than the newest
 -- session.
 with newest as materialized (
     -- Not the clock: a database may be of another time or machine.
@@ -81,6 +81,45 @@ open as (
     from ended e
     join sessions s on s.id = e.session_id
     where e.state is not null
+      -- A call from a script with one prompt that nobody answered is a test, and no work.
+      and not (
+        s.prompt_count <= 1
+        and s.tool_call_count = 0
+        and exists (
+            select 1
+            from files f
+            join transcripts t on t.file_id = f.id
+            where f.session_id = s.id and t.entrypoint = 'sdk-cli'
+        )
+        and not exists (
+            select 1
+            from messages m
+            where m.session_id = s.id and m.kind in ('text', 'thinking', 'tool_use')
+        )
+      )
+      -- An empty answer: behind the prompt, which is the last message, there is a response.
+      and not exists (
+        select 1
+        from responses r
+        where r.session_id = s.id
+          and e.state = 'in the middle of a turn'
+          and r.byte_offset > (
+            select max(m.byte_offset)
+            from messages m
+            where m.file_id = r.file_id
+          )
+          and exists (
+            select 1
+            from messages m
+            where m.file_id = r.file_id and m.kind in ('prompt', 'queued_prompt')
+            group by m.file_id
+            having max(m.byte_offset) = (
+                select max(x.byte_offset)
+                from messages x
+                where x.file_id = r.file_id
+            )
+          )
+      )
 )
 select
     p.name as project,

@@ -58,6 +58,11 @@ class Found:
         """Among equals, what people and agents said comes first."""
         return preference(self.candidate)
 
+    @property
+    def is_thought(self) -> bool:
+        """Has thinking all words? It never stands before what was said and has them as well."""
+        return self.why != RELAXED and self.candidate.row["kind"] == "thinking"
+
 
 @dataclass(slots=True)
 class Cluster:
@@ -188,7 +193,7 @@ def in_one_list(groups: Sequence[Cluster]) -> list[Found]:
     firsts = [cluster.found[0] for cluster in groups]
     others = chain.from_iterable(cluster.found[1:] for cluster in groups)
     rest = sorted(others, key=lambda found: (-found.score, found.candidate.row["id"]))
-    return sorted([*firsts, *rest], key=lambda found: found.tier)
+    return sorted([*firsts, *rest], key=lambda found: (found.tier, found.is_thought))
 
 
 def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
@@ -205,16 +210,18 @@ def _cluster(found: list[Found]) -> Cluster:
     tier = min(one.tier for one in found)
     best = max(one.score for one in found if one.tier == tier)
 
-    def order(one: Found) -> tuple[int, bool, int, float, int]:
+    def order(one: Found) -> tuple[int, bool, bool, int, float, int]:
         is_far = one.score < _NEARLY_BEST * best
         preference = 0 if is_far else one.preference
-        return one.tier, is_far, preference, -one.score, one.candidate.row["id"]
+        return (
+            one.tier, one.is_thought, is_far, preference, -one.score, one.candidate.row["id"],
+        )  # fmt: skip
 
     return Cluster(sorted(found, key=order), best)
 
 
-def _order(cluster: Cluster) -> tuple[int, float]:
-    return cluster.tier, -cluster.score
+def _order(cluster: Cluster) -> tuple[int, bool, float]:
+    return cluster.tier, cluster.found[0].is_thought, -cluster.score
 
 
 def _time(cluster: Cluster) -> str:

@@ -39,6 +39,11 @@ class Relaxation:
     corrected: dict[str, tuple[str, ...]]
     """Words that no message has, with those that were looked for in their place."""
 
+    @property
+    def is_said(self) -> bool:
+        """Is it said of hits that they are the closest ones, rather than of corrected words?"""
+        return self.has_exact or len(self.words) > 1 or not (self.corrected or self.missing)
+
     def lines(self) -> list[str]:
         """Return what a reader should know, in a sentence each."""
         said = []

@@ -58,6 +58,8 @@ class Shown:
     address: str
     moment: str
     is_close: bool
+    is_said_to_be_close: bool
+    """Has it a badge? The command line does not say it of corrected words."""
     project: tuple[str, str] | None
     """Name and address."""
     facts: list[str]
@@ -89,7 +91,7 @@ class Cards:
         return [self._card(card) for card in self._found.cards]
 
     def _card(self, card: Card) -> Shown:
-        best = card.shown[0]
+        found, best = self._found, card.shown[0]
         key = card.parts[0].values.get("project")
         branch = humanize.branch_besides(best.project, best.branch)
         places = [self._place(hit) for hit in card.shown if hit.what != "session"]
@@ -100,6 +102,8 @@ class Cards:
             address=self._address(best),
             moment=humanize.moment(card.newest if is_by_time else best.time),
             is_close=card.is_close,
+            is_said_to_be_close=card.is_close
+            and (not found.relaxation or found.relaxation.is_said),
             project=(self._projects.name(key), self._paths.project(key)) if key else None,
             facts=[shown_name(fact) for fact in (branch, named_source(best)) if fact],
             places=places,

@@ -191,8 +191,10 @@ def _in_order(cards: list[Card], *, newest: bool) -> list[Card]:
     by_time = sorted(cards, key=lambda card: card.newest, reverse=True)
     if newest:
         return by_time
-    first = sorted((card for card in cards if card.ranked), key=lambda card: card.ranked[0].tier)
-    others = [card for card in by_time if not card.ranked]
+    ranked = [card for card in cards if card.ranked and not card.ranked[0].is_thought]
+    first = sorted(ranked, key=lambda card: card.ranked[0].tier)
+    thoughts = [card for card in cards if card.ranked and card.ranked[0].is_thought]
+    others = thoughts + [card for card in by_time if not card.ranked]
     return first + sorted(others, key=lambda card: card.preference)
 
 
