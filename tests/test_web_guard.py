@@ -322,8 +322,8 @@ TOO_MUCH = {
 def test_a_statement_that_takes_too_much_is_one_sentence(sql: str, database: Path) -> None:
     with guard.switched_on():
         datasette = served(database, settings={"sql_time_limit_ms": 60_000})
-    assert TOO_MUCH[sql] in refused(datasette, f"{QUERY}.json", sql=sql).json()["error"]
-    answer = get(datasette, f"{QUERY}.json?sql=select+1+as+n&_shape=array", host=HERE)
+        assert TOO_MUCH[sql] in refused(datasette, f"{QUERY}.json", sql=sql).json()["error"]
+        answer = get(datasette, f"{QUERY}.json?sql=select+1+as+n&_shape=array", host=HERE)
     assert answer.json() == [{"n": 1}]
 
 
@@ -377,5 +377,5 @@ def test_statements_that_find_no_process_are_told_so_and_pages_do_not_wait(
         return pages + sorted([await task for task in asked])
 
     with guard.switched_on():
-        datasette = served(database)
-    assert asyncio.run(all_at_once(datasette)) == [200] * 3 + [200] * 5 + [503] * 4
+        statuses = asyncio.run(all_at_once(served(database)))
+    assert statuses == [200] * 3 + [200] * 5 + [503] * 4
