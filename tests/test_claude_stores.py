@@ -603,6 +603,50 @@ def test_secrets_are_in_no_table_and_never_opened_files_are_not_opened(
     ) == []  # fmt: skip
 
 
+def test_seeds_progress_text_of_the_oldest_form(place: Place) -> None:
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", {**user(None), "type": "progress",
+          "content": "half of it is done"})  # fmt: skip
+    place.sync()
+    said = "select kind, tool_text from messages"
+    assert place.rows(said) == [("attachment", "half of it is done")]
+
+
+def test_seeds_an_empty_file_history_snapshot_is_kept(place: Place) -> None:
+    snapshot = {"messageId": "m1", "timestamp": "2026-01-20T10:00:00.000Z"}
+    line = {"type": "file-history-snapshot", "messageId": "m1"}
+    write(
+        place.home, f"{PROJECT}/{SESSION}.jsonl", user("hello"),
+        {**line, "snapshot": {**snapshot, "trackedFileBackups": {}}},
+        {**line, "snapshot": {**snapshot, "trackedFileBackups": {"a.ts": {"version": 1}}}},
+    )  # fmt: skip
+    place.sync()
+    assert place.rows("select type, extra from line_extras") == [
+        ("file-history-snapshot", '{"messageId":"m1"}')
+    ]
+    assert place.rows("select path from file_snapshots") == [("a.ts",)]
+
+
+def test_seeds_a_paste_in_a_directory_of_its_session(place: Place) -> None:
+    pasted = {"1": {"id": 1, "type": "text", "contentHash": "3f8a0c1d22e4b567"}}
+    place.put("history.jsonl", {"display": "look", "timestamp": 1, "pastedContents": pasted})
+    place.put(f"paste-cache/{SESSION}/3f8a0c1d22e4b567.txt", b"what was pasted")
+    place.sync()
+    assert place.rows("select pasted from prompts") == [("what was pasted",)]
+    place.is_as_from_scratch()
+
+
+def test_seeds_a_top_level_message_id_names_the_response(place: Place) -> None:
+    usage = {"input_tokens": 1, "output_tokens": 2}
+    message = {"role": "assistant", "model": "claude-x", "content": "hi", "usage": usage}
+    lines = [
+        {**user(None, uuid), "type": "assistant", "id": "msg_9", "message": message}
+        for uuid in ("a1", "a2")
+    ]
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", *lines)
+    place.sync()
+    assert place.rows("select response_key, output_tokens from responses") == [("msg_9", 2)]
+
+
 def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
     place: Place,
 ) -> None:

@@ -537,3 +537,17 @@ def test_the_question_what_is_not_committed_is_answered(
     asked = ("project", "status", "letter", "path", "changes_of_project", "branch")
     assert [row[key] for key in asked] == ["garden", "untracked", "?", "new.txt", 1, "trunk"]
     assert shell("query", "git_changes", "-p", "project", "elsewhere", "--json") == 1
+
+
+def test_seeds_git_changes_lists_a_directory_once_that_two_systems_know(
+    repository: Path, home: Path, tmp_path: Path, shell: Shell
+) -> None:
+    (repository / "new.txt").write_text("x")
+    other = tmp_path / "other"
+    write(other, f"projects/-srv-garden/{SESSION}.jsonl", user("hello", cwd=str(repository)))
+    assert shell("sync", str(home), str(other), "--git") == 0
+    assert len(rows(shell.database, "select 1 from git_changes")) == 2
+    for project in ((), ("-p", "project", "garden")):
+        assert shell("query", "git_changes", *project, "--json") == 0
+        (row,) = shell.items("query", "git_changes", *project)
+        assert row["path"] == "new.txt"  # type: ignore[index]

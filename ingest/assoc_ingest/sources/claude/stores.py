@@ -1,7 +1,7 @@
 """Claude Code's stores besides its transcripts: their paths, and how the small ones are read.
 
 ```
-history.jsonl, paste-cache/<16hex>.txt                    `history`
+history.jsonl, paste-cache/<16hex>.txt, paste-cache/<S>/<16hex>.txt   `history`
 tasks/<list>/<N>.json                                     a task
 todos/<S>-agent-<A>.json                                  a todo list; other names name no owner
 teams/<team>/config.json, inboxes/<agent>.json            `teams`
@@ -108,6 +108,8 @@ def descends(parts: tuple[str, ...]) -> bool:
     match parts:
         case ("tasks" | "todos" | "teams" | "plans" | "paste-cache" | "sessions",):
             return True
+        case ("paste-cache", session) if is_session(session):
+            return True
         case ("file-history" | "jobs",) | ("tasks" | "teams" | "file-history" | "jobs", _):
             return True
         case ("teams", _, "inboxes"):
@@ -167,7 +169,7 @@ def _at_top(parts: tuple[str, ...]) -> str | None:  # noqa: C901
             return "inbox"
         case ("plans", name) if name.endswith(".md"):
             return "plan"
-        case ("paste-cache", name) if _paste_file(name):
+        case ("paste-cache", name) | ("paste-cache", _, name) if _paste_file(name):
             return "paste"
         case ("file-history", _, name) if _backup_file(name):
             return "file_backup"

@@ -622,6 +622,8 @@ class TranscriptReader:
 
     def _progress(self, line: JSONObject) -> None:
         data = mapping(line.get("data"))
+        if not data and (text := obvious_text(line)):  # the oldest form
+            self._say("attachment", text, 0, "system")
         agent, call = string(data.get("agentId")), string(line.get("parentToolUseID"))
         if not agent or data.get("type") != "agent_progress":
             return
@@ -670,6 +672,8 @@ class TranscriptReader:
         elif kind in side_lines.SNAPSHOTS:
             for version in side_lines.snapshots(self._at(0), self._snapshots, self._wrong):
                 self._snapshots[version.path, version.version] = version
+            if mapping(line.get("snapshot")).get("trackedFileBackups") == {}:  # nothing changed yet
+                self._keep(kind, left_over({"messageId": line.get("messageId")}))
         elif kind == "fork-context-ref":
             parent = string(line.get("parentSessionId"))
             if parent:

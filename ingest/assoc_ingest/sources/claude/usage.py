@@ -53,7 +53,7 @@ def usage_of_line(
         if usage is not None:
             complain("usage", usage)
         return None
-    api_id = string(message.get("id"))
+    api_id = string(message.get("id")) or string(line.get("id"))
     if model == _SYNTHETIC:
         return None
     key = api_id or uuid or f"{place}@{position[0]}"
