@@ -157,7 +157,7 @@ class _Names:
         self._keys: dict[str, dict[int, str]] = {}
         roots = [Path(root) for (root,) in connection.execute("select root from sources")]
         self._is_one_source = len(roots) == 1
-        self._root_parts = 1 if len({root.name for root in roots}) == len(roots) else 2
+        self._root_parts = 1 if len({root.name for root in roots}) == len(set(roots)) else 2
 
     def root(self, path: str) -> str:
         """Return what a root is called wherever it lies: several homes have an inner one."""

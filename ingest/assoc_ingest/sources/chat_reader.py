@@ -166,12 +166,13 @@ class ChatReader(Reader):
             self._results.setdefault(tool_use_id, answer)
 
     def spend(self, usage: Usage) -> None:
-        """Add token counts. Of lines with the same key, the last with the most output counts."""
+        """Add token counts. Of lines with the same key, the last with the most output counts; its
+        time is that of the first."""
         known = self._usage.get(usage.response_key)
         if known is not None:
             sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
             best = usage if usage.output_tokens >= known.output_tokens else known
-            usage = best._replace(**sums)
+            usage = best._replace(timestamp=known.timestamp or usage.timestamp, **sums)
         self._usage[usage.response_key] = usage
 
     def use(

@@ -71,8 +71,7 @@ class Reader:
             yield piece.object
             if not self._is_refused:
                 key = self.type_of(piece.object, type_key)
-                if key not in self._types:
-                    self._firsts[key] = piece.start
+                self._firsts.setdefault(key, piece.start)
                 self._types[key] = self._types.get(key, 0) + 1
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
