@@ -27,18 +27,14 @@ from uuid import uuid4
 from tests.support.postgres import OwnPostgres, own_server
 
 from assoc_ingest.ask.filters import Filters
-from assoc_ingest.fleet import administration, server_schema
-from assoc_ingest.fleet.asking import Central
+from assoc_ingest.fleet import administration
+from assoc_ingest.fleet import server as server_schema
 from assoc_ingest.fleet.connect import connect
-from assoc_ingest.fleet.local import Local
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.report import Report
-from assoc_ingest.fleet.scope import EVERYTHING
-from assoc_ingest.fleet.search import search
+from assoc_ingest.fleet.projection import EVERYTHING, PLACED, Masks
+from assoc_ingest.fleet.push import Local, Report, push
+from assoc_ingest.fleet.search import Central, search
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
-from assoc_ingest.fleet.tables import PLACED
 from assoc_ingest.store.changes import begin_anew
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.store.transaction import snapshot, transaction

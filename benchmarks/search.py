@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from assoc_ingest.ask import snippets
+from assoc_ingest.ask import matches
 from assoc_ingest.ask.search import search
 from assoc_ingest.store.database import open_reader
 from benchmarks import report
@@ -138,7 +138,7 @@ def conversations(connection: sqlite3.Connection, query: str) -> Ranking:
     A hit that belongs to no conversation is left out.
     """
     return [
-        (group.session_key, snippets.plain(group.best.snippet)[0])
+        (group.session_key, matches.plain(group.best.snippet)[0])
         for group in search(connection, query).groups
         if group.session_key
     ]

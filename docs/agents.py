@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from assoc_ingest.mcp.registry import TOOLS
+from assoc_ingest.mcp.server import TOOLS
 from assoc_ingest.mcp.tool import BOUNDS, FRAME
 from docs.examples import at_home
 

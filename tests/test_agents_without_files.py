@@ -23,9 +23,8 @@ from tests.support.writing import (
     write,
 )
 
-from assoc_ingest.store.report import Report
-from assoc_ingest.sync.plan import make_plan
-from assoc_ingest.sync.roots import find_roots, given_roots
+from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import find_roots, given_roots, make_plan
 from assoc_ingest.sync.run import sync
 
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"
@@ -238,8 +237,7 @@ def test_when_the_file_is_pruned_the_lines_are_the_record_again(
 def test_an_agent_whose_file_is_forgotten_does_not_return(
     home: Path, fresh: Callable[[], Path]
 ) -> None:
-    from assoc_ingest.upkeep.forget import forget
-    from assoc_ingest.upkeep.forget_target import Target
+    from assoc_ingest.upkeep.forget import Target, forget
 
     database = fresh()
     write(home, TRANSCRIPT, *transcript(answer()))

@@ -18,8 +18,7 @@ from tests.support.writing import SESSION, user, write
 
 from assoc_ingest.errors import ArchiveError, DatabaseError
 from assoc_ingest.files import archive
-from assoc_ingest.files.archive import Compressor, append, clear, merge, read
-from assoc_ingest.files.line_index import LineIndex
+from assoc_ingest.files.archive import Compressor, LineIndex, append, clear, merge, read
 from assoc_ingest.sync.run import sync
 
 KIB = 1024

@@ -14,7 +14,8 @@ from tests.support.pieces import read_in_pieces
 
 from assoc_ingest.files import changes
 from assoc_ingest.files.steps import Step, Work
-from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.batch import Batch
+from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.pipeline import Batches
 from assoc_ingest.sync.run import sync
 
@@ -49,7 +50,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     database, oracle = fresh(), fresh()
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.processes.read", counted),
+        patch("assoc_ingest.sync.run.read", counted),
         patch.object(Batch, "finish", finish_when_more_is_read),
     ):
         sync(database, [home.root])

@@ -18,11 +18,11 @@ from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
 from tests.support.writing import OTHER, SESSION, THIRD, Object
 
-from assoc_ingest import git_program
+from assoc_ingest import git as git_program
 from assoc_ingest.ask.blame import Question, made_in, states
 from assoc_ingest.ask.blame import blame as find
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 

@@ -24,15 +24,7 @@ from tests.support.writing import SESSION, assistant, call, chain, dumps, result
 
 import assoc_ingest
 from assoc_ingest import tags, terminal
-from assoc_ingest.ask import (
-    fix,
-    markdown_text,
-    matches,
-    message_text,
-    query_parser,
-    shell,
-    snippets,
-)
+from assoc_ingest.ask import conversation, export, fix, matches, query, shell
 from assoc_ingest.errors import UsageError
 from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import ForgottenSecrets, forgotten_secret
@@ -40,10 +32,10 @@ from assoc_ingest.secrets.mask import redact
 from assoc_ingest.secrets.rules import Secret
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sources.claude import teams
-from assoc_ingest.sources.claude import user as user_lines
+from assoc_ingest.sources.claude import stores
+from assoc_ingest.sources.claude import transcript as user_lines
 from assoc_ingest.sources.jsonl import complete_prefix, pieces, whole_value
-from assoc_ingest.web import cells
+from assoc_ingest.web import frame
 
 MEGABYTE = 1_000_000
 SECONDS = 30  # a megabyte needs about one at most; with its square it would need an hour
@@ -66,18 +58,18 @@ def lacking(names: object) -> str:
 
 OURS = {
     # Never see stored text: our own query files, addresses of our own pages, mount points.
-    "sql._quoted_or_parameter", "web.queries._optional", "web.reports._parameter",
-    "fleet.dialect._token", "web.reports._default", "upkeep.check_environment._SYNCED",
+    "sql._quoted_or_parameter", "web.pages._optional", "web.reports._parameter",
+    "fleet.search._token", "web.reports._default", "upkeep.verify._SYNCED",
     # Only the views of our own schema.
-    "mcp.limited._create_view",
+    "mcp.index._create_view",
     # Only the columns of our own schema, and names of files, which systems bound.
-    "upkeep.lost_rows._PART", "upkeep.lost_rows._PARTS", "upkeep.restore._no_name_on_windows",
+    "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
-    "entry._is_key": ("digits", "letters", "dashes"),
+    "source._is_key": ("digits", "letters", "dashes"),
     "files.exclusions._UUID": ("digits", "dashes"),
-    "web.pictures._placeholder": ("digits", "opened objects"),
-    "web.marks._tag": ("less-than signs", "quotes", "odd escapes"),
+    "web.html._placeholder": ("digits", "opened objects"),
+    "web.html._tag": ("less-than signs", "quotes", "odd escapes"),
     "ask.blocks._json_break": ("backslashes", "line starts"),
     "ask.blocks._json_frame": ("braces", "opened objects", "quotes"),
     "ask.blocks._mark": ("marks", "pairs of marks"),
@@ -105,15 +97,15 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.shell._redirection": ("less-than signs", "digits"),
     "ask.shell._setting": ("letters", "underscores"),
     "ask.shell._version": ("letters", "digits", "dots"),
-    "ask.export_names._not_of_name": ("dashes", "wide letters"),
-    "ask.markdown_text._active": ("stars", "hashes"),
-    "ask.markdown_text._destination": ("letters", "dots"),
-    "ask.markdown_text._fences": ("back quotes", "growing back quotes"),
-    "ask.markdown_text._info": ("letters", "dots"),
-    "ask.markdown_text._line_start": ("spaces", "digits", "blank lines"),
-    "ask.markdown_text._special": ("back quotes", "less-than signs"),
-    "ask.markdown_text._tag_start": ("less-than signs",),
-    "ask.markdown_text._ticks": ("back quotes", "growing back quotes"),
+    "ask.export._not_of_name": ("dashes", "wide letters"),
+    "ask.export._active": ("stars", "hashes"),
+    "ask.export._destination": ("letters", "dots"),
+    "ask.export._fences": ("back quotes", "growing back quotes"),
+    "ask.export._info": ("letters", "dots"),
+    "ask.export._line_start": ("spaces", "digits", "blank lines"),
+    "ask.export._special": ("back quotes", "less-than signs"),
+    "ask.export._tag_start": ("less-than signs",),
+    "ask.export._ticks": ("back quotes", "growing back quotes"),
     "secrets.find._letter_runs": ("letters", "names"),
     "secrets.find._made_up": ("letters", "digits"),
     "secrets.find._of_code": ("dots", "letters", "path", "colons"),
@@ -152,19 +144,19 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "secrets.find._key_line": ("letters", "digits"),
     "secrets.find._line_break": ("backslashes", "odd escapes"),
     "secrets.find._OTHER_TOKENS": ("letters", "names"),
-    "derive.agent_links._wrapped": (
+    "derive.subagents._wrapped": (
         "ends of messages", "messages", "spaces", "spaces in a message",
     ),
-    "ask.snippets._mark": ("marks", "pairs of marks"),
-    "ask.since._ago": ("digits", "spaces"),
-    "ask.since._date": ("digits", "dashes"),
-    "ask.since._long_ago": ("digits", "spaces"),
-    "ask.since._moment": ("digits", "dashes"),
-    "mcp.quotes._plain": ("letters", "dots"),
-    "mcp.tools._option": ("dashes", "letters"),
-    "project_paths._in_repository": ("letters", "worktrees", "lines"),
-    "project_paths._named_after_drive": ("dashes", "letters"),
-    "project_paths._windows_path": ("backslashes", "letters"),
+    "ask.matches._mark": ("marks", "pairs of marks"),
+    "ask.filters._ago": ("digits", "spaces"),
+    "ask.filters._date": ("digits", "dashes"),
+    "ask.filters._long_ago": ("digits", "spaces"),
+    "ask.filters._moment": ("digits", "dashes"),
+    "mcp.budget._plain": ("letters", "dots"),
+    "mcp.server._option": ("dashes", "letters"),
+    "paths._in_repository": ("letters", "worktrees", "lines"),
+    "paths._named_after_drive": ("dashes", "letters"),
+    "paths._windows_path": ("backslashes", "letters"),
     "sources.associate._summary": ("dashes", "letters"),
     "sources.associate._session": ("digits", "dashes"),
     "sources.associate._not_alphanumeric": ("dashes",),
@@ -175,19 +167,19 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.claude.home._private_directory": ("dots", "letters"),
     "sources.claude.home._private_file": ("dots", "letters"),
     "sources.claude.home._encoded_path": ("dashes",),
-    "sources.claude.paths._uuid": ("digits", "dashes"),
+    "sources.claude.stores._uuid": ("digits", "dashes"),
     "sources.codex.home._private_file": ("letters", "dots"),
     "sources.codex.home._rollout": ("digits", "dashes", "rollouts"),
     "sources.codex.home._uuid": ("digits", "dashes"),
-    "sources.codex.texts._blanks": ("spaces", "blank lines"),
+    "sources.codex.rollout._blanks": ("spaces", "blank lines"),
     "sources.codex.thread._uuid7": ("digits", "dashes"),
-    "sources.codex.tools._exit_code": ("lines", "digits", "exit codes of commands"),
-    "sources.codex.tools._output_heading": ("lines", "letters"),
-    "sources.patches._patched": ("lines", "patches", "letters of a patch"),
-    "sources.codex.tools._user_in_url": ("slashes", "addresses"),
-    "sources.codex.tools._wall_time": ("digits", "wall times"),
-    "sources.claude.paths._not_alphanumeric": ("dashes",),
-    "sources.claude.plans._heading": ("hashes",),
+    "sources.codex.rollout._exit_code": ("lines", "digits", "exit codes of commands"),
+    "sources.codex.rollout._output_heading": ("lines", "letters"),
+    "sources.chat_reader._patched": ("lines", "patches", "letters of a patch"),
+    "sources.codex.rollout._user_in_url": ("slashes", "addresses"),
+    "sources.codex.rollout._wall_time": ("digits", "wall times"),
+    "sources.claude.stores._not_alphanumeric": ("dashes",),
+    "sources.claude.stores._heading": ("hashes",),
     "sources.claude.stores._todo_file": ("digits", "dashes"),
     "sources.claude.stores._paste_file": ("digits",),
     "sources.claude.stores._backup_file": ("digits",),
@@ -196,7 +188,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.claude.stores._task_file": ("digits",),
     "sources.claude.stores._call_name": ("underscores", "letters"),
     "sources.claude.stores._left_alone": ("dots", "backups", "letters"),
-    "sources.claude.teams._not_alphanumeric": ("dashes",),
+    "sources.claude.stores._not_alphanumeric": ("dashes",),
     "sources.claude.tools._exit_code": ("exit codes", "digits"),
     "sources.claude.tools._agent_id": ("agents", "letters", "lines"),
     "sources.claude.tools._workflow_task": ("task ids", "letters"),
@@ -205,7 +197,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "fields._formatting": ("zero-width letters", "surrogates"),
     "fields._radical": ("surrogates", "wide letters"),
     "sources.jsonl._blanks": ("spaces",),
-    "sources.located._blanks": ("spaces",),
+    "sources.jsonl._blanks_before": ("spaces",),
     "sources.jsonl._leading": ("spaces", "surrogates"),
     "sources.jsonl._lone_surrogate": ("surrogates",),
     "files.stored_names._ambiguous": ("backslashes", "odd escapes"),
@@ -221,16 +213,16 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._hostile": ("controls", "zero-width letters"),
     "terminal._colour_sequence": ("colours", "controls"),
     "terminal._runs": ("spaces", "words", "wide letters", "combining marks"),
-    "ask.terms.TOKEN": ("words", "letters", "underscores"),
-    "ask.query_parser._term": ("quotes", "words", "letters", "spaces"),
-    "ask.query_parser._unbindable": ("surrogates",),
-    "ask.query_parser.INVISIBLE_RUN": ("zero-width letters", "words"),
+    "ask.query.TOKEN": ("words", "letters", "underscores"),
+    "ask.query._term": ("quotes", "words", "letters", "spaces"),
+    "ask.query._unbindable": ("surrogates",),
+    "ask.query.INVISIBLE_RUN": ("zero-width letters", "words"),
     "ask.queries._begins_a_time": ("digits", "dashes"),
-    "web.cells._time": ("digits", "dashes"),
-    "web.cells._address": ("addresses", "slashes"),
-    "web.guard._host": ("brackets", "digits"),
-    "web.download._not_of_name": ("dashes", "wide letters"),
-    "web.permalinks._place": ("digits", "dots"),
+    "web.frame._time": ("digits", "dashes"),
+    "web.frame._address": ("addresses", "slashes"),
+    "web.serve._host": ("brackets", "digits"),
+    "web.conversation._not_of_name": ("dashes", "wide letters"),
+    "web.urls._place": ("digits", "dots"),
     "web.conversations._month": ("digits", "dashes"),
     "when._stored_form": ("digits", "dashes"),
 }  # fmt: skip
@@ -241,7 +233,7 @@ MADE = {
     "sources.claude.stores._todos": "of fixed length",
     "sources.claude.stores.list_name": "of fixed length",
     "sources.claude.tools._output_file": "one separator after the other",
-    "upkeep.check_environment.file_system": "mount points, no stored text",
+    "upkeep.verify.file_system": "mount points, no stored text",
     "fields._cjk": "among the expressions above",
     "terminal._runs": "among the expressions above",
     "ask.matches._pattern": "among the functions below",
@@ -321,12 +313,12 @@ CLAIM = Claim("claude", "transcript", session_key=SESSION, project_key="-srv-dem
 EXCLUDED = ForgottenSecrets.of(
     [forgotten_secret(Secret("named", "secret", 0, 9, "aB-d5gH7-"), b"salt")]
 )
-WORDS = query_parser.parse('"a a" a* b "a b" aa names').words
+WORDS = query.parse('"a a" a* b "a b" aa names').words
 
 
 def raw_query(text: str) -> object:
     try:
-        return query_parser.parse_raw(text)
+        return query.parse_raw(text)
     except UsageError:
         return None
 
@@ -407,23 +399,23 @@ def test_the_records_of_a_line_are_as_large_as_the_line(name: str) -> None:
 
 FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "typed": (
-        lambda text: message_text.typed("command", text), ("commands", "elements", "letters"),
+        lambda text: conversation.typed("command", text), ("commands", "elements", "letters"),
     ),
     "a notification heard": (
-        lambda text: message_text.heard("task_notification", text),
+        lambda text: conversation.heard("task_notification", text),
         ("summaries", "task of spaces", "tags that never end"),
     ),
     "a message heard": (
-        lambda text: message_text.heard("agent_message", text), ("messages", "messages from"),
+        lambda text: conversation.heard("agent_message", text), ("messages", "messages from"),
     ),
     "untagged": (
-        message_text.untagged,
+        conversation.untagged,
         ("opening tags", "elements", "different elements", "messages in turn"),
     ),
     "tags.without": (tags.without, ("opening tags", "tags that never end", "names", "ellipses")),
     "tags.inside": (lambda text: tags.inside(text, "task-id"), ("tasks", "task of spaces")),
     "messages received": (
-        lambda text: list(teams.received(text, {}, None)),
+        lambda text: list(stores.received(text, {}, None)),
         ("messages", "closed messages", "messages in turn", "spaces in a message"),
     ),
     "beside a prompt": (user_lines.is_beside, ("reminders", "opened reminders", "spaces")),
@@ -446,11 +438,11 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("letters", "digits", "words", "line starts", "words of a credential"),
     ),
     "prose in Markdown": (
-        lambda text: markdown_text.prose(text, 2), ("letters", "back quotes", "columns", "table"),
+        lambda text: export.prose(text, 2), ("letters", "back quotes", "columns", "table"),
     ),
-    "a quotation in Markdown": (markdown_text.quoted, ("stars", "lines", "back quotes", "digits")),
+    "a quotation in Markdown": (export.quoted, ("stars", "lines", "back quotes", "digits")),
     "code in Markdown": (
-        markdown_text.code, ("back quotes", "growing back quotes", "letters"),
+        export.code, ("back quotes", "growing back quotes", "letters"),
     ),
     "commands": (
         lambda text: (shell.likeness(text, f"{text}x"), shell.is_retry(text, f"{text} x")),
@@ -460,16 +452,16 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "lines of an error": (
         fix.telling_lines, ("letters", "lines", "words", "colons", "digits", "spaces", "quotes"),
     ),
-    "marks": (snippets.plain, ("marks", "pairs of marks")),
+    "marks": (matches.plain, ("marks", "pairs of marks")),
     "a raw query": (raw_query, ("words", "quotes", "colons")),
-    "a query": (query_parser.parse, ("words", "quotes", "wide letters")),
+    "a query": (query.parse, ("words", "quotes", "wide letters")),
     "places of words": (
-        lambda text: snippets.around(text, matches.Places(WORDS).find(text)),
+        lambda text: matches.around(text, matches.Places(WORDS).find(text)),
         ("words", "numbered words", "backslashes", "odd escapes", "line starts", "underscores",
          "combining letters", "names", "zero-width letters", "words of invisible letters"),
     ),
     "places of letters": (
-        lambda text: snippets.around(text, matches.substrings_in(text, ["字字字", "字"])),
+        lambda text: matches.around(text, matches.substrings_in(text, ["字字字", "字"])),
         ("wide letters", "zero-width letters"),
     ),
     "wrapped": (
@@ -486,7 +478,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     ),
     "JSON on a terminal": (terminal.safe_json, ("controls", "zero-width letters")),
     "a cell": (
-        lambda text: cells.cell({}, f"http://{text}", "url", None, "/"), ("letters", "addresses"),
+        lambda text: frame.cell({}, f"http://{text}", "url", None, "/"), ("letters", "addresses"),
     ),
     "a whole value": (lambda text: whole_value(text.encode()), ("nested lists", "digits")),
     "a tail": (

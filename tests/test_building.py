@@ -23,12 +23,12 @@ from tests.support.pieces import every_new_database_is_built, read_in_pieces
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.store import staging as builder
-from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store import swap as builder
+from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.store.report import Report
-from assoc_ingest.sync.plan import is_large, make_plan
-from assoc_ingest.sync.roots import find_roots, given_roots
+from assoc_ingest.store.rows import Written
+from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import find_roots, given_roots, is_large, make_plan
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.verify import verify
 
@@ -156,9 +156,9 @@ TOLD = "Keeping what was read; press Ctrl-C again to discard it."
 AT = {
     "reading": ("assoc_ingest.store.batch.Batch.prepare", 3),
     "giving up": ("assoc_ingest.store.batch.Batch.rollback", 1),
-    "checking": ("assoc_ingest.store.staging._check_signals", 1),
-    "placing": ("assoc_ingest.store.staging._put_in_place", 1),
-    "placed": ("assoc_ingest.store.staging._link", 1),
+    "checking": ("assoc_ingest.store.swap._check_signals", 1),
+    "placing": ("assoc_ingest.store.swap._put_in_place", 1),
+    "placed": ("assoc_ingest.store.swap._link", 1),
 }
 """Functions in which signals come, and at which call."""
 
@@ -190,7 +190,7 @@ def sync_and_signal(
         with redirect_stderr(words), ExitStack() as stack:
             for point in {point for point, _ in signals}:
                 stack.enter_context(signalled(point))
-            stack.enter_context(patch("assoc_ingest.store.staging._STEPS", 1))
+            stack.enter_context(patch("assoc_ingest.store.swap._STEPS", 1))
             signal.signal(INT, signal.default_int_handler)
             code = main(["sync", str(home), "--db", str(database)])
         return code, words.getvalue().strip(), sent
@@ -406,7 +406,7 @@ def test_nothing_is_left_when_it_cannot_begin(home: Path, place: Path) -> None:
     database = place / "index.db"
     full = sqlite3.OperationalError("database or disk is full")
     with (
-        patch("assoc_ingest.store.staging.open_writer", side_effect=full),
+        patch("assoc_ingest.store.swap.open_writer", side_effect=full),
         pytest.raises(sqlite3.OperationalError),
     ):
         sync(database, [home])

@@ -26,8 +26,8 @@ from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.transcript import PRIVATE
 from assoc_ingest.store import batch
-from assoc_ingest.store.report import Report
-from assoc_ingest.store.row_buffer import Written
+from assoc_ingest.store.rows import Written
+from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.status import look, sentences_of
 

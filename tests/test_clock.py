@@ -26,9 +26,8 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest.sync.notifier import WatchError
 from assoc_ingest.sync.run import sync
-from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.sync.watch import WatchError, WatchOptions, watch
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.when import utc
@@ -245,7 +244,7 @@ def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
     def deaf(*_: object) -> Any:
         raise WatchError("nothing is told")
 
-    with patch("assoc_ingest.store.clock.now", lambda: utc(moment.isoformat())):
+    with patch("assoc_ingest.store.transaction.now", lambda: utc(moment.isoformat())):
         watch(database, [home], WatchOptions(rescan=0), Ticks(), told.append, opened=deaf)
     notices = [news for news in told if isinstance(news, str)]
     assert len([news for news in notices if "system clock is behind" in news]) == 1, told

@@ -18,15 +18,15 @@ from tests.support.dump import assert_same, check, dump
 from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
-from assoc_ingest.ask.originals import Originals
-from assoc_ingest.files import packed as packed_files
+from assoc_ingest.ask.conversation import Originals
+from assoc_ingest.files import entries as packed_files
 from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.parsing import Parser
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Line
-from assoc_ingest.sources.codex import texts, tools
+from assoc_ingest.sources.codex import rollout as texts
 from assoc_ingest.sources.codex.home import Codex
-from assoc_ingest.sources.codex.thread import Thread, session_of, spawn_of
+from assoc_ingest.sources.codex.rollout import Thread, session_of, spawn_of
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
 
@@ -373,12 +373,12 @@ def test_what_the_message_says_of_a_block_counts_more_than_its_beginning() -> No
     ],
 )
 def test_an_output_says_how_its_call_ended(output: object, expected: tuple[object, ...]) -> None:
-    assert tuple(tools.outcome(output)) == expected
+    assert tuple(texts.outcome(output)) == expected
 
 
 def test_what_still_runs_keeps_the_name_of_its_process() -> None:
     text = "Wall time: 9 seconds\nProcess running with session ID 7\nOutput:\na"
-    assert tools.outcome(text).text == text
+    assert texts.outcome(text).text == text
 
 
 def test_a_patch_names_its_files_wherever_it_is() -> None:
@@ -388,7 +388,7 @@ def test_a_patch_names_its_files_wherever_it_is() -> None:
         ("shell", {"command": ["apply_patch", patch]}, ""),
         ("exec_command", {"cmd": f"apply_patch <<'E'\n{patch}\nE"}, ""),
     ):
-        found = tools.deed(name, arguments, text, "/srv/")
+        found = texts.deed_of(name, arguments, text, "/srv/")
         assert (found.action, found.paths) == ("edit", ("/srv/a", "/b", "/srv/c")), name
 
 

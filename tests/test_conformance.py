@@ -26,9 +26,7 @@ from tests.support.pieces import read_in_pieces
 from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
 
 from assoc_ingest.errors import UsageError
-from assoc_ingest.files.home_listing import Listing
-from assoc_ingest.files.scanning import Walk
-from assoc_ingest.files.walk import recognised
+from assoc_ingest.files.walk import Listing, Walk, recognised
 from assoc_ingest.records import Message
 from assoc_ingest.source import LOG, Line, Recognition
 from assoc_ingest.sources import SOURCES

@@ -36,11 +36,11 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.summary import summary
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.open_tool import summary
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web.conversation_map import Mapper, Stretch
+from assoc_ingest.web.entries import Mapper, Stretch
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")
 COUNTS = (

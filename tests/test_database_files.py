@@ -22,9 +22,8 @@ from tests.support.cases import SOURCES, home_of, make_database
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import everything_through_workers
 
-from assoc_ingest.entry import Table
-from assoc_ingest.files import archive, changes, database_files
-from assoc_ingest.files.database_files import (
+from assoc_ingest.files import archive, changes, stores
+from assoc_ingest.files.stores import (
     BUSY,
     CALCULATED,
     NOT_SQLITE,
@@ -33,18 +32,17 @@ from assoc_ingest.files.database_files import (
     UNKNOWN_TABLES,
 )
 from assoc_ingest.files.walk import Place, recognised
+from assoc_ingest.source import Table
 from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import open_reader, writing
-from assoc_ingest.store.report import Report
-from assoc_ingest.sync.changed_places import places_of
-from assoc_ingest.sync.news import News
+from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import places_of
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
-from assoc_ingest.upkeep.findings import SYNC
-from assoc_ingest.upkeep.forget import forget
-from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.sync.watch import News
+from assoc_ingest.upkeep.check import SYNC
+from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.rebuild import rebuild, rebuild_into
-from assoc_ingest.upkeep.restore import restore
-from assoc_ingest.upkeep.restore_selection import select_all
+from assoc_ingest.upkeep.restore import restore, select_all
 from assoc_ingest.upkeep.verify import verify
 
 CASE = "opencode/a-database"
@@ -201,7 +199,7 @@ def test_a_log_without_its_index_is_left_alone(home: Path, fresh: Fresh) -> None
 def test_a_locked_database_is_read_by_the_next_sync(
     home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_files, "_WAIT", 0.01)
+    monkeypatch.setattr(stores, "_WAIT", 0.01)
     database = fresh()
     with program(home) as execute:
         execute("pragma locking_mode = exclusive")
@@ -225,14 +223,14 @@ def test_what_was_read_while_it_changed_is_discarded(
     sync(database, [home])
     kept = dump(database)
     change(home, *say("x1", "first"))
-    listed = database_files._listed
+    listed = stores._listed
 
     def disturbed(*arguments: object) -> object:
         change(home, *say("x2", "second", at=1769509000001))
         return listed(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(database_files, "_listed", disturbed)
+        patch.setattr(stores, "_listed", disturbed)
         sync(database, [home])
         assert reasons(database) == [BUSY]
         assert texts(database) == {row["text"] for row in kept["messages"] if row["text"]}
@@ -254,7 +252,7 @@ def test_an_entry_that_changes_while_it_is_read_is_not_stored(
     sync(database, [home])
     kept = dump(database, tables=["messages", "tool_calls", "sessions"])
     change(home, *say("x1", "first"))
-    select, seen = database_files._lines, []
+    select, seen = stores._lines, []
 
     def disturbed(connection: object, table: object, *rest: object) -> Iterator[bytes]:
         if getattr(table, "name", "") == "message":
@@ -264,7 +262,7 @@ def test_an_entry_that_changes_while_it_is_read_is_not_stored(
         return select(connection, table, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(database_files, "_lines", disturbed)
+        patch.setattr(stores, "_lines", disturbed)
         report = sync(database, [home])
     assert [reason for _, reason in report.unreadable] == [BUSY]
     assert_same(dump(database, tables=["messages", "tool_calls", "sessions"]), kept)
@@ -275,14 +273,14 @@ def test_an_entry_that_changes_while_it_is_read_is_not_stored(
 
 def test_an_entry_is_read_once(home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is compared and parsed from the same bytes, unless it is large."""
-    select, seen = database_files._lines, []
+    select, seen = stores._lines, []
 
     def noted(connection: object, table: Table, *rest: object) -> Iterator[bytes]:
         if table.name == "project":
             seen.append(rest)
         return select(connection, table, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(database_files, "_lines", noted)
+    monkeypatch.setattr(stores, "_lines", noted)
     report = sync(fresh(), [home])
     entries = report.files_read - 1
     assert len(seen) == entries > 0
@@ -300,7 +298,7 @@ def test_what_could_not_be_listed_is_listed_by_the_next_sync(
 
     database = fresh()
     with monkeypatch.context() as patch:
-        patch.setattr(database_files, "_reading", failing)
+        patch.setattr(stores, "_reading", failing)
         sync(database, [home])
         assert reasons(database) == [BUSY]
     sync(database, [home])
@@ -312,7 +310,7 @@ def test_what_could_not_be_read_is_read_by_the_next_sync(
     home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database has not changed since, and all of its other conversations were read."""
-    lines = database_files._lines
+    lines = stores._lines
 
     def failing(connection: object, table: object, selects: object, key: str, *rest: object) -> Any:
         if key == "ses_4f00ffee":
@@ -321,7 +319,7 @@ def test_what_could_not_be_read_is_read_by_the_next_sync(
 
     database = fresh()
     with monkeypatch.context() as patch:
-        patch.setattr(database_files, "_lines", failing)
+        patch.setattr(stores, "_lines", failing)
         assert len(sync(database, [home]).unreadable) == 1
         assert "It is pruned." in texts(database)
         assert "Now burn it." not in texts(database)
@@ -335,7 +333,7 @@ def test_an_unchanged_database_is_not_opened(
 ) -> None:
     database = fresh()
     first = sync(database, [home])
-    monkeypatch.setattr(database_files, "_reading", None)
+    monkeypatch.setattr(stores, "_reading", None)
     second = sync(database, [home])
     assert (second.files_read, second.files_gone, second.files_seen) == (0, 0, first.files_seen)
 
@@ -429,7 +427,7 @@ def test_a_row_that_is_too_long_is_an_issue_and_the_others_are_read(
     statements: list[str], kept: str, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = fresh()
-    monkeypatch.setattr(database_files, "MAX_LINE", 20_000)
+    monkeypatch.setattr(stores, "MAX_LINE", 20_000)
     change(home, *say("before", "before it"), *say("new", "it", at=1769509000001))
     change(home, *say("zafter", "after it", at=1769509000002), *statements)
     sync(database, [home])
@@ -445,7 +443,7 @@ def test_a_row_that_is_too_long_is_an_issue_and_the_others_are_read(
 def test_a_list_that_is_too_long_is_an_issue(
     home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_files, "MAX_LINE", 20_000)
+    monkeypatch.setattr(stores, "MAX_LINE", 20_000)
     database = fresh()
     change(home, f"update session set title = {LONG}")
     for _ in range(2):

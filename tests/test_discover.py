@@ -26,10 +26,9 @@ from tests.support.writing import (
 )  # fmt: skip
 
 from assoc_ingest.errors import AmbiguousHomeError, NotFoundError, UsageError
-from assoc_ingest.files.scanning import Walk
-from assoc_ingest.files.walk import WHOLE, Root, Stat, default_roots, recognised, walk
+from assoc_ingest.files.walk import WHOLE, Root, Stat, Walk, default_roots, recognised, walk
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.known_files import KnownFiles
+from assoc_ingest.store.batch import KnownFiles
 from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]

@@ -39,15 +39,15 @@ from tests.test_every_command import EVIL as CONTROLS
 from tests.test_redaction import BLOCK, SECRETS
 
 from assoc_ingest import tags
-from assoc_ingest.ask import export_json, export_markdown, message_text
-from assoc_ingest.ask.export import Choice, ExportedConversation
-from assoc_ingest.ask.markdown_text import prose, quoted
-from assoc_ingest.commands import export_target
+from assoc_ingest.ask import conversation as message_text
+from assoc_ingest.ask import export
+from assoc_ingest.ask.export import Choice, ExportedConversation, prose, quoted
+from assoc_ingest.commands import export as export_target
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep import private_file
+from assoc_ingest.web import export as export_entries
 from assoc_ingest.web import export as export_html
-from assoc_ingest.web import export_entries
 
 GOLDEN = Path(__file__).parent / "golden"
 FROST = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
@@ -149,8 +149,8 @@ def all_texts_are_there(database: Path, key: str) -> None:
     connection = open_reader(database)
     conversation = ExportedConversation(connection, key, Choice(every_record=True))
     page = "".join(export_html.pieces(connection, ExportedConversation(connection, key)))
-    document = "".join(export_markdown.pieces(connection, ExportedConversation(connection, key)))
-    lines = "".join(export_json.lines(conversation))
+    document = "".join(export.pieces(connection, ExportedConversation(connection, key)))
+    lines = "".join(export.lines(conversation))
     assert missing(conversation, Text(page).text) == set()
     assert missing(conversation, document) == set()
     records = list(map(json.loads, lines.splitlines()))
@@ -559,7 +559,7 @@ def test_an_export_that_fails_leaves_the_old_file(
         yield "half"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(export_markdown, "pieces", broken)
+    monkeypatch.setattr(export, "pieces", broken)
     assert small("export", SESSION, "-o", str(file), "--force") != 0
     assert file.read_text() == "mine"
     assert list(file.parent.iterdir()) == [file]

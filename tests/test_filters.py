@@ -15,9 +15,9 @@ from tests.support.rows import Rows
 from tests.support.served import data, get, served
 from tests.support.shell import Shell
 
-from assoc_ingest.ask import since
+from assoc_ingest.ask import filters
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import Tools
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -56,7 +56,7 @@ def _fill(rows: Rows) -> None:
 
 @pytest.fixture
 def filled(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    monkeypatch.setattr(since, "present", lambda: TODAY)
+    monkeypatch.setattr(filters, "present", lambda: TODAY)
     with index(shell.database) as rows:
         _fill(rows)
     return shell

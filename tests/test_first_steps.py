@@ -14,7 +14,7 @@ from tests.support.rows import AT
 from tests.support.shell import Shell
 
 from assoc_ingest import __main__ as program
-from assoc_ingest.commands.progress import progress_in_bytes
+from assoc_ingest.commands.options import progress_in_bytes
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
 TITLE = "A title that is longer than thirty columns of a table"

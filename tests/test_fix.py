@@ -18,7 +18,7 @@ from tests.support.writing import OTHER, SESSION, THIRD
 from assoc_ingest.ask.fix import line_with, telling_lines, words_of
 from assoc_ingest.ask.shell import Likeness, is_same, likeness, only_reads, parsed
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.sync.run import sync
 
 ERROR = "E   ImportError: cannot import name 'Pool' from 'basin' (/srv/demo/basin.py)"

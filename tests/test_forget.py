@@ -47,12 +47,9 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.compact import compact
-from assoc_ingest.upkeep.forget import Forgetting, forget
-from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.forget import Forgetting, Target, forget, remember, tombstones
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.restore import restore
-from assoc_ingest.upkeep.restore_selection import select, select_all
-from assoc_ingest.upkeep.tombstones import remember, tombstones
+from assoc_ingest.upkeep.restore import restore, select, select_all
 from assoc_ingest.upkeep.verify import verify
 
 SECRET = "Qwertzuiop77"

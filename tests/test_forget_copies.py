@@ -31,7 +31,7 @@ from tests.test_forget import PASTE, SECRET, SIDE, TEAM, forgotten, private_home
 
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
-from assoc_ingest.upkeep.tombstones import remember, tombstones
+from assoc_ingest.upkeep.forget import remember, tombstones
 from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]

@@ -41,9 +41,9 @@ from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import ForgottenSecrets, fingerprint, forgotten_secret
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
+from assoc_ingest.upkeep.forget import tombstones
 from assoc_ingest.upkeep.forget_secret import forget_secret
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.tombstones import tombstones
 from assoc_ingest.upkeep.verify import verify
 
 TOKEN = planted()["github"]

@@ -14,13 +14,12 @@ from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, user, write
 
-from assoc_ingest import git_program
+from assoc_ingest import git as git_program
 from assoc_ingest.sync import git
 from assoc_ingest.sync.git import Branch, Change
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
-from assoc_ingest.upkeep.forget import forget
-from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify

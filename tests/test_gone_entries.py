@@ -44,8 +44,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep.forget import forget
-from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify

@@ -22,9 +22,7 @@ from tests.support.shell import running, statements_below
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.protocol import STATELESS, VERSIONS, WITH_HANDSHAKE, Protocol
-from assoc_ingest.mcp.registry import TOOLS
-from assoc_ingest.mcp.server import LONGEST, serve
-from assoc_ingest.mcp.tools import INSTRUCTIONS, Tools
+from assoc_ingest.mcp.server import INSTRUCTIONS, LONGEST, TOOLS, Tools, serve
 from assoc_ingest.sync.run import sync
 
 DEMO = Path(__file__).parent / "demo"

@@ -18,9 +18,9 @@ from tests.test_mcp import environment, request
 
 from assoc_ingest import sql
 from assoc_ingest.cli import _COMMANDS as COMMANDS
-from assoc_ingest.mcp import skill
-from assoc_ingest.mcp.clients import CLIENTS, NAME
-from assoc_ingest.mcp.registry import TOOLS
+from assoc_ingest.mcp import setup
+from assoc_ingest.mcp.server import TOOLS
+from assoc_ingest.mcp.setup import CLIENTS, NAME
 from assoc_ingest.store.database import writing
 
 OPTIONS = ("--project", "a b", "--no-sync")
@@ -82,14 +82,14 @@ def test_the_skill_is_short_and_says_what_it_is_for(shell: Shell) -> None:
     _, front, body = shell.out.split("---\n", 2)
     known = yaml.safe_load(front)
     assert known.keys() == {"name", "description"}
-    assert known["name"] == skill.NAME
+    assert known["name"] == setup.NAME
     assert len(known["description"]) <= 1_024
     for tool in TOOLS:
         assert f"`{tool.name}`" in body
 
 
 def test_what_the_skill_shows_exists(shell: Shell) -> None:
-    text = skill.text()
+    text = setup.text()
     shown = re.findall(r"^assoc-ingest (.*?)(?: *#.*)?$", text, re.M)
     assert len(shown) > 5
     with writing(shell.database):
@@ -110,25 +110,25 @@ def test_the_skill_is_written_where_it_is_wanted_and_nowhere_else(
     place = tmp_path / "new" / "skills"
     assert shell("skill", "install", "--to", str(place)) == 0
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files == [place / skill.NAME / "SKILL.md"]
-    assert files[0].read_text("utf-8") == skill.text()
+    assert files == [place / setup.NAME / "SKILL.md"]
+    assert files[0].read_text("utf-8") == setup.text()
     assert shell("skill", "install", "--to", str(place)) == 0
     assert "is there already" in shell.err
     assert shell("skill", "install") == 2
 
 
 def test_a_file_that_is_not_ours_is_kept(shell: Shell, tmp_path: Path) -> None:
-    file = tmp_path / skill.NAME / "SKILL.md"
+    file = tmp_path / setup.NAME / "SKILL.md"
     file.parent.mkdir()
     file.write_text("---\nname: mine\n---\n")
     assert shell("skill", "install", "--to", str(tmp_path)) == 2
     assert "is another file" in shell.err
     assert "mine" in file.read_text()
     assert shell("skill", "install", "--to", str(tmp_path), "--force") == 0
-    assert file.read_text("utf-8") == skill.text()
-    file.write_text(skill.text() + "of an older version")
+    assert file.read_text("utf-8") == setup.text()
+    file.write_text(setup.text() + "of an older version")
     assert shell("skill", "install", "--to", str(tmp_path)) == 0
-    assert file.read_text("utf-8") == skill.text()
+    assert file.read_text("utf-8") == setup.text()
 
 
 def test_a_file_is_no_directory_of_skills(shell: Shell, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_file_is_no_directory_of_skills(shell: Shell, tmp_path: Path) -> None:
 def test_a_link_is_not_followed(shell: Shell, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (tmp_path / skill.NAME).symlink_to(elsewhere)
+    (tmp_path / setup.NAME).symlink_to(elsewhere)
     assert shell("skill", "install", "--to", str(tmp_path), "--force") == 2
     assert "symbolic link" in shell.err
     assert list(elsewhere.iterdir()) == []

@@ -29,7 +29,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 

@@ -36,14 +36,13 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.errors import AssocIngestError
-from assoc_ingest.mcp.answers import DEFAULT_CHARS, LEAST_CHARS
+from assoc_ingest.mcp.budget import DEFAULT_CHARS, LEAST_CHARS
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.registry import TOOLS
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import TOOLS, Tools
 from assoc_ingest.store.database import writing
-from assoc_ingest.sync import news
-from assoc_ingest.sync.news import News
+from assoc_ingest.sync import watch
 from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.watch import News
 
 DEMO = Path(__file__).parent / "demo"
 GOLDEN = Path(__file__).parent / "golden"
@@ -471,14 +470,14 @@ def test_what_goes_on_changing_is_found_each_time_without_a_walk(
 ) -> None:
     """Only what the cheap look cannot tell takes a walk: a new directory, or a missing file."""
     passes: list[str] = []
-    known = news.sync_into
+    known = watch.sync_into
 
     def note(*arguments: Any, places: object = None, **options: Any) -> Any:
         plan = known(*arguments, places=places, **options)
         passes.append("all" if places is None else "doubtful" if plan.is_doubtful else "some")
         return plan
 
-    monkeypatch.setattr(news, "sync_into", note)
+    monkeypatch.setattr(watch, "sync_into", note)
     ask = calls(Index(Settings(growing, look=News(growing).read)))
     home, transcript = tmp_path / "home", tmp_path / "home" / TRANSCRIPT
     other = home / PROJECT / f"{OTHER}.jsonl"

@@ -28,7 +28,7 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest.files import clock_tick, walk
+from assoc_ingest.files import tail, walk
 from assoc_ingest.sync.run import SyncOptions, sync
 
 MOVED = f"projects/-srv-moved/{SESSION}.jsonl"
@@ -277,7 +277,7 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
 ) -> None:
     """The time of a file moves in steps, and both times may lie in one."""
     waits: list[float] = []
-    sleep, found, present = time.sleep, walk._found, clock_tick.present
+    sleep, found, present = time.sleep, walk._found, tail.present
 
     def cut(moment: int) -> int:
         return moment // step * step + (step < 10**9) if step else moment
@@ -291,9 +291,7 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
         sleep(seconds)
 
     monkeypatch.setattr(walk, "_found", cut_found)
-    monkeypatch.setattr(
-        clock_tick, "present", lambda: cut(present()) if step < 10**9 else present()
-    )
+    monkeypatch.setattr(tail, "present", lambda: cut(present()) if step < 10**9 else present())
     monkeypatch.setattr(time, "sleep", wait)
     for number in range(1 if step == 1_000_000_000 else 6):
         for word in ("hello", "hullo"):
@@ -311,9 +309,9 @@ def test_a_time_of_another_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPat
         raise AssertionError(f"it waits for {seconds} s")
 
     monkeypatch.setattr(time, "sleep", fail)
-    monkeypatch.setattr(clock_tick, "present", lambda: 1_768_903_200_123_456_789)
+    monkeypatch.setattr(tail, "present", lambda: 1_768_903_200_123_456_789)
     for ahead in (60_000_000, 3_000_000_000, 10**18, -1, -(10**18)):
-        clock_tick.wait_out(clock_tick.present() + ahead)
+        tail.wait_out(tail.present() + ahead)
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.files import scanning
+from assoc_ingest.files import walk
 from assoc_ingest.files.stored_names import (
     NO_TIME,
     original_name,
@@ -43,13 +43,11 @@ from assoc_ingest.files.stored_names import (
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.store.report import Report
-from assoc_ingest.sync.changed_places import places_of
-from assoc_ingest.sync.plan import make_plan
+from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import make_plan, places_of
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.restore import WRITTEN, Restored, restore
-from assoc_ingest.upkeep.restore_selection import select_all
+from assoc_ingest.upkeep.restore import WRITTEN, Restored, restore, select_all
 from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
@@ -243,13 +241,13 @@ def test_files_that_all_have_the_same_odd_number_are_read_once_each(
     number: int, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home, f"{PROJECT}/{OTHER}.jsonl", user("beside it", "u2"))
-    listed = scanning.entries
+    listed = walk.entries
 
-    def entries(directory: str, seen: scanning.Walk) -> list[Any]:
+    def entries(directory: str, seen: walk.Walk) -> list[Any]:
         numbers = dict.fromkeys(("st_ino", "st_dev", "st_mtime_ns", "st_ctime_ns"), number)
         return [Numbered(entry, numbers) for entry in listed(directory, seen)]
 
-    monkeypatch.setattr(scanning, "entries", entries)
+    monkeypatch.setattr(walk, "entries", entries)
     database = fresh()
     assert sync(database, [home]).files_read == 2
     assert sync(database, [home]).files_read == 0

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assoc_ingest.sources.pi import Pi
-from assoc_ingest.sources.pi_entries import encoded
+from assoc_ingest.sources.pi import Pi, encoded
 
 
 @pytest.mark.parametrize(

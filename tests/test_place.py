@@ -18,14 +18,13 @@ from tests.support.shell import Shell
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, user, write
 
 from assoc_ingest.errors import DatabaseError
-from assoc_ingest.store import fts, staging
+from assoc_ingest.store import fts, swap
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep import recover
-from assoc_ingest.upkeep.check_environment import check_environment
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.verify import verify
+from assoc_ingest.upkeep.verify import check_environment, verify
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="names and kills of POSIX systems")
 
@@ -277,7 +276,7 @@ def test_a_kill_while_a_new_database_gets_its_name_leaves_it_with_one(
     database = place / "index.db"
     with (
         every_new_database_is_built(),
-        killed(lambda: sync(database, [home]), staging, "_link"),
+        killed(lambda: sync(database, [home]), swap, "_link"),
     ):
         assert database.stat().st_nlink == 2
         assert sync(database, [home]).files_read == 0

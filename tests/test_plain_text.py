@@ -7,7 +7,7 @@ import pytest
 from assoc_ingest.records import Issue, LineType
 from assoc_ingest.source import Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sources.plain_text import document_text, nothing_in
+from assoc_ingest.sources.reader import document_text, nothing_in
 
 DOCUMENTS = {
     "claude": ("plans", "moss.md"),

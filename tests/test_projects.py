@@ -14,7 +14,7 @@ from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, Object, assistant, jsonl, user, write
 
-from assoc_ingest.project_paths import comparable, comparable_name, slashed
+from assoc_ingest.paths import comparable, comparable_name, slashed
 from assoc_ingest.sync.run import sync
 
 PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")

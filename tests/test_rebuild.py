@@ -24,11 +24,11 @@ from assoc_ingest.cli import cli
 from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
-from assoc_ingest.store.replacing import replaced
+from assoc_ingest.store.swap import replaced
 from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import damage
 from assoc_ingest.upkeep import rebuild as rebuilding
+from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.verify import verify
 
@@ -139,9 +139,9 @@ def test_whoever_stops_a_rebuild_does_not_wait_for_its_check(demo: Path) -> None
 
     with (
         databases.writing(demo) as connection,
-        patch.object(damage, "check", never_ends),
+        patch.object(recover, "check", never_ends),
         pytest.raises(KeyboardInterrupt),
-        damage.checked_meanwhile(connection),
+        recover.checked_meanwhile(connection),
     ):
         raise KeyboardInterrupt
     check(demo)
@@ -263,7 +263,7 @@ def test_without_room_for_a_copy_rows_are_replaced_in_the_database(demo: Path) -
     before = dump(demo)
     execute(demo, "update messages set text = 'invented' where id % 3 = 0")
     with (
-        patch("assoc_ingest.store.replacing.shutil.disk_usage", lambda _: SimpleNamespace(free=0)),
+        patch("assoc_ingest.store.swap.shutil.disk_usage", lambda _: SimpleNamespace(free=0)),
         patch.object(rebuilding, "replaced") as replaced,
     ):
         rebuild(demo)

@@ -29,12 +29,13 @@ from tests.support.writing import (
 )
 
 from assoc_ingest import sql, tags
-from assoc_ingest.ask import opening, refs
+from assoc_ingest.ask import open as opening
+from assoc_ingest.ask import refs
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
-from assoc_ingest.ask.lookup import find_session
-from assoc_ingest.ask.page import Look
+from assoc_ingest.ask.refs import find_session
 from assoc_ingest.ask.search import Hit, search
+from assoc_ingest.ask.show import Look
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync

@@ -28,11 +28,11 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.entry import entry_names
 from assoc_ingest.files import archive
-from assoc_ingest.files.packed import opened
+from assoc_ingest.files.entries import opened
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.files.tail import pieces
+from assoc_ingest.source import entry_names
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.restore import (
@@ -43,8 +43,9 @@ from assoc_ingest.upkeep.restore import (
     Restored,
     is_name,
     restore,
+    select,
+    select_all,
 )
-from assoc_ingest.upkeep.restore_selection import select, select_all
 
 Fresh = Callable[[], Path]
 

@@ -22,16 +22,10 @@ from tests.support.reading import index, reader
 from tests.support.rows import Rows
 
 from assoc_ingest.ask.candidates import Candidates
-from assoc_ingest.ask.facets import Hits
-from assoc_ingest.ask.filters import Filters
-from assoc_ingest.ask.hits import Hit, with_lines
-from assoc_ingest.ask.matches import Places
-from assoc_ingest.ask.query_parser import parse
-from assoc_ingest.ask.ranking import RELAXED
-from assoc_ingest.ask.search import search
-from assoc_ingest.ask.search_result import SearchResult
-from assoc_ingest.ask.since import period, since, told, until
-from assoc_ingest.ask.snippets import around, parts, plain
+from assoc_ingest.ask.filters import Filters, period, since, told, until
+from assoc_ingest.ask.matches import Places, around, parts, plain
+from assoc_ingest.ask.query import parse
+from assoc_ingest.ask.search import RELAXED, Hit, Hits, SearchResult, search, with_lines
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
 from assoc_ingest.store.database import open_reader

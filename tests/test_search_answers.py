@@ -16,14 +16,13 @@ from tests.support.rows import Rows
 from tests.support.shell import Shell
 from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user, write
 
-from assoc_ingest.ask import stems, vocabulary
+from assoc_ingest.ask import candidates
+from assoc_ingest.ask import query as stems
 from assoc_ingest.ask.blocks import result_lines, short_path
-from assoc_ingest.ask.filters import Filters
-from assoc_ingest.ask.query_parser import parse
-from assoc_ingest.ask.search import search
-from assoc_ingest.ask.search_result import SearchResult
-from assoc_ingest.ask.since import until
-from assoc_ingest.ask.snippets import plain
+from assoc_ingest.ask.filters import Filters, until
+from assoc_ingest.ask.matches import plain
+from assoc_ingest.ask.query import parse
+from assoc_ingest.ask.search import SearchResult, search
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.terminal import Paint, columns
 
@@ -262,7 +261,7 @@ def test_words_are_read_once_and_no_more_than_a_limit(
     connection.set_trace_callback(None)
     assert sum("temp.search_words where term >= 'a'" in text for text in statements) == 1
     assert ask_for(connection, "elemetr") == {"telemetry", "gettelemetryoptout"}
-    monkeypatch.setattr(vocabulary, "MOST_READ", 3)
+    monkeypatch.setattr(candidates, "MOST_READ", 3)
     assert ask_for(connection, "elemetr") == set()
 
 
@@ -523,7 +522,7 @@ def test_few_conversations_with_very_many_hits_are_all_found(
         answer = search(connection, "walrus")
         assert (answer.conversations, answer.count, answer.is_cut) == (12, 360, False)
         assert whys(answer) == {"all_words"}
-        monkeypatch.setattr("assoc_ingest.ask.find._MOST_IN_ALL", 250)
+        monkeypatch.setattr("assoc_ingest.ask.search._MOST_IN_ALL", 250)
         answer = search(connection, "walrus")
         assert (answer.count, answer.is_cut) == (250, True)
         assert whys(answer) == {"all_words"}, "what was not read is not what lacks a word"

@@ -30,9 +30,9 @@ from tests.support.writing import TRANSCRIPT, jsonl, user, write
 from tests.test_migrations import RELEASED, zstd
 
 from assoc_ingest.errors import BusyError
-from assoc_ingest.store.location import locked
+from assoc_ingest.store.database import locked
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import guard
+from assoc_ingest.web import serve
 from assoc_ingest.web.serve import metadata_for
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -112,7 +112,7 @@ def test_what_would_undo_the_guard_is_refused(options: str, filled: Shell) -> No
 
 def test_the_guard_ends_with_the_server(filled: Shell) -> None:
     assert filled("serve", "--get", "/-/plugins.json") == 0
-    assert not guard.is_switched_on()
+    assert not serve.is_switched_on()
 
 
 def test_a_missing_page_ends_with_1(filled: Shell) -> None:

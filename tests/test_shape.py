@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from assoc_ingest import sql
-from assoc_ingest.derive import agents
+from assoc_ingest.derive import projects
 from assoc_ingest.source import FILE_KINDS
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
@@ -46,21 +46,16 @@ DIRECTIONS = {
 """The packages, and which others each may know. What is missing here is not allowed."""
 
 SHARED = {
-    "entry",
     "errors",
     "failures",
     "fast_json",
     "fields",
-    "git_program",
-    "humanize",
+    "git",
     "paths",
-    "project_paths",
-    "pulled_roots",
     "records",
     "source",
     "sql",
     "stopping",
-    "streams",
     "tags",
     "terminal",
     "when",
@@ -68,12 +63,12 @@ SHARED = {
 """Modules outside all packages: words that all may use. They know none of the packages."""
 
 WRITES = {
-    *("store.batch", "store.row_buffer", "store.inserts", "store.delete"),
+    *("store.batch", "store.rows", "store.delete"),
     *("files.changes", "sync", "derive"),
 }
 """What no way from a reading command leads to."""
 
-PRINTS = {"ask.blocks", "ask.output", "ask.search", "ask.show", "terminal"}
+PRINTS = {"ask.blocks", "ask.output", "ask.show"}
 """What no way from a sync or a watch leads to: they return or tell a report."""
 
 HEAVY = {
@@ -226,7 +221,7 @@ def test_what_all_share_stands_outside_the_packages() -> None:
 
 
 def test_reading_and_writing_are_apart() -> None:
-    for command in ("search", "show", "export", "listing", "query", "status"):
+    for command in ("reading", "export"):
         assert not _among(reach(f"commands.{command}"), WRITES), command
     for module in ("sync.run", "sync.watch"):
         assert not _among(reach(module), PRINTS), module
@@ -475,7 +470,7 @@ def formatted(module: str) -> Iterator[str]:
 def test_transactions_begin_and_end_in_one_place() -> None:
     def rule(module: str) -> object:
         # The second one calls a commit of git so; the last reads databases of other programs.
-        if module in ("store.transaction", "ask.blame", "ask.shell", "files.database_files"):
+        if module in ("store.transaction", "ask.blame", "ask.shell", "files.stores"):
             return None
         own = {name for name, _ in calls(module) if name.endswith("connection.rollback")}
         return own | {s for s in strings(module) if re.match(r"(?i)(begin|commit|rollback)\b", s)}
@@ -527,13 +522,11 @@ SOURCE_NAMES = re.compile(
 )
 NAMES_LEFT = {
     # Places outside `sources/` where a source is named, and why it has to be.
-    "commands/mcp.py": "clients that are configured in their own words",
-    "commands/skill.py": "an example of a command",
+    "commands/serve.py": "clients that are configured in their own words",
     "commands/sync.py": "an example of a command",
-    "commands/watch.py": "an example of a command",
-    "mcp/clients.py": "clients that are configured in their own words",
-    "derive/worktrees.py": "how a repository lies around its worktrees, whoever made them",
-    "project_paths.py": "how a repository lies around its worktrees, whoever made them",
+    "mcp/setup.py": "clients that are configured in their own words",
+    "derive/projects.py": "how a repository lies around its worktrees, whoever made them",
+    "paths.py": "how a repository lies around its worktrees, whoever made them",
 }
 
 
@@ -576,7 +569,7 @@ def test_kinds_of_files_that_the_core_names_mean_the_same_for_every_source() -> 
     """A source chooses one to say what the rest makes of the file: the meaning stands there."""
     word = """["'][a-z_]+["'],? ?"""
     named = re.compile(rf"\b(?:f|file|files|claim)\.kind (?:==?|<>|!=|in) \(?((?:{word})+)")
-    found = {*OF_THEIR_PLACE, *agents.LISTING_KINDS}
+    found = {*OF_THEIR_PLACE, *projects.LISTING_KINDS}
     for path in [*PACKAGE.rglob("*.py"), *ROOT.glob("queries/**/*.sql")]:
         if "sources" not in path.parts:
             for kinds in named.findall(path.read_text("utf-8")):

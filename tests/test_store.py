@@ -18,16 +18,16 @@ from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user,
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.store.bulk import in_bulk
 from assoc_ingest.store.database import (
     APPLICATION_ID,
     DERIVATION,
     LOG_LIMIT,
+    in_bulk,
     open_reader,
     writing,
 )
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep.check_database import fresh_schema
+from assoc_ingest.upkeep.check import fresh_schema
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 

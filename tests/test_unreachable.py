@@ -23,9 +23,9 @@ from tests.support.dump import connect
 from tests.support.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 
 from assoc_ingest.__main__ import main
-from assoc_ingest.files import scanning
+from assoc_ingest.files import walk
 from assoc_ingest.files.walk import default_roots
-from assoc_ingest.store.report import Report
+from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]
@@ -391,14 +391,14 @@ def test_a_file_system_that_tells_no_types_ends_nothing(
             asked.append(self._entry.path)
             raise PermissionError(errno.EACCES, "Permission denied", self._entry.path)
 
-    listed = scanning.entries
+    listed = walk.entries
 
-    def entries(directory: str, seen: scanning.Walk) -> list[Any]:
+    def entries(directory: str, seen: walk.Walk) -> list[Any]:
         is_untyped = directory.endswith(PROJECT)
         return [Untyped(e) if is_untyped else e for e in listed(directory, seen)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanning, "entries", entries)
+        patch.setattr(walk, "entries", entries)
         assert main(["sync", "--full", "-d", str(database)]) == 0
     assert f"{TRANSCRIPT}: Permission denied" in capfd.readouterr().err
     assert asked

@@ -11,7 +11,7 @@ import pytest
 from tests.support.shell import Shell
 from tests.support.writing import assistant, user, write
 
-from assoc_ingest import humanize
+from assoc_ingest import terminal
 
 FIRST, SECOND = ("aaaaaaaa-1111-4222-8333-444455556666", "bbbbbbbb-1111-4222-8333-444455556666")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -250,19 +250,19 @@ def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
-        (humanize.money(0.004), "<$0.01"),
-        (humanize.money(0.004, 1), "≥$0.00"),
-        (humanize.money(4.4196, 0, 2), "≥$4.41"),
-        (humanize.money(4.4196), "$4.42"),
-        (humanize.money(0.29, 1), "≥$0.29"),
-        (humanize.money(4.4196, is_estimate=True), "~$4.42"),
-        (humanize.money(None, 1), "unknown"),
-        (humanize.tokens(227, 3), "≥227"),
-        (humanize.tokens(1990, 3), "≥1.9 k"),
-        (humanize.tokens(1990), "2.0 k"),
-        (humanize.tokens(999_960, 1), "≥0.9 M"),
-        (humanize.tokens(1990, 3, is_exact=True), "≥1,990"),
-        (humanize.tokens(1990, is_estimate=True), "~2.0 k"),
+        (terminal.money(0.004), "<$0.01"),
+        (terminal.money(0.004, 1), "≥$0.00"),
+        (terminal.money(4.4196, 0, 2), "≥$4.41"),
+        (terminal.money(4.4196), "$4.42"),
+        (terminal.money(0.29, 1), "≥$0.29"),
+        (terminal.money(4.4196, is_estimate=True), "~$4.42"),
+        (terminal.money(None, 1), "unknown"),
+        (terminal.tokens(227, 3), "≥227"),
+        (terminal.tokens(1990, 3), "≥1.9 k"),
+        (terminal.tokens(1990), "2.0 k"),
+        (terminal.tokens(999_960, 1), "≥0.9 M"),
+        (terminal.tokens(1990, 3, is_exact=True), "≥1,990"),
+        (terminal.tokens(1990, is_estimate=True), "~2.0 k"),
     ],
 )
 def test_a_lower_bound_is_never_rounded_up(shown: str, text: str) -> None:

@@ -32,12 +32,11 @@ from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, js
 
 from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.stopping import stopped_by_signals
-from assoc_ingest.store.report import Report
+from assoc_ingest.store.runs import Report
 from assoc_ingest.sync import run as syncing
-from assoc_ingest.sync.notifier import SystemWatcher, Wakeups, WatchError
 from assoc_ingest.sync.prices import installed, library_prices
 from assoc_ingest.sync.run import sync
-from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.sync.watch import SystemWatcher, Wakeups, WatchError, WatchOptions, watch
 
 Fresh = Callable[[], Path]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="about inotify")
@@ -237,7 +236,7 @@ def test_a_directory_that_changed_itself_is_listened_to_anew() -> None:
     script = Script(lambda: [Path("/home/projects")])
     wakeups = Wakeups(Event(), NEVER, script.told.append, script.open)
     directories = {"/home": 1, "/home/projects": 2}
-    with patch("assoc_ingest.sync.notifier._IS_RECURSIVE", False):
+    with patch("assoc_ingest.sync.watch._IS_RECURSIVE", False):
         assert wakeups.listen([], directories) == {"/home", "/home/projects"}
         assert wakeups.listen([], directories) == set()
         assert wakeups.wait(0) == {"/home/projects"}
@@ -353,7 +352,7 @@ def test_of_too_many_directories_those_are_listened_to_that_changed_last(place: 
 
     script = Limited()
     wakeups = Wakeups(Event(), 30, script.told.append, script.open)
-    with patch("assoc_ingest.sync.notifier._IS_RECURSIVE", False):
+    with patch("assoc_ingest.sync.watch._IS_RECURSIVE", False):
         assert [listen() for _ in range(4)] == [set(), set(), {9, 8}, set()]
         assert [len(names) for names in script.opened] == [10, 5, 2]
         os.utime(place, (1, 1))

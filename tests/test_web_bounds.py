@@ -18,18 +18,8 @@ from tests.support.reading import index
 from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import (
-    budget,
-    conversation_map,
-    conversations,
-    dashboard,
-    front,
-    html,
-    pages,
-    project,
-    team,
-)
-from assoc_ingest.web.budget import Budget
+from assoc_ingest.web import conversations, dashboard, entries, front, html, pages, project
+from assoc_ingest.web.pages import Budget
 
 pytestmark = [
     pytest.mark.filterwarnings("default"),  # Datasette's own
@@ -81,7 +71,7 @@ def test_texts_that_are_too_long_end_and_the_page_has_an_end_too(
             rows.message(file, kind, f"begin{number} " + "word " * (LONG // 5))
 
     def holds(page: Page, words: str) -> None:
-        assert words.count("word") < 0.3 * budget.LETTERS
+        assert words.count("word") < 0.3 * pages.LETTERS
         assert "begin0 word" in words
         assert "more characters: open the row to read them" in words
         assert "Shown as plain text" in words
@@ -312,8 +302,8 @@ def test_a_team_shows_the_newest_of_its_messages_and_the_first_of_its_members(
 
     def holds(page: Page, words: str) -> None:
         assert "… and 200 members more" in words
-        assert f"Only the newest {team.MOST} messages are shown" in words
-        assert f"Only the first {team.MOST} tasks are shown" in words
+        assert f"Only the newest {project.MOST_MEMBERS} messages are shown" in words
+        assert f"Only the first {project.MOST_MEMBERS} tasks are shown" in words
 
     bounded(site(fill), "/db/-/team/1", holds)
 
@@ -432,7 +422,7 @@ def test_a_map_and_a_timeline_have_an_end_whatever_is_on_them(site: Callable[[Fi
 
     def shows_a_map(page: Page, words: str) -> None:
         named = page.text.partition('class="ai-map"')[2].partition("</nav>")[0]
-        assert named.count("<li") == 4 * conversation_map.MOST
+        assert named.count("<li") == 4 * entries.MOST
         assert len(named) < 200_000
 
     def shows_lanes(page: Page, words: str) -> None:
@@ -476,7 +466,7 @@ def test_comparing_is_counted_before_it_is_done(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(SequenceMatcher, "find_longest_match", counting)
     page = Budget()
     shown = [str(html.difference(*TURNS, page)) for _ in range(20)]
-    assert 0 < counted <= budget.COMPARISONS
+    assert 0 < counted <= pages.COMPARISONS
     assert all("Too long or too repetitive" in one for one in shown)
     assert "Too long" not in html.difference("a\nb", "a\nc", Budget())
 

@@ -14,9 +14,9 @@ from tests.support.reading import index, reader
 from tests.support.rows import Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest import humanize, sql
-from assoc_ingest.ask import since
-from assoc_ingest.web import conversations, guard
+from assoc_ingest import sql, terminal
+from assoc_ingest.ask import filters
+from assoc_ingest.web import conversations, serve
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -221,7 +221,7 @@ def test_what_means_nothing_is_told(site: Site, query: str, status: int, text: s
 def test_the_numbers_of_other_pages_lead_to_as_many_conversations(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(since, "present", lambda: TODAY)
+    monkeypatch.setattr(filters, "present", lambda: TODAY)
     for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/-/assoc"):
         page = site.get(address)
         counted = re.findall(
@@ -281,13 +281,13 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
 def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(since, "present", lambda: TODAY)
+    monkeypatch.setattr(filters, "present", lambda: TODAY)
     page = site.get("/")
     assert "The last 7 days (31 Jan – 6 Feb) 3 conversations" in page.words
     assert f"{LIST}?since=2026-01-31&until=2026-02-06" in page.links()
     assert "31 Jan – 6 Feb. Latest activity: 2026-02-06" in site.get(DAYS.format(7)).words
     later = TODAY + timedelta(days=100)
-    monkeypatch.setattr(since, "present", lambda: later)
+    monkeypatch.setattr(filters, "present", lambda: later)
     page = site.get("/")
     assert "The last 7 days (11–17 May) 0 conversations" in page.words
     assert "The last 7 days of the record (31 Jan – 6 Feb) 3 conversations" in page.words
@@ -379,7 +379,7 @@ def test_the_first_page_of_datasette_stays_where_other_databases_are(
     second = tmp_path / "second.db"
     second.write_bytes(place.read_bytes())
     assert OURS not in Site(place, second).get("/").text
-    with guard.switched_on():  # as under serve
+    with serve.switched_on():  # as under serve
         assert OURS in mixed.get("/").text
 
 
@@ -393,7 +393,7 @@ def test_the_first_page_of_datasette_is_always_reachable(site: Site, place: Path
 
 def test_another_program_sees_nothing_of_it(foreign: Path) -> None:
     alone = Site(foreign)
-    with guard.switched_on():
+    with serve.switched_on():
         assert OURS not in alone.get("/").text
     assert "/other" in alone.get("/").links()
     assert alone.get("/-/assoc").status == 404
@@ -422,4 +422,4 @@ def test_who_may_not_see_the_tables_gets_the_first_page_of_datasette(place: Path
 def test_a_branch_that_names_the_worktree_is_not_said_twice(
     project: str | None, branch: str | None, said: str | None
 ) -> None:
-    assert humanize.branch_besides(project, branch) == said
+    assert terminal.branch_besides(project, branch) == said

@@ -16,7 +16,7 @@ from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.store.sql_process import SqlProcess
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import foreign_sql, guard
+from assoc_ingest.web import foreign_sql, serve
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -35,13 +35,13 @@ def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def datasette(database: Path) -> Iterator[Any]:
-    with guard.switched_on():
+    with serve.switched_on():
         yield served(database)
 
 
-def asked(app: guard.App, *headers: tuple[str, str], path: str = "/", **more: object) -> int:
+def asked(app: serve.App, *headers: tuple[str, str], path: str = "/", **more: object) -> int:
     """Return the status of the answer to a request, byte by byte as it is given here."""
-    sent: list[guard.Message] = []
+    sent: list[serve.Message] = []
     scope = {
         "type": "http",
         "method": "GET",
@@ -51,23 +51,23 @@ def asked(app: guard.App, *headers: tuple[str, str], path: str = "/", **more: ob
         **more,
     }
 
-    async def receive() -> guard.Message:
+    async def receive() -> serve.Message:
         return {"type": "http.request", "body": b""}
 
-    async def send(message: guard.Message) -> None:
+    async def send(message: serve.Message) -> None:
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
     return int(sent[0].get("status", 0))
 
 
-async def welcoming(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+async def welcoming(scope: serve.Scope, receive: serve.Receive, send: serve.Send) -> None:
     """An application that answers everything, so that only the guard can have refused."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
-GUARDED = guard.guarded(welcoming, ["index.example"])
+GUARDED = serve.guarded(welcoming, ["index.example"])
 
 
 # -- by what name --------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ def test_no_name_and_two_names_are_refused() -> None:
 
 
 def test_what_is_no_page_is_refused() -> None:
-    async def fails(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+    async def fails(scope: serve.Scope, receive: serve.Receive, send: serve.Send) -> None:
         raise AssertionError("was asked")
 
-    assert asked(guard.guarded(fails), ("host", HERE), type="websocket") == 0
+    assert asked(serve.guarded(fails), ("host", HERE), type="websocket") == 0
 
 
 # -- by what path --------------------------------------------------------------------------------
@@ -234,17 +234,17 @@ def test_every_answer_tells_the_browser_to_load_nothing_from_elsewhere(datasette
 
 
 def test_a_page_that_has_a_stricter_policy_keeps_it() -> None:
-    async def strict(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+    async def strict(scope: serve.Scope, receive: serve.Receive, send: serve.Send) -> None:
         headers = [(b"Content-Security-Policy", b"default-src 'none'")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
-    sent: list[guard.Message] = []
+    sent: list[serve.Message] = []
 
-    async def send(message: guard.Message) -> None:
+    async def send(message: serve.Message) -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    asyncio.run(guard.guarded(strict)(scope, None, send))  # type: ignore[arg-type]
+    asyncio.run(serve.guarded(strict)(scope, None, send))  # type: ignore[arg-type]
     policies = [v for k, v in sent[0]["headers"] if k.lower() == b"content-security-policy"]
     assert policies == [b"default-src 'none'"]
 
@@ -261,7 +261,7 @@ def test_a_form_of_a_page_of_ours_still_arrives(datasette: Any) -> None:
 
 @pytest.mark.slow
 def test_more_names_can_be_allowed(database: Path) -> None:
-    with guard.switched_on():
+    with serve.switched_on():
         datasette = served(database, plugins={"assoc_ingest": {"allowed_hosts": ["index.example"]}})
         assert get(datasette, "/assoc", host="index.example").status_code == 200
         assert get(datasette, "/assoc", host="evil.com").status_code == 421
@@ -269,7 +269,7 @@ def test_more_names_can_be_allowed(database: Path) -> None:
 
 @pytest.mark.slow
 def test_a_datasette_that_serve_did_not_start_is_not_guarded(database: Path) -> None:
-    assert not guard.is_switched_on()
+    assert not serve.is_switched_on()
     assert get(served(database), "/assoc", host="evil.com").status_code == 200
 
 
@@ -283,7 +283,7 @@ QUERY = "/assoc/-/query" if is_line_1() else "/assoc"
 
 @pytest.fixture
 def hurried(database: Path) -> Iterator[Any]:
-    with guard.switched_on():
+    with serve.switched_on():
         yield served(database, settings={"sql_time_limit_ms": 300})
 
 
@@ -320,7 +320,7 @@ TOO_MUCH = {
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", TOO_MUCH)
 def test_a_statement_that_takes_too_much_is_one_sentence(sql: str, database: Path) -> None:
-    with guard.switched_on():
+    with serve.switched_on():
         datasette = served(database, settings={"sql_time_limit_ms": 60_000})
         assert TOO_MUCH[sql] in refused(datasette, f"{QUERY}.json", sql=sql).json()["error"]
         answer = get(datasette, f"{QUERY}.json?sql=select+1+as+n&_shape=array", host=HERE)
@@ -376,6 +376,6 @@ def test_statements_that_find_no_process_are_told_so_and_pages_do_not_wait(
         over.set()
         return pages + sorted([await task for task in asked])
 
-    with guard.switched_on():
+    with serve.switched_on():
         statuses = asyncio.run(all_at_once(served(database)))
     assert statuses == [200] * 3 + [200] * 5 + [503] * 4

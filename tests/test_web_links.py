@@ -31,10 +31,10 @@ from tests.support.writing import (
     write,
 )
 
-from assoc_ingest.files import archive, line_index
+from assoc_ingest.files import archive
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web.paging import PAGE
+from assoc_ingest.web.entries import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -298,7 +298,7 @@ def test_a_page_reads_each_part_of_the_archive_once(
         read.append((start, end))
         return archive.read(connection, file, start, end)
 
-    monkeypatch.setattr(line_index, "archive", SimpleNamespace(read=counted))
+    monkeypatch.setattr(archive, "archive", SimpleNamespace(read=counted))
     assert len(Site(tmp_path / "one.db").get(HERE).links("?at=")) == PAGE
     assert len(read) == len(set(read)) > 3
 

@@ -30,7 +30,7 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
-from assoc_ingest.web.paging import PAGE
+from assoc_ingest.web.entries import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 

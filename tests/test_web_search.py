@@ -17,7 +17,7 @@ from datasette.app import Datasette
 from tests.support.reading import index, reader
 from tests.support.web import Page
 
-from assoc_ingest.ask import facets
+from assoc_ingest.ask import search as facets
 from assoc_ingest.ask.search import search
 from assoc_ingest.sync.run import sync
 

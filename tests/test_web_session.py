@@ -19,12 +19,13 @@ from tests.support.rows import Rows
 from tests.support.web import Page, Site
 from tests.support.writing import SESSION, TRANSCRIPT, assistant, user, write
 
-from assoc_ingest import humanize
-from assoc_ingest.ask import query_parser
-from assoc_ingest.ask.find_within import Marker
+from assoc_ingest import terminal
+from assoc_ingest.ask import query as query_parser
+from assoc_ingest.ask.excerpt import Marker
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import conversation_map, marks
-from assoc_ingest.web.paging import PAGE
+from assoc_ingest.web import entries
+from assoc_ingest.web import html as marks
+from assoc_ingest.web.entries import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -146,10 +147,10 @@ def test_the_map_of_a_very_long_conversation_is_short_and_says_what_is_left_out(
     for address, before, behind in ((HERE, 0, 400), (f"{HERE}?_end=1", 400, 0)):
         page = filled.get(address)
         shown = parts(page)
-        assert len(shown["Prompts"]) == len(shown["Errors"]) == conversation_map.MOST
+        assert len(shown["Prompts"]) == len(shown["Errors"]) == entries.MOST
         assert ("400 before these" in page.words) == bool(before)
         assert ("400 more behind these" in page.words) == bool(behind)
-    monkeypatch.setattr(conversation_map, "_MOST_READ", 300)
+    monkeypatch.setattr(entries, "_MOST_READ", 300)
     page = filled.get(HERE)
     assert "too long for its map" in page.words
 
@@ -304,7 +305,7 @@ def test_find_reads_a_query_as_search_does(
     site: Callable[[Fill], Site], query: str, total: int
 ) -> None:
     page = site(beans).get(f"{HERE}?find={quote(query)}")
-    assert f" {humanize.many(total, 'message')} " in page.words.partition(" Find ")[2]
+    assert f" {terminal.many(total, 'message')} " in page.words.partition(" Find ")[2]
 
 
 @pytest.mark.slow
@@ -345,11 +346,11 @@ def test_what_was_said_is_found_alone_where_it_is_shown_alone(
 def test_marks_stand_in_text_and_never_in_a_tag() -> None:
     look = Marker(query_parser.parse("sow br title")).spans
     made = Markup('<p title="sow > br">sow<br>br &lt;sow&gt; sow&amp;</p>')
-    assert marks.marked(made, look) == (
+    assert marks.marked_html(made, look) == (
         '<p title="sow > br"><mark>sow</mark><br><mark>br</mark> '
         "&lt;<mark>sow</mark>&gt; <mark>sow</mark>&amp;</p>"
     )
-    assert marks.marked("<sow>", look) == "&lt;<mark>sow</mark>&gt;"
+    assert marks.marked_html("<sow>", look) == "&lt;<mark>sow</mark>&gt;"
 
 
 # -- the header ----------------------------------------------------------------------------------

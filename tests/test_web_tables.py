@@ -22,10 +22,9 @@ from tests.test_demo import HOMES
 
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import columns
-from assoc_ingest.web.cells import conversation_path
-from assoc_ingest.web.compat import may_view
-from assoc_ingest.web.queries import for_people
+from assoc_ingest.web import frame
+from assoc_ingest.web.frame import conversation_path
+from assoc_ingest.web.pages import for_people, may_view
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -365,10 +364,10 @@ def test_what_is_sorted_or_filtered_by_is_among_the_columns(site: Any) -> None:
 
 def test_the_columns_that_are_shown_first_exist(demo: Path) -> None:
     with closing(sqlite3.connect(demo)) as connection:
-        for table, names in columns.FIRST.items():
+        for table, names in frame.FIRST.items():
             known = {row[1] for row in connection.execute(f"pragma table_info({table})")}
             assert set(names) <= known, table
-            assert len(set(names)) == len(names) <= columns.MOST
+            assert len(set(names)) == len(names) <= frame.MOST
 
 
 @pytest.mark.slow

@@ -39,20 +39,20 @@ from assoc_ingest.cli import cli
 from assoc_ingest.files import changes
 from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.parsing import RAN_AWAY
-from assoc_ingest.files.scanning import Walk
 from assoc_ingest.files.steps import Part, Work
 from assoc_ingest.files.tail import CHUNK
-from assoc_ingest.files.walk import Root, walk
+from assoc_ingest.files.walk import Root, Walk, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import fts
 from assoc_ingest.store.batch import Batch
-from assoc_ingest.store.bulk import in_bulk
+from assoc_ingest.store.database import in_bulk
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import check_database, check_jobs
-from assoc_ingest.upkeep.findings import Finding
+from assoc_ingest.upkeep import check as check_database
+from assoc_ingest.upkeep import verify as check_jobs
+from assoc_ingest.upkeep.check import Finding
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
-from assoc_ingest.workers import parcels, pool, reading, replaying
+from assoc_ingest.workers import pool, reading
 from assoc_ingest.workers.index_aside import IndexAside
 from assoc_ingest.workers.pool import Result, Workers, _Worker
 
@@ -231,7 +231,7 @@ def test_a_new_database_of_which_nothing_could_be_read_is_there_and_empty(
         every_new_database_is_built(),
         everything_through_workers(),
         patch.object(_Worker, "__init__", side_effect=OSError),  # they would read it
-        patch("assoc_ingest.files.packed.open_regular", side_effect=PermissionError(13, "no")),
+        patch("assoc_ingest.files.entries.open_regular", side_effect=PermissionError(13, "no")),
     ):
         report = sync(database, [home])
     assert report.unreadable
@@ -334,7 +334,7 @@ def test_what_a_worker_fails_to_parse_again_is_not_lost(
     database = fresh()
     sync(database, [home])
     before = dump(database)
-    with everything_through_workers(), patch.object(replaying, "ReplayJob", stuck.odd_replay):
+    with everything_through_workers(), patch.object(reading, "ReplayJob", stuck.odd_replay):
         rebuilt = rebuild(database)
     assert rebuilt.files_kept == (what == stuck.STUCK)
     check(database, home)
@@ -442,7 +442,7 @@ def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> N
     work = Work(root, 1, found, claim, None)
     parts = list(reading._read(work, changes.Packer(Compressor()), thorough=False))
     assert len(parts) > 2
-    steps = [step for part in parts for step in parcels.unpacked(part, work)]
+    steps = [step for part in parts for step in reading.unpacked_parcel(part, work)]
     usual = list(changes.read([work], thorough=False))
     assert [type(step) for step in steps] == [type(step) for step in usual]
     for step, other in zip(steps, usual, strict=True):
@@ -631,7 +631,7 @@ def test_a_large_sync_has_settings_of_its_own_where_others_may_read(
     with (
         every_new_database_is_built(),
         everything_through_workers(),
-        patch("assoc_ingest.sync.execution.in_bulk", side_effect=in_bulk) as used,
+        patch("assoc_ingest.sync.run.in_bulk", side_effect=in_bulk) as used,
     ):
         sync(database, [home])
     assert used.called is not is_new

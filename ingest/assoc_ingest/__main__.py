@@ -19,7 +19,7 @@ from types import FrameType
 
 import click
 
-from . import streams
+from . import terminal
 from .cli import cli
 
 _LOST, _BUG, _INTERRUPTED, _TERMINATED = 5, 70, 130, 143
@@ -39,10 +39,10 @@ def program() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
-    streams.prepare()
+    terminal.prepare()
     _raise_on_sigterm()
     code = _run(arguments)
-    error = streams.flushed()
+    error = terminal.flushed()
     if error is None:
         return code
     why = error.strerror or str(error)

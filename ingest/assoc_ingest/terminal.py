@@ -1,26 +1,277 @@
-"""Prepares stored text for a terminal: sanitises, measures in columns, wraps, cuts, makes tables.
-
-Transcripts contain what an agent fetched from anywhere, so every stored string, path and message
-goes through `safe` before it is printed. A control sequence in it could move the cursor, set the
-clipboard or hide text; here it becomes visible as `\\x1b`.
-
-Widths are those of a terminal: a Chinese letter takes two columns, a combining mark none. This is
-also why tables are made here: tabulate counts letters.
+"""Text for people: made safe for a terminal, measured, wrapped and cut; times, sizes and costs;
+the standard streams.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import math
 import os
 import re
+import select
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from functools import cache
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+# ------------------------------------------------------------------------------------------------
+# The standard streams: always available, and never a reason for a command to fail.
+#
+# - A stream that was closed when the program started is replaced by the null device. Otherwise the
+#   next opened file would get its number, and output would be written into the database.
+# - Output that a stream cannot take is lost, but nothing raises: the reader has closed the pipe,
+#   the
+#   disk of a log is full, the terminal is gone. Callers can ask for the error (`lost`) to stop
+#   printing, and the entry point reports it at the end.
+
+
+_CLOSED_PIPE = {errno.EPIPE} | ({errno.EINVAL} if sys.platform == "win32" else set())
+
+
+class _Lossy(io.RawIOBase):
+    """A stream of bytes that drops everything that is written after the first error."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def write(self, data: ReadableBuffer) -> int:
+        while self.error is None:
+            try:
+                written = self._raw.write(data)
+                if written is not None:
+                    return written
+                select.select((), (self._raw,), ())  # another program made it non-blocking
+            except OSError as error:
+                self.error = error
+        return memoryview(data).nbytes
+
+
+class StandardStream(io.TextIOWrapper):
+    """A standard stream that never raises; a letter that it cannot encode becomes an escape."""
+
+    def __init__(self, raw: io.RawIOBase, encoding: str, *, line_buffering: bool) -> None:
+        self._lossy = _Lossy(raw)
+        buffer = io.BufferedWriter(self._lossy)
+        super().__init__(buffer, encoding, "backslashreplace", line_buffering=line_buffering)
+
+    @property
+    def error(self) -> OSError | None:
+        """Why output was lost, None if none is known to be lost."""
+        return self._lossy.error
+
+
+def prepare() -> None:
+    """Make all three streams usable. Has to be called before any file is opened."""
+    for number in range(3):
+        _open_if_closed(number)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 — it stays open
+    sys.stdout = _prepared(sys.stdout, sys.__stdout__, 1)
+    sys.stderr = _prepared(sys.stderr, sys.__stderr__, 2)
+
+
+def lost() -> OSError | None:
+    """Return why standard output takes no more, None if it does, as far as is known."""
+    return sys.stdout.error if isinstance(sys.stdout, StandardStream) else None
+
+
+def flushed() -> OSError | None:
+    """Flush standard output; return why some of it was lost, if that is an error.
+
+    It is not an error if the reader has closed the pipe.
+    """
+    sys.stdout.flush()
+    error = lost()
+    return None if error is None or error.errno in _CLOSED_PIPE else error
+
+
+def _open_if_closed(number: int) -> None:
+    try:
+        os.fstat(number)
+    except OSError:
+        # It gets the lowest free number, which is this one. Child processes should have it, too.
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def _prepared(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO:
+    if stream is None:
+        return StandardStream(io.FileIO(number, "w", closefd=False), "utf-8", line_buffering=False)
+    if stream is not original or not isinstance(stream, io.TextIOWrapper):
+        return stream  # replaced by a caller, such as a test
+    stream.flush()
+    # Without a buffer (python -u), the raw stream is in its place.
+    raw = cast("io.RawIOBase", getattr(stream.buffer, "raw", stream.buffer))
+    is_direct = stream.line_buffering or stream.write_through
+    return StandardStream(raw, stream.encoding, line_buffering=is_direct)
+
+
+# ------------------------------------------------------------------------------------------------
+# Formats times, sizes, counts and durations for people. Times are local times.
+
+
+def moment(text: str | None) -> str:
+    """Return a stored time as local date and minute."""
+    return f"{_local(text):%Y-%m-%d %H:%M}" if text else ""
+
+
+def day(text: str) -> str:
+    """Return the local date of a stored time."""
+    if not text:
+        return ""
+    local = _local(text)
+    return f"{local:%A}, {local.day} {local:%B %Y}"
+
+
+def days(first: date, last: date, today: date) -> str:
+    """Return a stretch of days as a phrase: 18–24 Nov, 28 Oct – 3 Nov; a year unless it is this."""
+    year = f" {last:%Y}" if first.year != last.year or last.year != today.year else ""
+    end = f"{last.day} {last:%b}{year}"
+    if (first.year, first.month) == (last.year, last.month):
+        return end if first == last else f"{first.day}–{end}"
+    return f"{first.day} {first:%b}{f' {first:%Y}' if first.year != last.year else ''} – {end}"
+
+
+def clock(text: str | None) -> str:
+    """Return the local time of day of a stored time."""
+    return f"{_local(text):%H:%M}" if text else ""
+
+
+def span(start: str | None, end: str | None) -> str:
+    """Return two stored times as one phrase; the date of the second only if it differs."""
+    if not start or not end or moment(start) == moment(end):
+        return moment(start or end)
+    is_same_day = moment(start)[:10] == moment(end)[:10]
+    return f"{moment(start)} – {clock(end) if is_same_day else moment(end)}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes."""
+    if count < 1000:
+        return f"{count} bytes"
+    return _scaled(count, ("kB", "MB", "GB", "TB"))
+
+
+def tokens(
+    count: int, partial: int = 0, *, is_exact: bool = False, is_estimate: bool = False
+) -> str:
+    """Return a number of tokens, in thousands or millions once it is long unless `is_exact`.
+
+    `partial` counts the responses among them that never stated their final count: with these it is
+    a lower bound.
+    """
+    sign = _sign(is_at_least=partial > 0, is_estimate=is_estimate)
+    if is_exact or count < 1000:
+        return f"{sign}{count:,}"
+    return sign + _scaled(count, ("k", "M", "G"), is_cut=partial > 0)
+
+
+def money(
+    amount: float | None,
+    partial: int = 0,
+    unpriced: int = 0,
+    *,
+    currency: str = "$",
+    is_estimate: bool = False,
+) -> str:
+    """Return dollars to the cent, `unknown` for None.
+
+    It is a lower bound, and cut to the cent, where some responses are partial, see `tokens`, or
+    unpriced: their model has no known price.
+    """
+    if amount is None:
+        return "unknown"
+    sign = _sign(is_at_least=partial + unpriced > 0, is_estimate=is_estimate)
+    if partial or unpriced:  # 0.004 is at least 0.00, not at least 0.01
+        return f"{sign}{currency}{math.floor(amount * 100 + 1e-6) / 100:,.2f}"
+    return f"<{currency}0.01" if 0 < amount < 0.005 else f"{sign}{currency}{amount:,.2f}"
+
+
+def unknown_of(column: str, row: Mapping[str, object]) -> tuple[int, int]:
+    """Return the partial and the unpriced responses behind a number in a row of a query.
+
+    They have columns of their own, or else is_lower_bound says that there are some. Tokens of a
+    response without a price are known.
+    """
+    if column.startswith("stated_"):
+        return 0, 0
+    if "partial" in row and "with_worktrees" not in column:
+        unpriced = int(str(row.get("unpriced") or 0)) if "cost" in column else 0
+        return int(str(row["partial"] or 0)), unpriced
+    return int(str(row.get("is_lower_bound") or 0)), 0
+
+
+def branch_besides(project: str | None, branch: str | None) -> str | None:
+    """Return the branch, None if the name of the project ends in it, as that of a worktree does."""
+    return None if branch and (project or "").endswith(f"· {branch}") else branch
+
+
+def many(count: int, word: str, plural: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {word if count == 1 else plural or word + 's'}"
+
+
+def duration(milliseconds: int | None) -> str:
+    """Return a duration, '' for less than a second."""
+    if milliseconds is None or milliseconds < 1000:
+        return ""
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _sign(*, is_at_least: bool, is_estimate: bool) -> str:
+    return "≥" * is_at_least + "~" * is_estimate
+
+
+def _scaled(count: int, units: tuple[str, ...], *, is_cut: bool = False) -> str:
+    """Return a count in the unit that fits it, rounded, or cut to the digits that are shown."""
+    value, unit = count / 1000, units[0]
+    for larger in units[1:]:
+        if value < 999.95:
+            break
+        value, unit = value / 1000, larger
+    if is_cut:
+        value = math.floor(value * 10) / 10 if value < 99.95 else math.floor(value)
+    return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
+
+
+def _local(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone()
+
+
+# ------------------------------------------------------------------------------------------------
+# Prepares stored text for a terminal: sanitises, measures in columns, wraps, cuts, makes tables.
+#
+# Transcripts contain what an agent fetched from anywhere, so every stored string, path and
+# message goes through `safe` before it is printed. A control sequence in it could move the
+# cursor, set the clipboard or hide text; here it becomes visible as `\x1b`.
+#
+# Widths are those of a terminal: a Chinese letter takes two columns, a combining mark none. This
+# is also why tables are made here: tabulate counts letters.
+
 
 # Control characters except newline and tab, bidirectional marks and overrides, zero-width space,
 # line and paragraph separators, invisible operators, byte order mark, lone surrogates, tags.

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.agent_links import Agent, link
+from assoc_ingest.derive.subagents import Agent, link
 
 META, RESULT, PROGRESS, RESULT_TEXT, NOTIFICATION = range(1, 6)
 

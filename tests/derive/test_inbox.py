@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.inbox import refresh_mail
+from assoc_ingest.derive.references import refresh_mail
 
 TEXT = "Please look at the beds"
 

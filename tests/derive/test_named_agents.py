@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.agents import apply_agents, mark_file_gone, refresh_agents, remove_file
+from assoc_ingest.derive.projects import apply_agents, mark_file_gone, refresh_agents, remove_file
 from assoc_ingest.records import Agent
 
 

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.queued_prompts import refresh_queued
+from assoc_ingest.derive.copies import refresh_queued
 
 
 def queued(rows: Rows, file: int, text: str, **values: object) -> int:

@@ -10,8 +10,8 @@ import pytest
 from tests.support.rows import Rows
 
 from assoc_ingest.derive.changeset import Touched
+from assoc_ingest.derive.projects import refresh_lists
 from assoc_ingest.derive.sessions import refresh_sessions
-from assoc_ingest.derive.stale_lists import refresh_lists
 
 
 def derive(rows: Rows, *sessions: int) -> Touched:

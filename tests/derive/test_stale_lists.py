@@ -8,7 +8,7 @@ import pytest
 from tests.support.rows import Rows
 
 from assoc_ingest.derive.changeset import Touched
-from assoc_ingest.derive.stale_lists import refresh_lists
+from assoc_ingest.derive.projects import refresh_lists
 
 Damage = Callable[[Rows, int], None]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.stated import expected
+from assoc_ingest.derive.statements import expected
 
 
 def at(second: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.superseded import refresh_superseded
+from assoc_ingest.derive.copies import refresh_superseded
 
 
 class Log:

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.task_edges import refresh_edges
+from assoc_ingest.derive.references import refresh_edges
 
 
 def derive(rows: Rows, *files: int, has_new_edges: bool = False) -> None:

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.titles import refresh_summaries, refresh_titles
+from assoc_ingest.derive.sessions import refresh_summaries, refresh_titles
 
 BEST_FIRST = [
     ("custom-title", "told", "custom_title"),

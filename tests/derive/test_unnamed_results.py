@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.unnamed_results import refresh_answers, take_back
+from assoc_ingest.derive.copies import refresh_answers, take_back
 
 
 class Log:

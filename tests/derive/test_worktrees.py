@@ -8,8 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.projects import refresh_named
-from assoc_ingest.derive.worktrees import relatives
+from assoc_ingest.derive.projects import refresh_named, relatives
 
 
 class Places:

@@ -14,7 +14,8 @@ from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
 
-from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.batch import Batch
+from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]

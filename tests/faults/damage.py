@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assoc_ingest.entry import entry_path
 from assoc_ingest.files.entries import line_of
 from assoc_ingest.files.walk import Root, recognised
 from assoc_ingest.records import Record
-from assoc_ingest.source import LOG, UNREAD, Claim, Source
+from assoc_ingest.source import LOG, UNREAD, Claim, Source, entry_path
 from assoc_ingest.sources import SOURCES
 
 TESTS = Path(__file__).parents[1]

@@ -23,13 +23,13 @@ from tests.support.writing import agent, assistant, at, call, result, user, writ
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import DamagedError
-from assoc_ingest.files import archive, lost
+from assoc_ingest.files import archive, stored_names
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import damaged_copies, lost_rows, orphans, page_reader, recover
-from assoc_ingest.upkeep.page_reader import Lost
+from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
+from assoc_ingest.upkeep.recover import Lost
 from assoc_ingest.upkeep.verify import verify
 
 SIZE = 16384
@@ -168,7 +168,7 @@ def pages_of(database: Path, *names: str) -> list[int]:
     """Return the pages of tables, and the first ones of indexes: without it none leads to them."""
     roots = dict(execute(database, "select name, rootpage from sqlite_master"))
     numbers = []
-    with page_reader.opened(database) as raw:
+    with recover.opened_pages(database) as raw:
         for name in names:
             numbers += sorted(raw.leaves_of(int(str(roots[name]))))
     return numbers
@@ -283,22 +283,22 @@ def judge(case: Case, database: Path, before: Frames, rebuilt: Rebuilt, page: by
 
 def nothing_is_found_in_pages(patch: pytest.MonkeyPatch) -> None:
     """What lies behind a damaged page is given up."""
-    patch.setattr(lost_rows, "found", lambda *_: iter(()))
+    patch.setattr(recover, "found_rows", lambda *_: iter(()))
 
 
 def indexes_tell_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lost_rows, "told_by_indexes", lambda *_: lost_rows.Told())
+    patch.setattr(recover, "told_by_indexes", lambda *_: recover.Told())
 
 
 def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        orphans, "keep", lambda connection, *_: orphans._drop_broken_references(connection)
+        recover, "keep", lambda connection, *_: recover._drop_broken_references(connection)
     )
 
 
 def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """The archive is taken for whole, and rows are derived from what there is."""
-    patch.setattr("assoc_ingest.upkeep.rebuild_plan.examined", lambda *_: ([], True))
+    patch.setattr("assoc_ingest.upkeep.rebuild.examined", lambda *_: ([], True))
     patch.setattr(
         "assoc_ingest.files.archive.read_whole",
         lambda connection, file_id, size: archive.read_around_gaps(connection, file_id, size),
@@ -359,7 +359,7 @@ def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
     rows = shown(database)
     assert [row for row in rows["files"] if not row["is_gone"]] == on_disk
     told = {str(row["path"]) for row in rows["files"] if row["is_gone"]}
-    assert {path for path in told if not lost.is_unnamed(path)} <= case.gone
+    assert {path for path in told if not stored_names.is_unnamed(path)} <= case.gone
     assert {transcript(number) for number in range(22)} & case.gone <= told
     for table in ("messages", "tool_calls", "responses"):
         by_session = Counter(str(row["session_id"]) for row in rows[table])
@@ -471,7 +471,7 @@ def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
 
 def test_no_source_claims_a_path_that_stands_in_for_another() -> None:
     for name, source in SOURCES.items():
-        assert source.claim(tuple(lost.placeholder(7).split("/"))) is None, name
+        assert source.claim(tuple(stored_names.placeholder(7).split("/"))) is None, name
 
 
 def test_rows_and_frames_that_are_both_lost_leave_what_is_left_of_either(
@@ -508,7 +508,7 @@ OF_LARGE = (
 def overflow_of(database: Path, number: int) -> list[int]:
     """Return the pages that hold the archive of a transcript, but for the beginnings of frames."""
     stored = b"".join(data for path, _, data, _ in frames(database) if path == transcript(number))
-    with page_reader.opened(database) as raw:
+    with recover.opened_pages(database) as raw:
         return [page for page in range(2, raw.count + 1) if raw.page(page)[4:60] in stored]
 
 
@@ -543,7 +543,7 @@ def test_a_gap_in_the_archive_is_said_wherever_it_matters(
     assert (finding.path, finding.byte_offset) == (transcript(LARGE), start)
     assert "These bytes cannot be recovered" in finding.remedy
     main(["status", "-d", str(database)])
-    assert lost.BYTES_LOST in capsys.readouterr().out
+    assert stored_names.BYTES_LOST in capsys.readouterr().out
     to = place / "to"
     assert main(["restore", "-d", str(database), key(LARGE), "--to", str(to)]) == 1
     out, err = capsys.readouterr()
@@ -706,7 +706,7 @@ def test_a_damaged_database_is_kept_as_it_was(
     connection.commit()
     assert main(["rebuild", "-d", str(database)]) == 1
     connection.close()
-    (kept,) = damaged_copies.kept_aside(database)
+    (kept,) = recover.kept_aside(database)
     assert kept.name.startswith("index.db.damaged-2")
     assert str(kept) in capsys.readouterr().err
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -718,7 +718,7 @@ def test_a_damaged_database_is_kept_as_it_was(
     sync(database, [case.home])
     overwrite(database, pages_of(database, "messages")[1:2])
     rebuild(database)
-    assert len(damaged_copies.kept_aside(database)) == 2
+    assert len(recover.kept_aside(database)) == 2
     left = {path.name.split(".")[-1] for path in database.parent.iterdir()}
     assert {name.partition("-")[0] for name in left} == {"db", "damaged", "lock"}
 
@@ -736,11 +736,11 @@ def test_without_room_to_keep_it_nothing_is_changed(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(damaged_copies.shutil, "copyfileobj", full)
+        patch.setattr(recover.shutil, "copyfileobj", full)
         assert main(["rebuild", "-d", str(database)]) == 5
     free = shutil.disk_usage(place)._replace(free=database.stat().st_size * 2)
     with monkeypatch.context() as patch:
-        patch.setattr(damaged_copies.shutil, "disk_usage", lambda _: free)
+        patch.setattr(recover.shutil, "disk_usage", lambda _: free)
         assert main(["rebuild", "-d", str(database)]) == 5
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2
@@ -755,7 +755,7 @@ def test_without_room_to_keep_it_nothing_is_changed(
 
 def test_every_row_and_every_entry_is_found_in_the_pages(case: Case) -> None:
     found: dict[tuple[int, int], list[list[object]]] = {}
-    with page_reader.opened(case.database) as raw:
+    with recover.opened_pages(case.database) as raw:
         for leaf in raw.leaves():
             for row in filter(None, map(leaf.row, leaf.cells())):
                 found.setdefault((row.id, len(row.values)), []).append(row.values[1:])
@@ -791,7 +791,7 @@ def test_no_page_makes_the_reading_of_pages_fail(case: Case, place: Path) -> Non
                 data[max(place_, 200)] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
         database = place / "odd.db"
         database.write_bytes(data[: len(data) - chance.choice([0, 0, 100, SIZE, 5 * SIZE])])
-        with page_reader.opened(database) as raw:
+        with recover.opened_pages(database) as raw:
             for leaf in raw.leaves():
                 for row in filter(None, map(leaf.row, leaf.cells())):
                     rows += 1

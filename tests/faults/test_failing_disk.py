@@ -29,7 +29,7 @@ from assoc_ingest.__main__ import main
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.compact import compact
-from assoc_ingest.upkeep.tombstones import tombstones
+from assoc_ingest.upkeep.forget import tombstones
 
 resource = pytest.importorskip("resource", reason="of POSIX systems only")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux only")

@@ -39,7 +39,7 @@ from assoc_ingest.files import changes, tail
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import writing
-from assoc_ingest.store.report import Report
+from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 from assoc_ingest.when import now
 

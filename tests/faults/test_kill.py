@@ -34,12 +34,12 @@ from tests.support.pieces import (
     read_in_pieces,
 )
 
-from assoc_ingest.store.batch import Batch, Written
+from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.store.sync_runs import CUT_OFF
-from assoc_ingest.sync.notifier import Watcher, WatchError
+from assoc_ingest.store.rows import Written
+from assoc_ingest.store.runs import CUT_OFF
 from assoc_ingest.sync.run import sync
-from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.sync.watch import Watcher, WatchError, WatchOptions, watch
 from assoc_ingest.upkeep.status import look
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")

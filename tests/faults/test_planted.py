@@ -33,7 +33,7 @@ from assoc_ingest.files.steps import Step
 from assoc_ingest.files.tail import Prefix, Stretch, read_at
 from assoc_ingest.source import Checkpoint, Line
 from assoc_ingest.store.batch import Batch
-from assoc_ingest.store.row_buffer import RowBuffer, Written
+from assoc_ingest.store.rows import RowBuffer, Written
 from assoc_ingest.sync import pipeline
 from assoc_ingest.sync.run import sync
 

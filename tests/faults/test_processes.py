@@ -92,7 +92,7 @@ def test_lines_that_two_processes_read_are_counted_once(
             overtaken.append(sync(database, [place / "home"]).files_read)
         return plan
 
-    from assoc_ingest.sync.run import make_plan
+    from assoc_ingest.sync.plan import make_plan
 
     with no_lock(), patch("assoc_ingest.sync.run.make_plan", plan_and_wait):
         child = Child(lambda: sync(database, [place / "home"]).files_read).result()

@@ -37,7 +37,7 @@ def empty_database(postgres: Postgres) -> Iterator[str]:
 def database(empty_database: str) -> Iterator[Any]:
     """A connection to a database that is set up, as superuser."""
     psycopg = pytest.importorskip("psycopg")
-    from assoc_ingest.fleet import server_schema
+    from assoc_ingest.fleet import server as server_schema
 
     with psycopg.connect(empty_database, autocommit=True) as connection:
         server_schema.migrate(connection)

@@ -28,13 +28,19 @@ from tests.test_incremental_equals_full import Homes
 
 from assoc_ingest.cli import cli
 from assoc_ingest.fleet import projection
-from assoc_ingest.fleet.projection import COUNTS_START, Cursor, File
-from assoc_ingest.fleet.scope import EVERYTHING, Scope, of_paths
+from assoc_ingest.fleet.projection import (
+    COUNTS_START,
+    EVERYTHING,
+    KEYED,
+    Cursor,
+    File,
+    Scope,
+    Table,
+    of_paths,
+)
 from assoc_ingest.fleet.state import place_of
-from assoc_ingest.fleet.tables import KEYED, Table
 from assoc_ingest.store import changes
-from assoc_ingest.store.database import open_reader, writing
-from assoc_ingest.store.location import locked
+from assoc_ingest.store.database import locked, open_reader, writing
 from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as upkeep

@@ -10,7 +10,7 @@ import pytest
 from tests.support.postgres import Postgres
 
 from assoc_ingest.errors import FleetError, UsageError
-from assoc_ingest.fleet import server_schema
+from assoc_ingest.fleet import server
 from assoc_ingest.fleet.connect import PASSWORD_FILE, connect, parameters, shown
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
@@ -135,7 +135,7 @@ def test_an_older_server_asks_for_a_migration(database: Any) -> None:
 def test_a_newer_server_is_not_migrated(database: Any) -> None:
     database.execute("insert into assoc.schema_version values ('9999_later')")
     with pytest.raises(FleetError, match="update assoc-ingest"):
-        server_schema.migrate(database)
+        server.migrate(database)
 
 
 def test_each_machine_has_a_plain_label_of_its_own(database: Any) -> None:
@@ -159,9 +159,9 @@ def test_a_read_only_server_is_told(database: Any) -> None:
 
 def test_a_migration_runs_once(empty_database: str) -> None:
     with connect(empty_database) as connection:
-        assert server_schema.migrate(connection) == server_schema.names()
-        assert server_schema.migrate(connection) == []
-        assert server_schema.applied(connection) == server_schema.names()
+        assert server.migrate(connection) == server.names()
+        assert server.migrate(connection) == []
+        assert server.applied(connection) == server.names()
 
 
 def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
@@ -171,6 +171,6 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
             "create database assoc_latin template template0 encoding 'LATIN1' locale 'C'"
         )
     with connect(postgres.dsn("assoc_latin")) as other, pytest.raises(UsageError, match="UTF8"):
-        server_schema.migrate(other)
+        server.migrate(other)
     with connect(postgres.conninfo) as connection:
         connection.execute("drop database assoc_latin")

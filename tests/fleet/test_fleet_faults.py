@@ -21,11 +21,10 @@ from tests.support.fleet import MadeLocal, MadeMemory, expected, frame, on_serve
 from tests.support.postgres import OwnPostgres, own_server
 
 from assoc_ingest.errors import FleetError
-from assoc_ingest.fleet import server_schema
+from assoc_ingest.fleet import server
 from assoc_ingest.fleet.connect import connect
 from assoc_ingest.fleet.projection import Cursor
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.report import Limits, Report
+from assoc_ingest.fleet.push import Limits, Report, push
 from assoc_ingest.fleet.server import Server
 
 pytest.importorskip("psycopg")
@@ -124,7 +123,7 @@ def dsn(breakable: OwnPostgres) -> str:
     with connect(breakable.conninfo) as connection:
         connection.execute(f"create database {name} template template0 encoding 'UTF8' locale 'C'")
     with connect(breakable.dsn(name)) as connection:
-        server_schema.migrate(connection)
+        server.migrate(connection)
     return breakable.dsn(name)
 
 
@@ -325,7 +324,7 @@ def test_a_server_that_was_made_anew_gets_everything(machine: Callable[[int], Ma
         connection.execute("drop schema assoc, assoc_read cascade")
         with pytest.raises(FleetError, match="remote init"):
             one.push()
-        server_schema.migrate(connection)
+        server.migrate(connection)
     one.assert_equal()
 
 

@@ -12,7 +12,7 @@ from tests.support.fleet import MadeLocal, MadeMemory, frame, row, says
 from tests.support.postgres import Postgres
 
 from assoc_ingest.errors import BusyError, FleetError
-from assoc_ingest.fleet import administration, server_schema
+from assoc_ingest.fleet import administration, server
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
 
@@ -245,10 +245,10 @@ def test_a_login_has_limits(login: Callable[..., Any]) -> None:
 def test_a_migration_that_a_device_holds_up_says_who_it_is(
     login: Callable[..., Any], database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_schema, "_PATIENCE", 1)
+    monkeypatch.setattr(server, "_PATIENCE", 1)
     device = login("device")
-    device.execute("select pg_advisory_lock(%s)", (server_schema._LOCK,))
+    device.execute("select pg_advisory_lock(%s)", (server._LOCK,))
     with pytest.raises(BusyError, match=f"The login {device.info.user} .*pg_terminate_backend"):
-        server_schema.migrate(database)
+        server.migrate(database)
     device.execute("select pg_advisory_unlock_all()")
-    assert server_schema.migrate(database) == []
+    assert server.migrate(database) == []

@@ -33,12 +33,10 @@ from tests.test_forget_secrets import KINDS, TOKEN, a_home
 from assoc_ingest.cli import cli
 from assoc_ingest.files import archive
 from assoc_ingest.fleet import projection
-from assoc_ingest.fleet.destination import DESTINATION
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.scope import EVERYTHING
-from assoc_ingest.fleet.tables import FILES
+from assoc_ingest.fleet.connect import DESTINATION
+from assoc_ingest.fleet.projection import EVERYTHING, FILES, Masks
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.tools import Tools
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.secrets.mask import redact, redact_bytes
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync

@@ -19,8 +19,8 @@ from tests.support.writing import SESSION, assistant, user, write
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import NotFoundError
 from assoc_ingest.files import archive
-from assoc_ingest.fleet.destination import DESTINATION
-from assoc_ingest.fleet.masks import Masks
+from assoc_ingest.fleet.connect import DESTINATION
+from assoc_ingest.fleet.projection import Masks
 from assoc_ingest.store.database import open_reader
 
 LINES = [user("how does the pool wait", "u1"), assistant("it does not", "a1")]

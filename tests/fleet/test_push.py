@@ -20,8 +20,7 @@ from tests.support.fleet import (
 )
 
 from assoc_ingest.errors import FleetError
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.report import Limits, Report
+from assoc_ingest.fleet.push import Limits, Report, push
 from assoc_ingest.fleet.server import Server
 
 

@@ -14,18 +14,13 @@ from tests.support.fleet import MadeMemory, on_server
 from tests.support.writing import assistant, call, jsonl, result, user, wait_for_clock
 
 from assoc_ingest.errors import NotFoundError
-from assoc_ingest.fleet.local import Local
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.report import Report
-from assoc_ingest.fleet.scope import EVERYTHING
+from assoc_ingest.fleet.projection import EVERYTHING, KEYED, PLACED, Masks
+from assoc_ingest.fleet.push import Local, Report, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import place_of
-from assoc_ingest.fleet.tables import KEYED, PLACED
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep.forget import forget
-from assoc_ingest.upkeep.forget_target import Target
+from assoc_ingest.upkeep.forget import Target, forget
 
 DEMO = Path(__file__).parents[1] / "demo"
 

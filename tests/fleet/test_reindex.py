@@ -19,13 +19,9 @@ from tests.support.writing import SESSION, assistant, user, wait_for_clock, writ
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import FleetError, NotFoundError
 from assoc_ingest.fleet import administration
-from assoc_ingest.fleet.connect import PASSWORD_FILE
-from assoc_ingest.fleet.destination import DESTINATION
-from assoc_ingest.fleet.local import Local
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.report import Report
-from assoc_ingest.fleet.scope import EVERYTHING
+from assoc_ingest.fleet.connect import DESTINATION, PASSWORD_FILE
+from assoc_ingest.fleet.projection import EVERYTHING, Masks
+from assoc_ingest.fleet.push import Local, Report, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync

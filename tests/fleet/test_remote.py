@@ -20,9 +20,9 @@ from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
 
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
-from assoc_ingest.fleet.report import Report
-from assoc_ingest.fleet.sending import push_all
-from assoc_ingest.fleet.turns import one_at_a_time
+from assoc_ingest.fleet.administration import push_all
+from assoc_ingest.fleet.push import Report
+from assoc_ingest.fleet.state import one_at_a_time
 from assoc_ingest.fleet.watch import watch
 from assoc_ingest.sync.run import sync
 
@@ -484,7 +484,7 @@ def test_two_pushes_at_once_are_refused(machine: Shell, empty_database: str) -> 
 def test_what_is_remembered_does_not_change_during_a_push(
     machine: Shell, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.fleet.turns._PATIENCE", 0)
+    monkeypatch.setattr("assoc_ingest.fleet.state._PATIENCE", 0)
     machine("remote", "init", empty_database)
     state = machine.database.with_name("a.db.push")
     before = state.read_text()

@@ -18,7 +18,7 @@ from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.search import search as local_search
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
-from assoc_ingest.fleet.destination import DESTINATION
+from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.search import search
 from assoc_ingest.store.database import open_reader
 

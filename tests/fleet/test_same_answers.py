@@ -15,8 +15,8 @@ from tests.support.writing import SESSION, assistant, call, result, user, write
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
-from assoc_ingest.fleet.asking import OF_ONE_MACHINE
-from assoc_ingest.fleet.destination import DESTINATION
+from assoc_ingest.fleet.connect import DESTINATION
+from assoc_ingest.fleet.search import OF_ONE_MACHINE
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 

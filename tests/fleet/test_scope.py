@@ -13,16 +13,22 @@ from click.testing import CliRunner
 from tests.support.planted import planted
 from tests.support.writing import OTHER, SESSION, THIRD, assistant, jsonl, user, write, write_bytes
 
-from assoc_ingest.commands.remote_allow import allow
+from assoc_ingest.commands.fleet import allow
 from assoc_ingest.errors import DatabaseError, NotFoundError, UsageError
 from assoc_ingest.fleet import projection, state
-from assoc_ingest.fleet.local import Local
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.preview import preview, report
-from assoc_ingest.fleet.projection import Cursor
-from assoc_ingest.fleet.scope import EVERYTHING, Scope, known_paths, of_paths
+from assoc_ingest.fleet.projection import (
+    EVERYTHING,
+    FILES,
+    KEYED,
+    PLACED,
+    Cursor,
+    Masks,
+    Scope,
+    known_paths,
+    of_paths,
+)
+from assoc_ingest.fleet.push import Local, preview, report
 from assoc_ingest.fleet.state import State
-from assoc_ingest.fleet.tables import FILES, KEYED, PLACED
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 

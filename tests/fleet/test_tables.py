@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assoc_ingest import sql
-from assoc_ingest.fleet.tables import (
+from assoc_ingest.fleet.projection import (
     BIGINT,
     BYTEA,
     DOUBLE,

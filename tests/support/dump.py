@@ -23,18 +23,16 @@ from typing import Any
 
 import orjson
 
-from assoc_ingest.entry import entry_names
 from assoc_ingest.files import archive
-from assoc_ingest.files.classify import NOT_A_TRANSCRIPT
+from assoc_ingest.files.entries import opened
 from assoc_ingest.files.exclusions import CREDENTIAL_LEFT_OUT, REASONS
-from assoc_ingest.files.packed import opened
-from assoc_ingest.files.parsing import RAN_AWAY
+from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT, RAN_AWAY
 from assoc_ingest.files.stored_names import original_parts
 from assoc_ingest.files.tail import pieces
 from assoc_ingest.records import ENTRY_KINDS
-from assoc_ingest.source import DATABASE, DOCUMENT, FOREIGN_DOCUMENT, LOG
+from assoc_ingest.source import DATABASE, DOCUMENT, FOREIGN_DOCUMENT, LOG, entry_names
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.inserts import ODD_TIME
+from assoc_ingest.store.rows import ODD_TIME
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 """Returns the rows of a query, after a sync."""

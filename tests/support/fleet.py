@@ -9,8 +9,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from assoc_ingest.fleet.projection import Cursor
-from assoc_ingest.fleet.tables import FILES, KEYED, PLACED, TABLES
+from assoc_ingest.fleet.projection import FILES, KEYED, PLACED, TABLES, Cursor
 
 _tables = {table.name: table for table in TABLES}
 _EMPTY = {"integer": 0, "bigint": 0, "double precision": 0.0, "bytea": b"", "text": ""}

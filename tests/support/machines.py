@@ -15,11 +15,9 @@ from tests.support.fleet import MadeMemory
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
-from assoc_ingest.fleet.asking import OF_ONE_MACHINE, Central
-from assoc_ingest.fleet.local import Local
-from assoc_ingest.fleet.masks import Masks
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.scope import EVERYTHING
+from assoc_ingest.fleet.projection import EVERYTHING, Masks
+from assoc_ingest.fleet.push import Local, push
+from assoc_ingest.fleet.search import OF_ONE_MACHINE, Central
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
 from assoc_ingest.store.database import open_reader

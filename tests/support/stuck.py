@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assoc_ingest.files.steps import Work
-from assoc_ingest.upkeep.check_archived import Listed
-from assoc_ingest.upkeep.check_jobs import CheckJob
-from assoc_ingest.workers.reading import ReadJob
-from assoc_ingest.workers.replaying import Archived, ReplayJob
+from assoc_ingest.upkeep.verify import CheckJob, Listed
+from assoc_ingest.workers.reading import Archived, ReadJob, ReplayJob
 
 STUCK, FATAL, FAILING = "5eee0000", "5eee1111", "5eee2222"
 """How the name of a file begins whose parser never ends, kills the process, or fails."""

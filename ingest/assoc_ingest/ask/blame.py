@@ -25,25 +25,133 @@ import os
 import posixpath
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from .. import humanize, sql
+from .. import git, sql, terminal
 from ..errors import NotFoundError, UsageError
-from ..paths import is_directory, is_there
-from ..project_paths import comparable, in_repository, is_windows, slashed
+from ..paths import (
+    comparable,
+    in_repository,
+    is_directory,
+    is_there,
+    is_windows,
+    real_path,
+    slashed,
+)
 from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import Paint, cut, one_line, wrap
-from ..when import milliseconds
-from . import terms
-from .changed_text import shortly
-from .expressions import SAID, TOOLS, in_scope
-from .git_history import Commit, GitHistory, history_at
-from .lookup import short_key
-from .query_parser import bindable
-from .refs import Names
-from .terms import Term
+from ..when import from_milliseconds, milliseconds
+from . import query
+from .candidates import SAID, TOOLS, in_scope
+from .query import Term, bindable
+from .refs import Names, short_key
+from .show import shortly
+
+# ------------------------------------------------------------------------------------------------
+# What git says of a repository on this disk: a commit, the commit of a line, earlier names.
+#
+# Nothing here is needed for an answer: where git, the repository or the commit is missing, or git
+# takes too long, the answer is None or empty.
+
+
+_SECONDS = 4.0
+_FORMAT = "%H%x00%at%x00%ct%x00%s"
+_HASH_LENGTHS = (40, 64)
+_MOST_RENAMES = 50
+_MOST_FILES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit, as its repository has it."""
+
+    hash: str
+    subject: str
+    authored_at: str
+    """UTC; an amended, rebased or picked commit keeps it."""
+    committed_at: str
+
+
+class GitHistory:
+    """One repository. All questions together take a few seconds at most."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._deadline = time.monotonic() + _SECONDS
+        self._filters: list[str] | None = None
+
+    def top(self) -> str | None:
+        """Return the directory of the working tree."""
+        found = self._ask("rev-parse", "--show-toplevel")
+        return found.rstrip("\n") if found else None
+
+    def commit(self, name: str) -> Commit | None:
+        """Return the commit that a hash names, or the beginning of one that only it has."""
+        found = self._ask("log", "-1", f"--format={_FORMAT}", "--end-of-options", name, "--")
+        parts = found.rstrip("\n").split("\0") if found else []
+        if len(parts) != 4 or not parts[1].isdigit() or not parts[2].isdigit():
+            return None
+        authored, committed = (from_milliseconds(int(part) * 1000) for part in parts[1:3])
+        if authored is None or committed is None:
+            return None
+        return Commit(parts[0], parts[3], authored, committed)
+
+    def files(self, name: str) -> list[str]:
+        """Return the files that a commit changed, relative to the top; of a merge, none."""
+        found = self._ask(
+            "diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z",
+            "--no-ext-diff", "--no-textconv", "--end-of-options", name, "--",
+        )  # fmt: skip
+        return [path for path in (found or "").split("\0") if path][:_MOST_FILES]
+
+    def line(self, path: str, number: int) -> tuple[str, str] | None:
+        """Return the commit that a line of a file comes from, and the text of the line.
+
+        Of a line that is not committed, the hash is all zeros. `path` is absolute.
+        """
+        found = self._ask(
+            "blame", "--porcelain", "--no-textconv", "-L", f"{number},{number}", "--", path
+        )
+        lines = (found or "").split("\n")
+        head = lines[0].split(" ")[0]
+        text = next((line[1:] for line in lines[1:] if line.startswith("\t")), "")
+        return (head, text) if len(head) in _HASH_LENGTHS else None
+
+    def earlier_names(self, path: str) -> list[str]:
+        """Return the names that a file had before it was renamed, relative to the top."""
+        found = self._ask(
+            "log", "--follow", "--diff-filter=R", "--name-status", "--format=", "-z",
+            f"-{_MOST_RENAMES}", "--no-ext-diff", "--no-textconv", "--", path,
+        )  # fmt: skip
+        parts = (found or "").lstrip("\0\n").split("\0")
+        return [
+            old
+            for status, old in zip(parts[0::3], parts[1::3], strict=False)
+            if status.strip().startswith("R")
+        ]
+
+    def _ask(self, *arguments: str) -> str | None:
+        if self._filters is None:
+            self._filters = git.without_filters(self.directory, self._deadline)
+        if self._filters is None:
+            return None
+        found = git.ask(self.directory, (*self._filters, *arguments), self._deadline)
+        if found is None or len(found) > git.MOST_BYTES:
+            return None
+        return found.decode("utf-8", "backslashreplace")
+
+
+def history_at(directory: str | Path | None) -> GitHistory | None:
+    """Return the history of the repository around a directory, None if there is none to ask."""
+    if directory is None or not Path(directory).is_absolute() or not is_directory(directory):
+        return None
+    if not git.is_repository(str(directory)) or not git.is_installed():
+        return None
+    return GitHistory(str(real_path(directory)))
+
 
 GRADES = {
     "made": "a command here made it, and printed its hash",
@@ -564,7 +672,7 @@ def _told_apart(wanted: Wanted) -> list[str]:
 
 
 def _phrases(wanted: Wanted) -> str:
-    known = [name for name in wanted.names if terms.TOKEN.search(name)]
+    known = [name for name in wanted.names if query.TOKEN.search(name)]
     return " OR ".join(Term(name).expression() for name in known) or '""'
 
 
@@ -730,7 +838,7 @@ _Run = tuple[Evidence, str | None, str | None]
 
 
 def _with_subject(connection: sqlite3.Connection, subject: str, project: str | None) -> list[_Run]:
-    tokens = terms.TOKEN.findall(subject)
+    tokens = query.TOKEN.findall(subject)
     if not tokens:
         return []
     match = in_scope(TOOLS, Term(" ".join(tokens)).expression_at_line_starts())
@@ -978,12 +1086,12 @@ def not_found(connection: sqlite3.Connection, of: dict[str, object]) -> NotFound
     """Return the error that says what was looked at, and how complete the index is."""
     fresh = sql.ask(connection, "pages/fresh").fetchone()
     missing = sql.ask(connection, "pages/coverage").fetchone()
-    known = f"The index is of {humanize.moment(fresh['synced_at']) or 'no sync'}"
+    known = f"The index is of {terminal.moment(fresh['synced_at']) or 'no sync'}"
     gaps = []
     if missing["files"]:
-        gaps.append(f"the end of {humanize.many(missing['files'], 'file')} is not read yet")
+        gaps.append(f"the end of {terminal.many(missing['files'], 'file')} is not read yet")
     if missing["unparsed"]:
-        gaps.append(f"{humanize.many(missing['unparsed'], 'record')} could not be parsed")
+        gaps.append(f"{terminal.many(missing['unparsed'], 'record')} could not be parsed")
     looked = "Looked at: edits, reads, commands with their output, and what was said."
     return NotFoundError(
         f"No conversation is known to have made {of['text']!r}. {looked} "
@@ -1217,7 +1325,7 @@ def report(found: Blame, limit: int, each: int, width: int, paint: Paint) -> Ite
     more = len(found.conversations) - limit
     if more > 0:
         yield ""
-        others = humanize.many(more, "more conversation")
+        others = terminal.many(more, "more conversation")
         yield f"... and {others}. To see them: --limit {limit + more}"
 
 
@@ -1229,13 +1337,13 @@ def _heading(of: dict[str, object]) -> str:
         facts[1:] = [*(facts[1:] if of["kind"] == "line" else ()), str(name)[:12]]
     facts += [str(of[name]) for name in ("url", "subject") if of.get(name)]
     if time := of.get("time"):
-        facts.append(humanize.moment(str(time)))
+        facts.append(terminal.moment(str(time)))
     return one_line("  ".join(facts))
 
 
 def _conversation(one: Blamed, width: int, paint: Paint) -> Iterator[str]:
     title = cut(one_line(one.title or "(untitled)"), _TITLE)
-    facts = [one.key, title, one.project, one.branch, one.subagent, humanize.moment(one.time)]
+    facts = [one.key, title, one.project, one.branch, one.subagent, terminal.moment(one.time)]
     shown = " · ".join(one_line(fact) for fact in facts if fact)
     for number, line in enumerate(wrap(shown, width - 4)):
         yield f"{'  ' if not number else _INDENT}{line}"
@@ -1245,4 +1353,4 @@ def _conversation(one: Blamed, width: int, paint: Paint) -> Iterator[str]:
         yield head + cut(one_line(str(place["text"])), max(width - len(head), 20))
         yield paint(f"{_INDENT}  {one_line(str(place['file']))}, byte {place['byte']}", dim=True)
     if one.more:
-        yield f"{_INDENT}... and {humanize.many(one.more, 'more place')}"
+        yield f"{_INDENT}... and {terminal.many(one.more, 'more place')}"

@@ -7,16 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from .. import humanize, tags
+from .. import tags, terminal
 from ..paths import home
 from ..sources import SOURCES
 from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
-from . import snippets
-from .hits import Hit
+from . import matches
+from .matches import CLOSE, ELLIPSIS, OPEN
 from .output import write_lines
-from .ranking import RELAXED
-from .search_result import Group, SearchResult
-from .snippets import CLOSE, ELLIPSIS, OPEN
+from .search import RELAXED, Group, Hit, SearchResult
 
 _MAX_WIDTH = 120
 _SNIPPET_LINES = 3
@@ -81,14 +79,14 @@ def result_lines(result: SearchResult, limit: int, width: int, paint: Paint) -> 
 def block_lines(group: Group, shown: int, width: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of one conversation: its title, where and when it was, its best hits."""
     best = group.best
-    when = humanize.moment(best.time)
+    when = terminal.moment(best.time)
     name = group.title if group.title != group.session_key else None
     title = cut(one_line(name or _name_of(best)), width - columns(when) - 2)
     gap = " " * (width - columns(title) - columns(when))
     yield f"{paint(title, bold=True)}{gap}{paint(when, dim=True)}".rstrip()
     hits = [hit for hit in group.hits if hit.what != "session"][:shown]
     more = group.more + sum(hit.what != "session" for hit in group.hits) - len(hits)
-    branch = humanize.branch_besides(best.project, best.branch)
+    branch = terminal.branch_besides(best.project, best.branch)
     facts = [best.project, branch, named_source(best), f"{more:,} more here" if more else None]
     if known := " · ".join(one_line(fact) for fact in facts if fact):
         yield paint(cut(_SHORT_INDENT + known, width), dim=True)
@@ -126,7 +124,7 @@ def _hit_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[str]:
 
 def lines_of(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of one hit on its own."""
-    when = humanize.moment(hit.time)
+    when = terminal.moment(hit.time)
     place = f"{hit.ref}  " if hit.ref else ""
     room = width - columns(place) - columns(when) - 2
     name = hit.title if hit.title != hit.session_key else None
@@ -166,8 +164,8 @@ def _first_relaxed(result: SearchResult) -> int | None:
 
 
 def _footer(result: SearchResult, limit: int) -> Iterator[str]:
-    found = f"{humanize.many(result.conversations, 'conversation')}"
-    found += f", {humanize.many(result.count, 'hit')}"
+    found = f"{terminal.many(result.conversations, 'conversation')}"
+    found += f", {terminal.many(result.count, 'hit')}"
     more = ""
     if not result.groups:
         more = f"More: -n {max(_MANY, 2 * limit)}." if result.count > len(result.hits) else ""
@@ -187,7 +185,7 @@ def _name_of(hit: Hit) -> str:
 
 def _marked_text(hit: Hit) -> str:
     """Return the snippet on one line, harmless, with its marks."""
-    pieces = snippets.parts(bare(hit))  # the marks would not survive being made harmless
+    pieces = matches.parts(bare(hit))  # the marks would not survive being made harmless
     text = "".join(
         f"{OPEN}{safe(piece)}{CLOSE}" if found else safe(piece) for piece, found in pieces
     )

@@ -1,21 +1,279 @@
-"""One conversation as it is stored: its session, its messages in file order, its subagents.
-
-Messages are read as they are asked for: a session of 20,000 messages is never in memory.
+"""One conversation as it is stored: its session, its messages in file order, their texts and
+originals.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import shlex
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from .. import sql
-from .lookup import find_session, short_key
-from .refs import Line, Names, messages_of
-from .resume import resume_line
+from .. import sql, tags
+from ..errors import ArchiveError
+from ..fields import json_text, placeholder, string
+from ..files import archive
+from ..sources import SOURCES
+from ..tags import inside
+from . import query as terms
+from .refs import Line, Names, find_session, messages_of, short_key
+
+# ------------------------------------------------------------------------------------------------
+# The command that goes on with a session, for those who want to: as the source of it says.
+
+
+_RESUMABLE = ("main", "background")
+"""Kinds of sessions that a person can go on with."""
+
+
+def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
+    """Return what to type into a shell, None if the session cannot be resumed.
+
+    `session` has the columns `kind`, `source`, `session_key` and `cwd`. It may have `project_path`,
+    where a session without a `cwd` was held; `is_there` says whether the agent still has a
+    transcript of it.
+    """
+    source = SOURCES.get(str(session["source"]))
+    if source is None or not is_there or session["kind"] not in _RESUMABLE:
+        return None
+    command = source.resume_command(str(session["session_key"]))
+    if command is None or not (line := shlex.join(command)).isprintable():
+        return None  # nobody can type it, and a terminal might obey it
+    directory = session["cwd"] or session.get("project_path")
+    is_known = isinstance(directory, str) and directory.isprintable()
+    if not is_known:
+        return line
+    option = "-- " if str(directory).startswith("-") else ""
+    return f"cd {option}{shlex.quote(str(directory))} && {line}"
+
+
+# ------------------------------------------------------------------------------------------------
+# What a line holds that its rows do not: images, and the whole of a text that was cut.
+#
+# The bytes come from the archive. Where that has lost them, or the line is of a shape that nobody
+# foresaw, the rows have to do.
+
+
+_SIGNATURES = {
+    # What a browser can show; an SVG is a document of its own, and may hold anything.
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
+_LONGEST_LINE = 256 * 1024 * 1024
+_MOST_IMAGES = 100  # of one message
+_MOST_INPUTS = 1_000  # objects of a line that are compared with the input of a call
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as its line holds it."""
+
+    placeholder: str
+    """What the text of the message says in its place."""
+    media_type: str
+    data: str
+    """The bytes in base64; '' where they are no image that a browser shows."""
+
+
+class Originals:
+    """Reads lines of a conversation from the archive."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._line: tuple[tuple[int, int], object] = ((-1, -1), None)
+
+    def whole(
+        self, file_id: int, byte_offset: int, length: int, kind: str, stored: str
+    ) -> str | None:
+        """Return the text of which `stored` is the beginning, None if it is not found."""
+        inputs = 0
+        for value in _values(self._value(file_id, byte_offset, length)):
+            if isinstance(value, str) and len(value) > len(stored) and value.startswith(stored):
+                return value
+            if kind == "tool_use" and isinstance(value, dict) and inputs < _MOST_INPUTS:
+                inputs += 1
+                text = json_text(value)
+                if len(text) > len(stored) and text.startswith(stored):
+                    return text
+        return None
+
+    def images(self, file_id: int, byte_offset: int, length: int, text: str) -> Iterator[Image]:
+        """Yield the images of a line for which the text has a placeholder, each once."""
+        seen: set[tuple[str, str]] = set()
+        for value in _values(self._value(file_id, byte_offset, length)):
+            if len(seen) >= _MOST_IMAGES:
+                break
+            media_type, data = _image_in(value)
+            if media_type is None or data is None:
+                continue
+            source = {"media_type": media_type, "data": data}
+            shown = placeholder({"type": "image", "source": source})
+            if shown in text and (media_type, data) not in seen:
+                seen.add((media_type, data))
+                yield Image(shown, media_type, _checked(media_type, data))
+
+    def _value(self, file_id: int, offset: int, length: int) -> object:
+        """Return the JSON value of a line; the last one is remembered, it may have many blocks."""
+        place = (file_id, offset)
+        if self._line[0] != place:
+            value = None
+            with suppress(ArchiveError, ValueError, RecursionError):
+                if length <= _LONGEST_LINE:
+                    data = archive.read(self._connection, file_id, offset, offset + length)
+                    value = json.loads(b"".join(data))
+            self._line = (place, value)
+        return self._line[1]
+
+
+def _values(value: object) -> Iterator[object]:
+    """Yield all values inside a value, in order."""
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        yield value
+        if isinstance(value, dict):
+            pending.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            pending.extend(reversed(value))
+
+
+def _image_in(value: object) -> tuple[str | None, str | None]:
+    """Return the type and the bytes of an image that is an object, or the URL of its data."""
+    if isinstance(value, str) and value.startswith("data:image/"):
+        media_type, _, data = value[5:].partition(";base64,")
+        return media_type[:100], data
+    if not isinstance(value, dict):
+        return None, None
+    return string(value.get("media_type")), string(value.get("data"))
+
+
+def _checked(media_type: str, data: str) -> str:
+    """Return the data if it is an image of this type."""
+    try:
+        first = base64.b64decode(data[:64], validate=True)
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    return data if first.startswith(_SIGNATURES.get(media_type, (b"\0 none",))) else ""
+
+
+# ------------------------------------------------------------------------------------------------
+# Stored text for a reader, without the tags in which the agent wrapped it.
+
+
+PEOPLE = frozenset({"prompt", "command", "bash_input", "memory_input", "queued_prompt"})
+"""Kinds of what a person typed."""
+
+NOISE = {"meta": "injected text", "attachment": "attachment", "hook": "hook"}
+"""Kinds of what the program injects: what follows each other of these is shown as one line."""
+
+COMPACTED = "Conversation compacted"
+"""How the notice begins behind which an agent knows only a summary of what was said before."""
+
+BORDERS = ("the conversation continues", "taken back from here")
+"""The lines behind and before messages that are no longer part of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """How a message is shown that is neither prompt nor answer nor call."""
+
+    head: str
+    lines: int
+    colour: str | None = None
+
+
+_LETTERS = ("teammate-message", "cross-session-message")
+_SENDERS = ("teammate_id", "from-name", "from")
+
+_ASIDES = {
+    "thinking": Aside("∴ ", 4),
+    "compact_summary": Aside("≡ ", 8),
+    "task_notification": Aside("task: ", 3),
+    "agent_message": Aside("✉ ", 8, "cyan"),
+    "command_output": Aside("", 6),
+    "bash_output": Aside("", 6),
+    "tool_result": Aside("result: ", 4),
+    "interrupt": Aside("■ ", 2, "yellow"),
+    "error": Aside("✗ ", 8, "red"),
+    "image": Aside("", 1),
+    "system": Aside("· ", 3),
+}
+
+
+def aside(kind: str) -> Aside:
+    """Return how a message of this kind is shown; a kind of tomorrow is shown like a notice."""
+    return _ASIDES.get(kind, Aside(f"{kind}: ", 3))
+
+
+def typed(kind: str, text: str) -> str:
+    """Return what a person typed: `/command arguments`, `! command`, `# memory`, or the prompt."""
+    if kind == "command":
+        name, arguments = inside(text, "command-name"), inside(text, "command-args")
+        return f"{name or inside(text, 'command-message') or text} {arguments or ''}".strip()
+    if kind == "bash_input":
+        return f"! {untagged(text)}"
+    if kind == "memory_input":
+        return f"# {untagged(text)}"
+    return text
+
+
+def heard(kind: str, text: str) -> str:
+    """Return what the program or another agent says, in few words where it is wrapped."""
+    if kind == "task_notification":
+        summary, status = inside(text, "summary"), inside(text, "status")
+        return summary or status or untagged(text)
+    if kind == "agent_message":
+        sender, body = _sender(text), untagged(text)
+        return f"{sender}: {body}" if sender is not None else body
+    if kind in ("command_output", "bash_output"):
+        return untagged(text)
+    return text
+
+
+def whole(text: str, shown: str) -> str:
+    """Return what is shown of a stored text if that leaves out no word but tags, else the text."""
+    words = set(_words(tags.without(text)))
+    for tag in tags.openings(text):
+        words.update(*map(_words, (tag.attributes or {}).values()))
+    return shown if words <= set(_words(shown)) else text
+
+
+def _words(text: str) -> list[str]:
+    found: list[str] = terms.TOKEN.findall(text)
+    return found
+
+
+def untagged(text: str) -> str:
+    """Return the text without the tags around its parts: `<stdout>a</stdout><stderr/>` is `a`."""
+    parts = [element.text.strip("\n") for element in tags.outermost(text.strip())]
+    inner = "\n".join(part for part in parts if part.strip())
+    return inner if parts else text
+
+
+def _sender(text: str) -> str | None:
+    """Return who sent a message that is wrapped as one from an agent."""
+    for tag in tags.openings(text):
+        if tag.name in _LETTERS:
+            for key, value in (tag.attributes or {}).items():
+                if key in _SENDERS:
+                    return value
+    return None
+
+
+# ------------------------------------------------------------------------------------------------
+# One conversation as it is stored: its session, its messages in file order, its subagents.
+#
+# Messages are read as they are asked for: a session of 20,000 messages is never in memory.
+
 
 TOOL_KINDS = frozenset({"tool_use", "tool_result", "attachment", "hook", "meta"})
 """Kinds that are left out unless tools are wanted."""

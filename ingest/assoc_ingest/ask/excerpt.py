@@ -8,16 +8,93 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from ..errors import NotFoundError, UsageError
 from ..terminal import cut, one_line
-from .conversation import TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
-from .lookup import Key
-from .message_text import PEOPLE
-from .refs import Line
+from . import matches
+from . import query as query_parser
+from .candidates import Candidates
+from .conversation import PEOPLE, TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
+from .filters import Filters
+from .query import Terms
+from .refs import KeyMatch, Line
+
+# ------------------------------------------------------------------------------------------------
+# Finds in one conversation what a search would find in all of them, in the order of its files.
+#
+# A query is read as `search` reads it, and the same indexes answer. What is found holds all of
+# its words: nothing is relaxed, because a reader goes from one place to the next.
+
+
+MOST = 20_000
+"""Messages that are found at most."""
+
+_MOST_MARKED = 20  # words of a query that are marked
+
+
+class Match(NamedTuple):
+    """A block that holds what was looked for."""
+
+    file: int
+    byte_offset: int
+    block: int
+    id: int
+
+
+class Found(NamedTuple):
+    """What was found, and what of the query was not looked for."""
+
+    matches: list[Match]
+    marker: Marker
+    notes: tuple[str, ...] = ()
+
+
+def find(
+    connection: sqlite3.Connection, session: int, query: str, kinds: Sequence[str] = ()
+) -> Found:
+    """Return what of the conversation with this row id holds all that a query asks for.
+
+    `kinds` of messages are found, if any are named, and else those of the query. A filter of the
+    query that names nothing raises UsageError or NotFoundError.
+    """
+    terms = query_parser.parse(query)
+    filters = Filters().limited_by(terms.fields)
+    if kinds:
+        wanted = tuple(kind for kind in kinds if not filters.kind or kind in filters.kind)
+        filters = replace(filters, kind=wanted or ("session",))  # no message is one
+    notes: tuple[str, ...] = (terms.note,) if terms.note else ()
+    if not terms.clauses:
+        return Found([], Marker(terms), ("The query has no word to look for.",))
+    candidates = Candidates(connection, filters)
+    found = {
+        Match(row["file_id"], row["byte_offset"], row["block"], row["id"])
+        for row in candidates.in_conversation(session, terms, MOST)
+    }
+    if len(found) >= MOST:
+        notes += (f"There are more than {MOST:,}; some are left out.",)
+    return Found(sorted(found), Marker(terms), notes)
+
+
+class Marker:
+    """Finds the words of a query in a text, to mark them."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._words = matches.Places(terms.words[:_MOST_MARKED])
+        self._parts = terms.parts()[:_MOST_MARKED]
+
+    def spans(self, text: str) -> list[matches.Span]:
+        """Return where the words stand, in order; none inside of another."""
+        found = sorted({*self._words.some(text), *matches.substrings_in(text, self._parts)})
+        spans: list[matches.Span] = []
+        for start, end in found:
+            if start < end and (not spans or start >= spans[-1][1]):
+                spans.append((start, end))
+        return spans
+
 
 CONTEXT = 3
 """Turns before and after a line that are shown, where nothing else is asked for."""
@@ -51,7 +128,7 @@ class Options:
             return Only(errors=True)
         return None
 
-    def check(self, what: Key | Line | None) -> None:
+    def check(self, what: KeyMatch | Line | None) -> None:
         """Raise UsageError if two options, or an option and what is shown, contradict each other.
 
         `what` is None for an entry that is no conversation.
@@ -108,7 +185,7 @@ class Excerpt:
     line: Line | None = None
 
 
-def choose(conversation: Conversation, what: Key | Line, options: Options) -> Excerpt:
+def choose(conversation: Conversation, what: KeyMatch | Line, options: Options) -> Excerpt:
     """Return the part of the conversation that is asked for."""
     if isinstance(what, Line):
         if not options.tools and all(row["kind"] in TOOL_KINDS for row in conversation.line(what)):

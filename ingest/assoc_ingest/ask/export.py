@@ -1,25 +1,276 @@
-"""A conversation as it is exported: its texts whole, its credentials masked, its places stable.
-
-An anchor names a message by its place: `L12` is line 12 of the transcript, `L12.1` its second
-block, `a4c1e-L3` line 3 of the subagent `a4c1e`, `f2-L12` a line of the second file. It stays the
-same when the database is rebuilt.
+"""A conversation as a file to keep or to send: Markdown, JSON lines, what it says of itself, its
+name.
 """
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from .. import sql
+from .. import sql, terminal
+from ..records import RUN
 from ..secrets.mask import redact
-from .conversation import TOOL_KINDS, Conversation, File, Message, Place, Subagent
-from .lines import Lines
-from .message_text import PEOPLE
-from .originals import Image, Originals
+from ..terminal import cut, one_line, readable, safe_json
+from . import conversation as message_text
+from . import show
+from .conversation import (
+    PEOPLE,
+    TOOL_KINDS,
+    Conversation,
+    File,
+    Image,
+    Message,
+    Originals,
+    Place,
+    Subagent,
+)
+from .filters import project_ids
+from .refs import Lines, short_key
+from .show import by_call, cost_of, facts_of, spent_of, tokens_of
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+
+# ------------------------------------------------------------------------------------------------
+# Stored text as Markdown that cannot break out of its place.
+#
+# What agents write is Markdown already. Its blocks are written again one by one: a code block
+# that is never closed gets its end, a heading moves below those of the document. In what is left
+# no `<` stays that could begin a tag, no image is loaded, no link leads to a script, no name is
+# mentioned and no issue closed. Other text is escaped, or stands in a fence that is longer than
+# any in it.
+
+
+LONGEST_TEXT = 60_000
+"""Letters of Markdown that is taken apart; a longer text stands in a fence."""
+
+_special = re.compile(r"[\\`<!\]@#]")
+_ticks = re.compile(r"`+")
+_fences = re.compile(r"`{3,}+")
+_active = re.compile(r"[\\`*_\[\]~|$!<>&@#]")
+_line_start = re.compile(r"\A\s*(?:[-+=]|\d{1,9}[.)])")
+_tag_start = re.compile(r"<[A-Za-z/!?]")
+_destination = re.compile(r"(?:https?://|mailto:|#|\.{0,2}/|[\w.-]{1,200}(?:[/)#?\s]|\Z))", re.I)
+_info = re.compile(r"[\w+#.-]{1,20}")
+_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_BREAK = "&#8203;"
+"""Behind `@` and `#`, so that nobody is mentioned and no issue is referred to."""
+
+_DEEPEST = 14  # lists and quotes inside each other; programs stop at about twenty
+_FEW_LINES = 40  # that are quoted; more of them stand in a fence
+
+
+def prose(text: str, level: int) -> str:
+    """Return Markdown that an agent wrote, its headings below those of this level."""
+    text = readable(text).strip("\n")
+    if len(text) > LONGEST_TEXT or text.count("|") > LONGEST_TEXT // 20:
+        return fenced(text, "markdown")
+    tokens = _parser().parse(text)
+    if max((token.level for token in tokens), default=0) > _DEEPEST:
+        return fenced(text, "markdown")
+    return "\n\n".join(_blocks(tokens, text.split("\n"), level))
+
+
+def quoted(text: str) -> str:
+    """Return what a person typed as a quotation; with a shape of its own it stands in a fence."""
+    lines = readable(text).strip("\n").split("\n")
+    has_shape = any(
+        line.startswith("    ") or line.lstrip().startswith(("```", "|")) for line in lines
+    )
+    if has_shape or len(lines) > _FEW_LINES:
+        return fenced("\n".join(lines))
+    shown = [_line_start.sub(_not_an_item, escaped(line), count=1) for line in lines]
+    ends = [
+        "\\" if line and after else "" for line, after in zip(shown, [*shown[1:], ""], strict=True)
+    ]
+    return "\n".join(f"> {line}{end}".rstrip(" ") for line, end in zip(shown, ends, strict=True))
+
+
+def escaped(text: str) -> str:
+    """Return a line of text without anything that Markdown would obey."""
+    return _active.sub(lambda match: _inactive(match, text), text)
+
+
+def heading(text: str, level: int) -> str:
+    """Return a line of text as a heading."""
+    return f"{'#' * min(level, 6)} {escaped(one_line(text))}"
+
+
+def fenced(text: str, info: str = "") -> str:
+    """Return a text in a fence that is longer than any in it."""
+    text = readable(text).strip("\n")
+    longest = max((len(match[0]) for match in _fences.finditer(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{info}\n{text}\n{fence}"
+
+
+def code(text: str) -> str:
+    """Return a line of text as code."""
+    text = one_line(text)
+    longest = max((len(match[0]) for match in _ticks.finditer(text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def in_html(text: str) -> str:
+    """Return a line of text for the inside of a tag of ours."""
+    shown = html.escape(one_line(text), quote=False)
+    return shown.replace("#", f"#{_BREAK}").replace("@", f"@{_BREAK}")
+
+
+def _not_an_item(match: re.Match[str]) -> str:
+    """Return the beginning of a line that would be an item of a list, or underline a heading."""
+    return f"{match[0][:-1]}\\{match[0][-1]}"
+
+
+def _inactive(match: re.Match[str], text: str) -> str:
+    letter = match[0]
+    if letter in "<&":
+        return html.escape(letter)
+    if letter in "@#" and text[match.end() : match.end() + 1].isalnum():
+        return letter + _BREAK
+    return "\\" + letter if letter != "@" else letter
+
+
+# -- what an agent wrote -----------------------------------------------------------------------
+
+
+def _blocks(tokens: list[Token], lines: list[str], level: int) -> Iterator[str]:
+    for token, inner in _outermost(tokens):
+        first, last = token.map or (0, 0)
+        if token.type == "heading_open":
+            marks = "#" * min(level + int(token.tag[1:]), 6)
+            yield f"{marks} {_inline(inner[0].content.replace(chr(10), ' '))}"
+        elif token.type in ("fence", "code_block"):
+            info = _info.match(token.info.strip())
+            yield fenced(token.content, info[0] if info else "")
+        elif token.type == "hr":
+            yield "---"
+        else:
+            yield "\n".join(_written_again([token, *inner], lines, first, last)).rstrip()
+
+
+def _outermost(tokens: list[Token]) -> Iterator[tuple[Token, list[Token]]]:
+    """Yield each token that is in no other, with all that are in it."""
+    first = 0
+    for number, token in enumerate(tokens):
+        if token.level == 0 and token.nesting <= 0:
+            yield tokens[first], tokens[first + 1 : number]
+            first = number + 1
+
+
+def _written_again(
+    tokens: Iterable[Token], lines: list[str], first: int, last: int
+) -> Iterator[str]:
+    """Yield the lines of a block: those of code as they are, each run of text harmless."""
+    ends: dict[int, tuple[int, str]] = {}
+    for token in tokens:
+        kind = {"fence": "code", "code_block": "code", "table_open": "table", "inline": "text"}
+        if token.map is not None and token.type in kind and token.map[0] not in ends:
+            ends[token.map[0]] = (token.map[1], kind[token.type])
+    number = first
+    while number < last:
+        end, kind_of = ends.get(number, (number + 1, "text"))
+        end = max(min(end, last), number + 1)
+        if kind_of == "code":
+            yield from lines[number:end]
+        elif kind_of == "table":  # a cell ends before what is written as code in it does
+            yield from ("|".join(map(_inline, line.split("|"))) for line in lines[number:end])
+        else:
+            yield _inline("\n".join(lines[number:end]))
+        number = end
+
+
+def _inline(text: str) -> str:
+    """Return a run of text, which is parsed as one, without what must not be in it."""
+    parts: list[str] = []
+    closings = _closings(text)
+    position = 0
+    while (match := _special.search(text, position)) is not None:
+        start, letter = match.start(), match[0]
+        parts.append(text[position:start])
+        following = text[start + 1 : start + 2]
+        position = start + 1
+        if letter == "`":
+            run = _ticks.match(text, start)
+            length = len(run[0]) if run else 1
+            end = closings.get(start)
+            position = end if end is not None else start + length
+            span = text[start:position]
+            parts.append(_code_span(span, length) if end is not None else "\\`" * length)
+        elif letter == "\\" and following in _PUNCTUATION and following:
+            parts.append(letter + following)
+            position = start + 2
+        else:
+            parts.append(_harmless(letter, following, text, start))
+    return "".join([*parts, text[position:]])
+
+
+def _harmless(letter: str, following: str, text: str, start: int) -> str:
+    if letter == "<":
+        return "&lt;"
+    if letter == "!" and following == "[":
+        return "!\\"
+    if letter == "]" and following == ":":
+        return "]\\"
+    if letter == "]" and following == "(":
+        destination = text[start + 2 : start + 300].lstrip()
+        return "]" if _destination.match(destination) else "]\\"
+    if letter in "@#" and following.isalnum() and not text[max(start - 1, 0) : start].isalnum():
+        return letter + _BREAK
+    return letter
+
+
+def _closings(text: str) -> dict[int, int]:
+    """Return where the code ends that begins at each run of back quotes: behind one as long.
+
+    From the last run to the first, so that each is looked at once.
+    """
+    closings: dict[int, int] = {}
+    next_of: dict[int, int] = {}
+    for run in reversed(list(_ticks.finditer(text))):
+        length = len(run[0])
+        if length in next_of:
+            closings[run.start()] = next_of[length]
+        next_of[length] = run.end()
+    return closings
+
+
+def _code_span(span: str, length: int) -> str:
+    """Return code in a line; with tags of ours if it has a tag in it, wherever it ends up."""
+    if _tag_start.search(span) is None:
+        return span
+    inner = " ".join(span[length:-length].split())
+    return f"<code>{_active.sub(lambda match: f'&#{ord(match[0])};', inner)}</code>"
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    known = MarkdownIt("commonmark", {"html": False})
+    return known.enable(["table", "strikethrough"]).disable(["reference"])
+
+
+# ------------------------------------------------------------------------------------------------
+# A conversation as it is exported: its texts whole, its credentials masked, its places stable.
+#
+# An anchor names a message by its place: `L12` is line 12 of the transcript, `L12.1` its second
+# block, `a4c1e-L3` line 3 of the subagent `a4c1e`, `f2-L12` a line of the second file. It stays
+# the same when the database is rebuilt.
+
 
 LONGEST = 4_000_000
 """Characters of one text that are exported."""
@@ -231,3 +482,446 @@ def _clean_target(target: str, before: str, after: str) -> str:
         if isinstance(value, str) and " ".join(value.split()).startswith(target):
             return " ".join(str(harmless).split())[: len(target)]
     return redact(target)[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# What an exported conversation says of itself: at its head, and at its end.
+
+
+def title_of(conversation: ExportedConversation) -> str:
+    """Return the title of a conversation on one line."""
+    return one_line(str(conversation.session["title"] or "")) or "(untitled)"
+
+
+def facts(
+    connection: sqlite3.Connection, conversation: ExportedConversation
+) -> Iterator[tuple[str, str]]:
+    """Yield names and values: where and when it was held, with what, at what cost."""
+    session = conversation.session
+    text = {key: one_line(value) for key, value in session.items() if isinstance(value, str)}
+    number = {key: value for key, value in session.items() if isinstance(value, int)}
+    known = spent_of(conversation)
+    counts = [
+        f"{number['message_count']:,}",
+        terminal.many(number["prompt_count"], "prompt"),
+        terminal.many(number["tool_call_count"], "tool call"),
+    ]
+    if conversation.subagents:
+        counts.append(terminal.many(len(conversation.subagents), "subagent"))
+    found = {
+        "Project": text.get("project"),
+        "Branch": text.get("git_branch"),
+        "Agent name": text.get("agent"),
+        "Model": ", ".join(map(one_line, conversation.models)),
+        "When": _when(text.get("started_at"), text.get("ended_at")),
+        "Messages": ", ".join(counts),
+        "Tokens": tokens_of(number, known).removeprefix("tokens "),
+        "Cost": cost_of(known).removeprefix("cost "),
+        "Stated cost": _dollars(session["stated_cost_usd"]),
+        "Tag": text.get("tag"),
+        "Fork of": text.get("forked_from"),
+        "Linked to": text.get("linked_session"),
+        "Source": text["source"],
+        "Session": text["session_key"],
+    }
+    yield from ((name, value) for name, value in found.items() if value)
+
+
+def exported_links(
+    connection: sqlite3.Connection, conversation: ExportedConversation
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what a conversation links to: the kind, the address, and what to call it."""
+    for row in sql.ask(connection, "pages/session_links", session=conversation.session["id"]):
+        url = conversation.clean(str(row["url"]))
+        title = conversation.clean(str(row["title"])) if row["title"] else url
+        yield str(row["kind"]).replace("_", " "), url, one_line(title)
+
+
+def places(conversation: ExportedConversation) -> Iterator[str]:
+    """Yield the files in which the conversation is, and the directories that they are in."""
+    for file in conversation.files:
+        yield one_line(file.path) + (" (deleted)" if file.gone_at else "")
+    for root in (str(conversation.session["root"]), *conversation.other_roots):
+        yield f"in {one_line(root)}"
+
+
+def closing(conversation: ExportedConversation) -> Iterator[str]:
+    """Yield the sentences at the end of an export, when all of it is written."""
+    choice = conversation.choice
+    if conversation.masked:
+        yield f"Masked: {counted(conversation.masked)}."
+    elif not choice.redacts:
+        yield "Credentials are not masked."
+    if conversation.shortened:
+        count = terminal.many(conversation.shortened, "text")
+        yield f"Without its end: {count}; the original file has all of it."
+    left_out = [name for name, kept in _PARTS.items() if not getattr(choice, kept)]
+    if left_out:
+        yield f"Left out: {' and '.join(left_out)}."
+    yield "Exported with assoc-ingest."
+
+
+def counted(masked: Counter[str]) -> str:
+    """Return how many credentials of which kind were masked."""
+    return ", ".join(f"{kind} ({count:,})" for kind, count in masked.most_common())
+
+
+_PARTS = {"tool calls": "tools", "thinking": "thinking"}
+
+
+def _when(start: str | None, end: str | None) -> str:
+    """Return the time with its zone: who reads a file may be in another one."""
+    if not start and not end:
+        return ""
+    zone = datetime.fromisoformat(start or end or "").astimezone()
+    return f"{terminal.span(start, end)} (UTC{zone:%z})".replace("(UTC+0000)", "(UTC)")
+
+
+def _dollars(amount: object) -> str:
+    return terminal.money(amount) if isinstance(amount, int | float) else ""
+
+
+# ------------------------------------------------------------------------------------------------
+# A conversation as Markdown that reads well in a pull request.
+#
+# Each prompt is a heading with the prompt as a quotation below it; what the agent wrote stands as
+# it is; everything else is folded: thinking, tool calls, and inside of these the subagents.
+
+
+_TITLE = 80  # columns of a prompt in its heading
+_SUMMARY = 100  # columns of what a folded part says of itself
+_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
+_FEW_PROMPTS = 2  # need no table of contents
+_OF_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
+_REPEATED = "repeated block"
+
+
+def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
+    """Yield the Markdown of a conversation."""
+    for block in _Document(connection, conversation).blocks():
+        yield f"{block}\n\n"
+
+
+def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield a page that links to files: the name of each, its title, and facts about it."""
+    yield f"{heading(title, 1)}\n\n"
+    for name, text, about in rows:
+        yield f"- [{escaped(one_line(text))}]({quote(name)}) {escaped(one_line(about))}\n"
+
+
+class _Document:
+    """Writes the blocks of one conversation; between two of them is an empty line."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
+        self._connection = connection
+        self._conversation = conversation
+        self._spawned = by_call(conversation.subagents)
+        self._shown: set[int] = set()
+        self._prompts = 0
+        self._level = 0
+        cwd = conversation.session["cwd"]
+        self._directory = f"{cwd}/" if cwd else None
+
+    def blocks(self) -> Iterator[str]:
+        """Yield the blocks of the document."""
+        yield from self._header()
+        written = 0
+        for file in self._conversation.files_with_messages():
+            if written:
+                yield "---"
+                yield code(self._conversation.clean(file.path))
+            for block in self._messages(self._conversation.messages(file)):
+                written += 1
+                yield block
+        if not written:
+            yield "No messages of this session are indexed."
+        yield from self._unspawned()
+        yield "---"
+        for sentence in closing(self._conversation):
+            yield escaped(sentence)
+
+    def _header(self) -> Iterator[str]:
+        conversation = self._conversation
+        yield heading(title_of(conversation), 1)
+        found = facts(self._connection, conversation)
+        yield "\n".join(f"- **{name}:** {escaped(value)}" for name, value in found)
+        if conversation.resume is not None:
+            yield f"Resume: {code(conversation.resume)}"
+        if links := list(exported_links(self._connection, conversation)):
+            yield "\n".join(f"- {escaped(kind)}: {_linked(url)}" for kind, url, _ in links)
+        yield from _folded("Source files", [fenced("\n".join(places(conversation)))])
+        prompts = [
+            f"{number}. [{escaped(self._title(message))}](#{conversation.anchor(message)})"
+            for number, message in enumerate(conversation.prompts(), start=1)
+        ]
+        if len(prompts) > _FEW_PROMPTS:
+            yield from _folded("Prompts", ["\n".join(prompts)])
+
+    def _messages(self, messages: Iterable[Message]) -> Iterator[str]:
+        noise: list[Message] = []
+        is_taken_back = False
+        for message in messages:
+            if message.is_repeat or message.kind in message_text.NOISE:
+                noise.append(message)
+                continue
+            is_turn = message.is_superseded != is_taken_back
+            if noise and (is_turn or message.kind != "tool_use"):  # hooks run at every call
+                yield from _noise(noise)
+                noise = []
+            if is_turn:
+                is_taken_back = not is_taken_back
+                yield "---"
+                yield f"*{message_text.BORDERS[is_taken_back].capitalize()}*"
+            yield from self._message(message)
+        if noise:
+            yield from _noise(noise)
+
+    def _message(self, message: Message) -> Iterator[str]:
+        kind, text = message.kind, message.content
+        if kind in message_text.PEOPLE:
+            yield from self._typed(message)
+        elif kind == "text":
+            yield prose(text, self._level + 2)
+        elif kind == "tool_use":
+            yield from self._call(message)
+        elif kind == "agent_prompt":
+            yield heading("The task", self._level + 2)
+            yield quoted(text)
+        elif kind == "system" and text.startswith(message_text.COMPACTED):
+            yield "---"
+            yield "*Conversation compacted*"
+        elif kind == "image":
+            yield escaped(one_line(text))
+        else:
+            yield from self._aside(message)
+
+    def _typed(self, message: Message) -> Iterator[str]:
+        title = self._title(message)
+        if self._level == 0:
+            self._prompts += 1
+            yield f'<a id="{self._conversation.anchor(message)}"></a>'
+            yield heading(f"{self._prompts}. {title}", 2)
+        else:
+            yield heading(title, self._level + 2)
+        queued = "queued " if message.kind == "queued_prompt" else ""
+        if message.timestamp:
+            yield f"*{queued}{terminal.moment(message.timestamp)}*"
+        text = message_text.typed(message.kind, message.content).strip()
+        if text != title:
+            yield quoted(text)
+
+    def _title(self, message: Message) -> str:
+        return cut(one_line(message_text.typed(message.kind, message.content)), _TITLE)
+
+    def _aside(self, message: Message) -> Iterator[str]:
+        name = message.kind.replace("_", " ").capitalize()
+        is_notification = message.kind == "task_notification"  # with words outside of its tags
+        text = message.content if is_notification else message_text.untagged(message.content)
+        summary = f"{name}: {one_line(message_text.heard(message.kind, message.content))}"
+        is_prose = message.kind in ("thinking", "compact_summary", "agent_message")
+        body = prose(text, self._level + 2) if is_prose else fenced(text.strip())
+        yield from _folded(cut(summary, _SUMMARY), [body])
+
+    def _call(self, message: Message) -> Iterator[str]:
+        facts, _ = show.call_facts(message)
+        target = cut(show.target_of(message, self._directory), _SUMMARY)
+        mark = "✗ " if message.status == "error" else ""
+        summary = f"{mark}<b>{in_html(message.tool or 'tool')}</b>"
+        summary += f" <code>{in_html(target)}</code>" if target else ""
+        summary += f" · {in_html(facts)}" if facts else ""
+        yield f"<details>\n<summary>{summary}</summary>"
+        yield from _input(message)
+        spawned = self._spawned.get(message.tool_call_id or 0, ()) if self._level < _LEVELS else ()
+        for subagent in self._new(spawned):
+            yield from self._subagent(subagent)
+        if message.result_id is not None:
+            text = self._conversation.text(message.result_id)
+            yield "Result:" if text.strip() else "No output."
+            if text.strip():
+                yield fenced(text)
+        if output := self._conversation.output_file(message):
+            yield "Whole output, from its own file:"
+            yield fenced(output)
+        yield "</details>"
+
+    def _new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
+        """Return those that are not shown yet; from now on they are, so no cycle."""
+        new = [one for one in subagents if one.id not in self._shown]
+        self._shown.update(one.id for one in new)
+        return new
+
+    def _subagent(self, subagent: Subagent) -> Iterator[str]:
+        yield f"<details>\n<summary><b>Subagent</b> {in_html(facts_of(subagent))}</summary>"
+        self._level += 1
+        yield from self._messages(self._conversation.subagent_messages(subagent))
+        self._level -= 1
+        yield "</details>"
+
+    def _unspawned(self) -> Iterator[str]:
+        rest = self._new(self._conversation.subagents)
+        shown = [one for one in rest if one.kind != "warmup" and self._conversation.choice.tools]
+        if shown:
+            yield heading("Subagents without a call here", 2)
+        for subagent in shown:
+            yield from self._subagent(subagent)
+        if hidden := len(rest) - len(shown):
+            yield f"{terminal.many(hidden, 'subagent')} not shown."
+
+
+def _linked(url: str) -> str:
+    """Return an address as a link, if it leads to a page."""
+    if not url.startswith(("https://", "http://")):
+        return code(url)
+    return f"<{quote(url, safe=_OF_ADDRESSES)}>"
+
+
+def _input(message: Message) -> Iterator[str]:
+    """Yield the input of a call: changes as a difference, a command as one, the rest as JSON."""
+    arguments = show.arguments_of(message)
+    if not arguments:
+        if message.content.strip("{} \n"):
+            yield fenced(message.content)
+        return
+    rest = dict(arguments)
+    if show.changes_files(message) and not isinstance(arguments.get("edits"), list):
+        yield fenced("\n".join(_changed(rest)), "diff")
+    elif message.action == RUN and isinstance(arguments.get("command"), str):
+        yield fenced(str(rest.pop("command")), "sh")
+    for key, value in list(rest.items()):
+        if isinstance(value, str) and "\n" in value:
+            del rest[key]
+            yield f"{escaped(one_line(key))}:"
+            yield fenced(value)
+    if rest:
+        yield fenced(json.dumps(rest, ensure_ascii=False, indent=2), "json")
+
+
+def _changed(arguments: dict[str, object]) -> Iterator[str]:
+    """Yield what was and what is, line by line, and take it out of the arguments."""
+    for key, sign in (
+        ("old_string", "-"),
+        ("new_string", "+"),
+        ("new_source", "+"),
+        ("content", "+"),
+    ):
+        text = arguments.get(key)
+        if isinstance(text, str):
+            del arguments[key]
+            yield from (f"{sign} {line}" for line in text.split("\n") if text)
+
+
+def _noise(messages: list[Message]) -> Iterator[str]:
+    counts: Counter[str] = Counter(
+        _REPEATED if one.is_repeat else message_text.NOISE[one.kind] for one in messages
+    )
+    summary = ", ".join(terminal.many(count, word) for word, count in counts.items())
+    yield from _folded(summary, (fenced(one.content) for one in messages))
+
+
+def _folded(summary: str, blocks: Iterable[str]) -> Iterator[str]:
+    yield f"<details>\n<summary>{in_html(summary)}</summary>"
+    yield from blocks
+    yield "</details>"
+
+
+# ------------------------------------------------------------------------------------------------
+# A conversation as JSON lines: its records as the database has them.
+#
+# One object on each line; `record` says what it is, in this order:
+#
+# - `session`, once: the columns that `show --json` has, `models`, `files`, and `format`, which is
+#   1;
+# - `message`, any number: one block of the main conversation, with the fields of `show --json`,
+#   `line` (the number of its line, from 1, or null) and `agent_key` (null);
+# - for each subagent a `subagent`, and then its `message` lines, with its `agent_key`;
+# - `end`, once: how many messages there were, and how many credentials were `masked`, by kind. A
+#   file
+#   without this line is not complete.
+
+
+FORMAT = 1
+
+
+def lines(conversation: ExportedConversation) -> Iterator[str]:
+    """Yield the lines."""
+    files = [file._asdict() for file in conversation.files]
+    session = {**conversation.session, "models": conversation.models, "files": files}
+    yield _line("session", {"format": FORMAT, **session})
+    count = 0
+    for file in conversation.files_with_messages():
+        for message in conversation.messages(file):
+            count += 1
+            yield _message(conversation, message, None)
+    for subagent in conversation.subagents:
+        facts = subagent._asdict()
+        del facts["spawned_by"]  # the id of a tool call; call_id is the message that called
+        yield _line("subagent", facts)
+        for message in conversation.subagent_messages(subagent):
+            count += 1
+            yield _message(conversation, message, subagent.agent_key)
+    yield _line("end", {"messages": count, "masked": dict(conversation.masked)})
+
+
+def _message(conversation: ExportedConversation, message: Message, agent: str | None) -> str:
+    place = {"agent_key": agent, "line": conversation.line_number(message)}
+    return _line("message", {**place, **message.as_json()})
+
+
+def _line(record: str, fields: dict[str, object]) -> str:
+    return safe_json({"record": record, **fields}) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------
+# Which conversations of a project are exported, and how their files are called.
+
+
+_not_of_name = re.compile(r"[^a-z0-9]+")
+_LONGEST_SLUG = 50
+_SHOWN = 120  # letters of a title in an index
+
+
+class Named(NamedTuple):
+    """A conversation with the name of its file."""
+
+    session_key: str
+    name: str
+    title: str
+    about: str
+
+
+def conversations_of(
+    connection: sqlite3.Connection, project: str, form: str, *, redacts: bool
+) -> list[Named]:
+    """Return the conversations of a project, newest first, with a name for each that is its own.
+
+    A name consists of the date, the title and the key, in letters that every system takes.
+    Raises NotFoundError or UsageError if `project` means none.
+    """
+    ids = project_ids(connection, project)
+    found: dict[str, Named] = {}
+    taken = {"index"}
+    for row in sql.ask(connection, "lists/sessions", project=ids, limit=-1):
+        key = str(row["session_key"])
+        if key in found:  # the same conversation in two homes
+            continue
+        title = str(row["title"] or "(untitled)")
+        title = cut(one_line(redact(title)[0] if redacts else title), _SHOWN)
+        at = row["started_at"] or row["ended_at"]
+        stem = "-".join(
+            filter(
+                None, (terminal.moment(at)[:10], _slug(title), _slug(short_key(connection, key)))
+            )
+        )
+        number, name = 1, stem
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        counts = f"{terminal.moment(at)} · {terminal.many(row['prompt_count'], 'prompt')}"
+        found[key] = Named(key, f"{name}.{form}", title, counts)
+    return list(found.values())
+
+
+def _slug(text: str) -> str:
+    """Return a text in lower-case letters, digits and dashes, none at its ends."""
+    return _not_of_name.sub("-", text.lower())[:_LONGEST_SLUG].strip("-")

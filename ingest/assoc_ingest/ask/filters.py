@@ -1,26 +1,425 @@
-"""What limits a search, a list, a sum or a page: one object, wherever it is asked for.
-
-A filter is given as an option, as `field:value` inside of a query, as an argument of a tool, or in
-the address of a page. It is read here alone, and means the same everywhere (docs/search.md). Of
-what a query says itself, kinds add up; of anything else, what the query says counts.
+"""Filters of a question (project, session, source, branch, time, model, cost ...), parsed in one
+place.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import posixpath
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import NamedTuple
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import SequenceMatcher, get_close_matches
+from itertools import takewhile
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple, NoReturn
 
-from .. import humanize
-from ..errors import UsageError
+from .. import sql, terminal
+from ..errors import NotFoundError, UsageError
+from ..paths import comparable, comparable_name, here, slashed
 from ..sources import SOURCES
-from . import since as times
-from .lookup import find_session
-from .near_names import did_you_mean
-from .project_names import project_ids
+from .refs import find_session
+
+# ------------------------------------------------------------------------------------------------
+# What a name that does not exist may have been meant to be: "Did you mean ...?".
+
+
+_LEAST = 3  # letters; fewer are part of too many names
+_NEAREST = 3
+
+
+def did_you_mean(name: str, known: Iterable[str], *, quoted: bool = False) -> str:
+    """Return a question that suggests the nearest names, with a space before it; '' if none is."""
+    names = {other.casefold(): other for other in known}
+    wanted = name.casefold()
+    near = get_close_matches(wanted, names, 1)
+    if not near and len(wanted) >= _LEAST:
+        near = [other for other in names if wanted in other][:_NEAREST]
+    shown = [repr(names[other]) if quoted else names[other] for other in near]
+    *others, last = shown or [""]
+    return f" Did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if near else ""
+
+
+# ------------------------------------------------------------------------------------------------
+# Which projects `--project` means, decided in one place: an id, a path, or a name.
+#
+# 1. An absolute path means what is exactly there, and so do `.`, `~` and what begins with them.
+# 2. A number is an id, as `list projects --json` has it.
+# 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
+# 4. Reading commands also accept other case, or a part of a name or path that only one has.
+#    There a name means the worktrees of that repository, too: what was said in them is about it.
+#
+# What removes takes the first three only, and nothing that could mean two projects.
+
+
+_LISTED = 20
+_COMPARED = 200
+_LEAST_SHARED = 2  # parts of a path, of which the first of most is empty
+_ID_DIGITS = 18
+_SEE_THEM = "To see them: assoc-ingest list projects"
+
+
+def project_ids(
+    connection: sqlite3.Connection, project: str, *, with_worktrees: bool = True
+) -> str:
+    """Return the ids of the projects that `project` means to a query: a JSON array."""
+    return json.dumps(find_projects(connection, project, with_worktrees=with_worktrees))
+
+
+def find_projects(
+    connection: sqlite3.Connection,
+    project: str,
+    *,
+    exactly: bool = False,
+    with_worktrees: bool = True,
+) -> list[int]:
+    """Return the ids of the projects that `project` means: at least one.
+
+    One directory is a project in each root that knows it. With `exactly`, the ids are those of one
+    directory, and the text names it in full. Raises NotFoundError with the nearest, and UsageError
+    with all that could be meant.
+    """
+    known = sql.ask(connection, "pages/project_names").fetchall()
+    path = as_path(project)
+    if path is not None:
+        return _ids(_at(path, known) or _missing_path(path, known))
+    by_id = [row for row in known if _is_id(project) and row["id"] == int(project)]
+    by_name = [row for row in known if row["name"] == project]
+    by_key = [row for row in known if row["key"] == comparable_name(project)]
+    if exactly:
+        found = _only(project, _unique(by_id + by_name + by_key))
+        return _ids(_same(found or _not_exact(project, known), known))
+    if by_id:
+        return _ids(_same(by_id, known))
+    found = by_name or by_key or _in_other_case(project, known)
+    found = found or _only(project, _loosely(project, known)) or _missing(project, known)
+    found = _same(found, known)
+    if with_worktrees:
+        found = _unique([*found, *_same(_worktrees(found, known), known)])
+    return _ids(found)
+
+
+# -- what the text is ------------------------------------------------------------------------------
+
+
+def as_path(project: str) -> str | None:
+    """Return the absolute path that `project` states, None if it is an id or a name."""
+    text = slashed(project) if PureWindowsPath(project).is_absolute() else project
+    if text.split("/")[0] in (".", ".."):
+        directory = here()
+        if directory is None:
+            raise UsageError(
+                "The current directory no longer exists. Give a project: --project NAME"
+            )
+        text = (directory / text).as_posix()
+    elif text.startswith("~"):
+        text = _expanded(text)
+    is_path = text.startswith("/") or PureWindowsPath(text).is_absolute()
+    return posixpath.normpath(text) if is_path else None
+
+
+def _expanded(text: str) -> str:
+    """Return a path below a user's home; if there is no such home, it is a name."""
+    try:
+        return Path(text).expanduser().as_posix()
+    except RuntimeError:
+        return text
+
+
+def _is_id(project: str) -> bool:
+    return project.isascii() and project.isdigit() and len(project) <= _ID_DIGITS
+
+
+# -- what fits it ----------------------------------------------------------------------------------
+
+
+def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
+    place = comparable(path)
+    return [row for row in known if row["path"] and comparable(row["path"]) == place]
+
+
+def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return what has one name that differs from the text in case only; nothing if two have."""
+    found = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
+    return found if len({row["name"] for row in found}) == 1 else []
+
+
+def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return what has this name in other case, else what has the text in its name or path."""
+    wanted = project.casefold()
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda text: text == wanted,
+        lambda text: bool(wanted) and wanted.replace("\\", "/") in text,
+    )
+    for fits in tests:
+        found = [row for row in known if any(fits(text.casefold()) for text in _texts(row))]
+        if found:
+            return found
+    return []
+
+
+def _texts(row: sqlite3.Row) -> tuple[str, ...]:
+    return tuple(filter(None, (row["name"], row["key"], row["path"])))
+
+
+def _ids(rows: Iterable[sqlite3.Row]) -> list[int]:
+    return [int(row["id"]) for row in rows]
+
+
+def _unique(rows: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
+    return list({row["id"]: row for row in rows}.values())
+
+
+def _place(row: sqlite3.Row) -> str:
+    return comparable(row["path"]) if row["path"] else str(row["key"])
+
+
+def _same(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return the projects in the directories of these: those of each agent and home."""
+    directories = {row["same_as"] or row["id"] for row in found}
+    return [row for row in known if (row["same_as"] or row["id"]) in directories]
+
+
+def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    ids = set(_ids(found))
+    return [row for row in known if row["parent_id"] in ids]
+
+
+# -- what does not ---------------------------------------------------------------------------------
+
+
+def _only(project: str, rows: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return the rows of one directory; raise if they are of several."""
+    if len({_place(row) for row in rows}) > 1:
+        raise UsageError(
+            f"{project!r} matches {len(rows)} projects; give the path or id of one:{_listed(rows)}"
+        )
+    return rows
+
+
+def _listed(rows: list[sqlite3.Row]) -> str:
+    lines = [f"\n  {row['id']}  {row['path'] or row['key']}" for row in rows[:_LISTED]]
+    return "".join(lines) + (f"\n  and {len(rows) - _LISTED} more" if rows[_LISTED:] else "")
+
+
+def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
+    if found := _loosely(project, known):
+        raise UsageError(
+            f"No project is named exactly {project!r}; give the name, path or id of one:"
+            f"{_listed(found)}"
+        )
+    _missing(project, known)
+
+
+def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
+    hint = did_you_mean(project, (row["name"] for row in known if row["name"]), quoted=True)
+    raise NotFoundError(f"No project is named {project!r}.{hint} {_SEE_THEM}")
+
+
+def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
+    parts = {row["path"]: comparable(row["path"]).split("/") for row in known if row["path"]}
+    nearest = _nearest(comparable(path).split("/"), parts)
+    hint = f" Did you mean {nearest!r}?" if nearest else ""
+    raise NotFoundError(f"No project has the path {path!r}.{hint} {_SEE_THEM}")
+
+
+def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
+    """Return what begins like `wanted` for the longest way, and among those looks most like it."""
+    if not known:
+        return None
+    shared = {text: _shared(wanted, parts) for text, parts in known.items()}
+    longest = max(shared.values())
+    if longest < _LEAST_SHARED:
+        return None
+    candidates = sorted(text for text, length in shared.items() if length == longest)
+    matcher = SequenceMatcher(b="/".join(wanted).casefold(), autojunk=False)
+
+    def likeness(text: str) -> float:
+        matcher.set_seq1(text.casefold())
+        return matcher.ratio()
+
+    return max(candidates[:_COMPARED], key=likeness)
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+# ------------------------------------------------------------------------------------------------
+# Parses times as people write them; what `since` and `until` mean, wherever they can be given.
+#
+#     30m, 12h                 that long ago, to the second
+#     7d, 2w, last 7 days      the last 7 days, of which today is one: from the day 6 days ago on
+#     3 days ago, 2 weeks ago  that day; also months and years
+#     today, yesterday, monday ... sunday (the last one, which may be today)
+#     this week, last week, this month, last month, this year, last year
+#     2026-01-31, 2026-01, 2026, 2026-01-31T12:00
+#
+# What is longer than a moment begins with it as `since`, and ends with it as `until`. Days, weeks
+# and months are those of the local calendar; weeks begin on Monday.
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_ago = re.compile(
+    r"(?:last )?(\d{1,6})\s*([mhdw]|(?:minute|hour|day|week)s?)", re.IGNORECASE | re.ASCII
+).fullmatch
+_long_ago = re.compile(r"(\d{1,6}) (minute|hour|day|week|month|year)s? ago", re.ASCII).fullmatch
+_date = re.compile(r"\d{4}(-\d\d(-\d\d)?)?", re.ASCII).fullmatch
+_moment = re.compile(r"\d{4}-\d\d-\d\d[T ].+", re.ASCII).fullmatch
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FIRST = 2000  # year of the first time that is stored
+
+
+class Period(NamedTuple):
+    """The stored forms of when something begins, and of when it has ended; a moment has one."""
+
+    start: str
+    end: str
+
+
+def ago(text: str) -> timedelta | None:
+    """Return the span of time that `text` names, as in `90d`; None if it names none."""
+    match = _ago(text.strip())
+    return timedelta(**{_UNITS[match[2][0].lower()]: int(match[1])}) if match else None
+
+
+def since(text: str, now: datetime | None = None) -> str:
+    """Return the stored form of the time from which on something is."""
+    return period(text, now).start
+
+
+def until(text: str, now: datetime | None = None) -> str:
+    """Return the stored form of the time before which something is."""
+    return period(text, now).end
+
+
+def period(text: str, now: datetime | None = None) -> Period:
+    """Return what a text names, as the table above says. Raises UsageError."""
+    try:
+        start, end = _span(text.strip(), (now or present()).astimezone())
+        return Period(_stored(start), _stored(end))
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"Invalid time {text!r}. Use 30m, 12h, 7d, today, yesterday, monday, 'last week', "
+            "'3 weeks ago' or a date such as 2026-01-31."
+        ) from None
+
+
+def whole(text: str) -> Period:
+    """Return a period that is no moment. Raises UsageError."""
+    named = period(text)
+    if named.start == named.end:
+        raise UsageError(
+            f"{text!r} is neither a day nor a month. Use yesterday, 'last month', 2026-01-31 or "
+            "2026-01."
+        )
+    return named
+
+
+def present() -> datetime:
+    """Return the time from which all spans are counted."""
+    return datetime.now().astimezone()
+
+
+def _span(text: str, now: datetime) -> tuple[date, date]:
+    """Return the day or the moment of a text, and the day after it, or the same moment."""
+    today = now.date()
+    if _date(text):
+        first = date.fromisoformat((text + "-01-01")[:10])
+        return first, _after(first, ("year", "month", "day")[text.count("-")])
+    if _moment(text):
+        return (moment := datetime.fromisoformat(text).astimezone()), moment
+    words = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
+    span = ago(words)
+    if span is not None:
+        if span % timedelta(days=1) or words.rstrip("s").endswith(("m", "minute", "h", "hour")):
+            return now - span, now - span
+        return (first := today - span + timedelta(days=1)), first
+    if match := _long_ago(words):
+        return _back(now, int(match[1]), match[2])
+    if words in ("today", "yesterday"):
+        return _back(now, ("today", "yesterday").index(words), "day")
+    if words in _DAYS:
+        return _back(now, (today.weekday() - _DAYS.index(words)) % 7, "day")
+    which, _, unit = words.partition(" ")
+    if which in ("this", "last") and unit in ("week", "month", "year"):
+        first = _beginning(today, unit)
+        if which == "last":
+            first = _beginning(first - timedelta(days=1), unit)
+        return first, _after(first, unit)
+    raise ValueError(text)
+
+
+def _back(now: datetime, count: int, unit: str) -> tuple[date, date]:
+    """Return the moment so many minutes or hours ago, else the day so many others ago."""
+    if unit in ("minute", "hour"):
+        moment = now - timedelta(**{f"{unit}s": count})
+        return moment, moment
+    day = now.date()
+    if unit in ("day", "week"):
+        day -= timedelta(**{f"{unit}s": count})
+    else:
+        months = day.year * 12 + day.month - 1 - count * (12 if unit == "year" else 1)
+        first = date(months // 12, months % 12 + 1, 1)
+        length = (_after(first, "month") - first).days
+        day = first.replace(day=min(day.day, length))
+    return day, _after(day, "day")
+
+
+def _beginning(day: date, unit: str) -> date:
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
+
+
+def _after(first: date, unit: str) -> date:
+    """Return the first day after the day, week, month or year that begins with a day."""
+    if first.year == date.max.year:
+        return date.max
+    days = {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
+    after = first + timedelta(days=days)
+    return after if unit in ("day", "week") else _beginning(after, unit)
+
+
+def _stored(moment: date) -> str:
+    """Return the stored form of a moment, or of when a day begins."""
+    if not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    if moment.year < _FIRST:
+        raise ValueError(moment)
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def told(name: str, text: str) -> str:
+    """Return a filter with a time as it was given, and the day or moment that it means."""
+    if name in ("month", "day") and _date(text):
+        return f"{name} {text}"
+    start, end = period(text)
+    at = start if name != "until" or start == end else _before(end)
+    shown = terminal.moment(at)
+    if shown.endswith("00:00") and ":" not in text:
+        shown = shown[:10]
+    if name == "until" and start == end:
+        shown = f"before {shown}"
+    return f"{name} {shown}" if _moment(text) or text == shown else f"{name} {text} ({shown})"
+
+
+def _before(end: str) -> str:
+    """Return the beginning of the day that ends at a stored time."""
+    return _stored(datetime.fromisoformat(end).astimezone().date() - timedelta(days=1))
+
+
+# ------------------------------------------------------------------------------------------------
+# What limits a search, a list, a sum or a page: one object, wherever it is asked for.
+#
+# A filter is given as an option, as `field:value` inside of a query, as an argument of a tool, or
+# in the address of a page. It is read here alone, and means the same everywhere (docs/search.md).
+# Of what a query says itself, kinds add up; of anything else, what the query says counts.
+
 
 WHAT = (
     "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
@@ -99,7 +498,7 @@ class Filters:
         """Return a filter that is set, as a sentence can name it."""
         value = getattr(self, name)
         if name in ("since", "until", "month", "day"):
-            return times.told(name, value)
+            return told(name, value)
         if name == "errors":
             return "errors"
         value = ", ".join(value) if name == "kind" else value
@@ -133,9 +532,9 @@ class Filters:
         projects = None
         if self.project:
             projects = project_ids(connection, self.project, with_worktrees=self.with_worktrees)
-        periods = [times.whole(text) for text in (self.month, self.day) if text]
-        starts = [*(one.start for one in periods), *map(times.since, filter(None, [self.since]))]
-        ends = [*(one.end for one in periods), *map(times.until, filter(None, [self.until]))]
+        periods = [whole(text) for text in (self.month, self.day) if text]
+        starts = [*(one.start for one in periods), *map(since, filter(None, [self.since]))]
+        ends = [*(one.end for one in periods), *map(until, filter(None, [self.until]))]
         return {
             "kind": json.dumps(self.kind) if self.kind else None,
             "project": projects,
@@ -172,9 +571,9 @@ class Nothing(NamedTuple):
         """Yield what a reader should know, in a sentence each."""
         end = " with some of the words." if self.is_close else "."
         for _, told, count in self.filters:
-            yield f"Without {told}: {humanize.many(count, noun)}{end}"
+            yield f"Without {told}: {terminal.many(count, noun)}{end}"
         if self.in_all and not self.filters:
-            yield f"Without all filters: {humanize.many(self.in_all, noun)}{end}"
+            yield f"Without all filters: {terminal.many(self.in_all, noun)}{end}"
         if self.words:
             shown, more = self.words[:_SHOWN], len(self.words) - _SHOWN
             yield f"Found nowhere: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}."

@@ -20,19 +20,18 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 
-from .. import humanize, sql
+from .. import sql, terminal
 from ..errors import UsageError
-from ..project_paths import slashed
+from ..paths import slashed
 from ..records import EDIT, OTHER, READ, RUN, SPAWN
 from ..terminal import Paint, cut, one_line
-from . import shell, terms
+from . import query, shell
 from .blame import line_of, texts_of
-from .changed_text import shortly
-from .expressions import TOOLS, in_scope
-from .lookup import short_key
-from .refs import Names
+from .candidates import TOOLS, in_scope
+from .query import Term
+from .refs import Names, short_key
 from .shell import Likeness
-from .terms import Term
+from .show import shortly
 
 MOST_RESULTS = 300
 """Results with the words whose texts are read."""
@@ -167,7 +166,7 @@ def fixes_of(
                 found.notes.append(f"Only the last {MOST_RESULTS} outputs were looked at.")
             if succeeded and not rows and not without_quoted:
                 found.notes.append(
-                    f"{humanize.many(succeeded, 'command')} printed this line and succeeded."
+                    f"{terminal.many(succeeded, 'command')} printed this line and succeeded."
                 )
         found.is_exact = not without_quoted
         if rows:
@@ -182,12 +181,12 @@ def fixes_of(
 
 def said(found: Fixes) -> str:
     """Return in a sentence how often an error was found, and how often it ended."""
-    where = humanize.many(found.conversations, "conversation")
+    where = terminal.many(found.conversations, "conversation")
     ended = f"{found.ended:,} ended" if found.ended else "nothing shows that it ended"
     if found.guesses:
         guessed = "all" if found.guesses == found.ended else f"{found.guesses:,} of them"
         ended += f" ({guessed} guessed)" if found.ended > 1 else " (a guess)"
-    return f"Found {humanize.many(found.errors, 'time')} in {where}; {ended}."
+    return f"Found {terminal.many(found.errors, 'time')} in {where}; {ended}."
 
 
 # -- the line of an error --------------------------------------------------------------------------
@@ -315,7 +314,7 @@ def _expression(line: str, *, without_quoted: bool = False) -> str:
 
     A word is left out that the index has with digits: `E` of `error[E0308]`.
     """
-    tokens = terms.TOKEN.findall(line[:_LONGEST].casefold())
+    tokens = query.TOKEN.findall(line[:_LONGEST].casefold())
     whole = {token for token in tokens if not any(map(str.isdigit, token))}
     words = list(dict.fromkeys(words_of(line, without_quoted=without_quoted)[:_MOST_WORDS]))
     asked = [word for word in words if word in whole] or words
@@ -762,9 +761,9 @@ def report(
     yield from found.notes
     for fix in found.shown(connection, 0, limit, each):
         yield ""
-        times = humanize.many(fix.count, "time")
+        times = terminal.many(fix.count, "time")
         what = ("guess: " if fix.certainty == GUESS else "") + one_line(fix.what)
-        yield paint(cut(f"{what} ({times}, last {humanize.moment(fix.time)})", width), "cyan")
+        yield paint(cut(f"{what} ({times}, last {terminal.moment(fix.time)})", width), "cyan")
         for one in fix.occurrences:
             yield from _occurrence(one, fix.kind, width)
         if fix.count > len(fix.occurrences):
@@ -776,7 +775,7 @@ def report(
 
 def _occurrence(one: dict[str, object], kind: str, width: int) -> Iterator[str]:
     title = cut(one_line(str(one["title"] or "(untitled)")), _TITLE)
-    facts = [one["key"], title, one["project"], humanize.moment(str(one["time"] or "") or None)]
+    facts = [one["key"], title, one["project"], terminal.moment(str(one["time"] or "") or None)]
     yield cut("  " + " · ".join(one_line(str(fact)) for fact in facts if fact), width)
     times = int(str(one["times"]))
     again = f" ({times:,} times)" if times > 1 else ""

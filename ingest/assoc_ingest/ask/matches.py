@@ -1,19 +1,23 @@
-"""Finds the words of a query in a text, to show and mark them.
-
-The indexes say which texts hold the words, not where. A text with invisible letters is looked at
-in both ways in which it is indexed: as it is, and without them.
-"""
+"""Where the words of a query are in a text, and snippets that mark them."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
 from ..fields import has_invisible
-from . import query_parser, terms
+from . import query
+
+# ------------------------------------------------------------------------------------------------
+# Finds the words of a query in a text, to show and mark them.
+#
+# The indexes say which texts hold the words, not where. A text with invisible letters is looked
+# at in both ways in which it is indexed: as it is, and without them.
+
 
 Span = tuple[int, int]
 
@@ -27,9 +31,9 @@ _ALWAYS_FOLDED = 8_192  # letters of a text whose accents are always looked thro
 class Places:
     """Where the words of a query stand in a text, as the index would say it, JSON escapes seen."""
 
-    def __init__(self, words: Iterable[terms.Term]) -> None:
+    def __init__(self, words: Iterable[query.Term]) -> None:
         tokens = (
-            (terms.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix) for word in words
+            (query.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix) for word in words
         )
         self._patterns = [_pattern(found, is_prefix) for found, is_prefix in tokens if found]
 
@@ -75,7 +79,7 @@ def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
     """Return the expression of a phrase. It begins with letters: those are searched for fast."""
     first, *others = map(re.escape, tokens)
     begin = (
-        f"(?:(?<![^\\W_]{first})|(?<=\\\\[{terms.ESCAPES}]{first}))" if len(first) <= _SHORT else ""
+        f"(?:(?<![^\\W_]{first})|(?<=\\\\[{query.ESCAPES}]{first}))" if len(first) <= _SHORT else ""
     )
     end = r"[^\W_]*+" if is_prefix else r"(?![^\W_])"
     return re.compile(first + begin + "".join(rf"[\W_]++{other}" for other in others) + end)
@@ -94,7 +98,7 @@ def _is_escape(folded: str, letter: int) -> bool:
     place = letter
     while place and folded[place - 1] == "\\":
         place -= 1
-    return folded[letter] in terms.ESCAPES and (letter - place) % 2 == 1
+    return folded[letter] in query.ESCAPES and (letter - place) % 2 == 1
 
 
 def fold(text: str) -> str:
@@ -121,7 +125,7 @@ def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]
     """
     spans = set(look(text))
     if has_invisible(text):
-        gaps = [match.span() for match in query_parser.INVISIBLE_RUN.finditer(text)]
+        gaps = [match.span() for match in query.INVISIBLE_RUN.finditer(text)]
         before = [0, *accumulate(end - start for start, end in gaps)]
         # Where each gap would be in the text without them all.
         places = [start - shift for (start, _), shift in zip(gaps, before, strict=False)]
@@ -129,7 +133,7 @@ def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]
         def back(place: int) -> int:
             return place + before[bisect_right(places, place)]
 
-        bare = query_parser.INVISIBLE_RUN.sub("", text)
+        bare = query.INVISIBLE_RUN.sub("", text)
         spans.update((back(start), back(end - 1) + 1) for start, end in look(bare) if start < end)
     return sorted(spans)
 
@@ -144,3 +148,89 @@ class _Folding(dict[int, int]):
 
 
 _FOLDING = _Folding()
+
+
+# ------------------------------------------------------------------------------------------------
+# A piece of stored text with its matches marked.
+#
+# The characters 2 and 3 stand around a match. Stored text may hold these two itself: there they
+# are dropped. The terminal and the web split a snippet at the marks, make each piece harmless,
+# and only then add colour or a tag.
+#
+# SQLite's snippet() does the same, but what it costs grows with the square of the matches.
+
+
+OPEN, CLOSE = "\x02", "\x03"
+ELLIPSIS = "…"
+
+_mark = re.compile(f"[{OPEN}{CLOSE}]")
+_BEFORE, _LETTERS = 60, 200
+_LONGEST = 400
+"""Letters of a piece that is longer because its first match is."""
+
+
+def parts(snippet: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a snippet, each with whether it is a match."""
+    is_match = False
+    for piece in _mark.split(snippet):
+        if piece:
+            yield piece, is_match
+        is_match = not is_match
+
+
+def plain(snippet: str) -> tuple[str, list[list[int]]]:
+    """Return a snippet without its marks, and [start, end] of each match in it."""
+    text = ""
+    spans: list[list[int]] = []
+    for piece, is_match in parts(snippet):
+        if is_match:
+            spans.append([len(text), len(text) + len(piece)])
+        text += piece
+    return text, spans
+
+
+def around(text: str, spans: Iterable[Span], letters: int = _LETTERS) -> str:
+    """Return about `letters` letters of `text` where most different matches are, all marked."""
+    ordered = sorted(spans)
+    first = ordered[_richest(text, ordered, letters - _BEFORE)] if ordered else (0, 0)
+    begin = _word_start(text, max(0, first[0] - _BEFORE)) if ordered else 0
+    end = min(len(text), max(begin + letters, min(first[1], begin + _LONGEST)))
+    pieces = [ELLIPSIS] if begin else []
+    position = begin
+    for start, stop in ordered[bisect_left(ordered, (begin, 0)) :]:
+        if start >= end:
+            break
+        if start < position or (stop > end and start != first[0]):
+            continue  # inside the match before it, or beyond the piece
+        stop = min(stop, end)
+        pieces += [_unmarked(text[position:start]), OPEN, _unmarked(text[start:stop]), CLOSE]
+        position = stop
+    pieces.append(_unmarked(text[position:end]))
+    return "".join(pieces) + (ELLIPSIS if end < len(text) else "")
+
+
+def _richest(text: str, ordered: Sequence[Span], room: int) -> int:
+    """Return the number of the match from which on `room` letters have most different ones."""
+    words = [text[start : min(stop, start + _LONGEST)].lower() for start, stop in ordered]
+    among: Counter[str] = Counter()
+    best = most = behind = 0
+    for number, (start, _) in enumerate(ordered):
+        while behind < len(ordered) and (behind <= number or ordered[behind][1] <= start + room):
+            among[words[behind]] += 1
+            behind += 1
+        if len(among) > most:
+            best, most = number, len(among)
+        among[words[number]] -= 1
+        if not among[words[number]]:
+            del among[words[number]]
+    return best
+
+
+def _unmarked(text: str) -> str:
+    return _mark.sub("", text)
+
+
+def _word_start(text: str, position: int) -> int:
+    """Return the start of the next word, if it is near, so that no word is cut in two."""
+    space = text.find(" ", position, position + 20) if position else -1
+    return position if space < 0 else space + 1

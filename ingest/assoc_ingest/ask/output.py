@@ -17,9 +17,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .. import humanize
-from ..streams import lost
-from ..terminal import Figure, Paint, columns, is_terminal, safe, safe_json, table, table_width
+from .. import terminal
+from ..terminal import (
+    Figure,
+    Paint,
+    columns,
+    is_terminal,
+    lost,
+    safe,
+    safe_json,
+    table,
+    table_width,
+)
 
 if TYPE_CHECKING:
     from .answer import Wanted
@@ -146,19 +155,19 @@ class _Cells:
     def __call__(self, name: str, value: object, row: Mapping[str, object]) -> object:
         if isinstance(value, str):
             if name in ("timestamp", "first_activity", "last_activity", "last_edited"):
-                return humanize.moment(value)
+                return terminal.moment(value)
             if name.endswith("_at"):
-                return humanize.moment(value)
+                return terminal.moment(value)
             if name == "session_key":
-                from .lookup import short_key  # a sync also prints, and needs nothing of this
+                from .refs import short_key  # a sync also prints, and needs nothing of this
 
                 return short_key(self._connection, value)
         if isinstance(value, float) and name.endswith("_usd"):
-            return Figure(humanize.money(value, *humanize.unknown_of(name, row), currency=""))
+            return Figure(terminal.money(value, *terminal.unknown_of(name, row), currency=""))
         if isinstance(value, int) and name in ("output_tokens", "tokens"):
-            return Figure(humanize.tokens(value, humanize.unknown_of(name, row)[0], is_exact=True))
+            return Figure(terminal.tokens(value, terminal.unknown_of(name, row)[0], is_exact=True))
         if isinstance(value, int) and name in ("size", "bytes", "read"):
-            return humanize.size(value)
+            return terminal.size(value)
         if isinstance(value, int) and name.startswith(("is_", "on_disk")):
             return "yes" if value else "no"
         return value

@@ -1,30 +1,215 @@
-"""References: the short names by which `show` opens again what `search` found.
-
-    KEY:LINE        a line of a conversation: KEY is the beginning of the key of a session or of a
-                    subagent, LINE the number of the line, from 1, in the file that holds it
-    KEY/2:LINE      the same in the second file of KEY
-    task:LIST/TASK  an entry of another kind, see `STORES`
-
-A session may have several files with messages: two projects, two homes, a path that came back with
-other content. KEY:LINE means the one that `show KEY` shows first: of the home with more of the
-conversation, a transcript before other files, the oldest first. A subagent's file has the
-subagent's key. Where a subagent has no file of its own, its lines are those of the session.
-"""
+"""References: short names by which `show` opens what `search` found; keys, files and line numbers."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple, Protocol
 
-from .. import humanize, sql
-from ..errors import NotFoundError, UsageError
-from ..files.line_index import LineIndex
-from .lines import Lines
-from .lookup import Key as Key
-from .lookup import find_key, short_key
-from .query_parser import bindable
+from .. import sql, terminal
+from ..errors import ArchiveError, NotFoundError, UsageError
+from ..files.archive import LineIndex
+from ..terminal import cut, one_line
+from .query import bindable
+
+# ------------------------------------------------------------------------------------------------
+# Numbers of lines in archived files, as far as the archive still has them.
+
+
+class Lines:
+    """Knows the lines of the file that was last asked for: ask for all of one file, then the next.
+
+    What cannot be told is None.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._last: tuple[int, LineIndex] | None = None
+
+    def number(self, file: int, offset: int) -> int | None:
+        """Return the number, from 1, of the line at an offset."""
+        with suppress(ArchiveError):
+            return self._of(file).number(offset)
+        return None
+
+    def is_start(self, file: int, offset: int) -> bool:
+        """Is a line known to begin at an offset? Several objects may be in one."""
+        with suppress(ArchiveError):
+            index = self._of(file)
+            return index.number(offset) is not None and index.is_start(offset)
+        return False
+
+    def count(self, file: int) -> int | None:
+        """Return how many lines a file has."""
+        with suppress(ArchiveError):
+            return self._of(file).count()
+        return None
+
+    def _of(self, file: int) -> LineIndex:
+        if self._last is None or self._last[0] != file:
+            self._last = file, LineIndex(self._connection, file)
+        return self._last[1]
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds sessions and subagents by a prefix of their key.
+
+
+_SHORTEST = 8
+_LISTED = 100
+_NEAREST = 3
+_NEAR = 3  # letters that a key shares with one that is near it
+
+
+class KeyMatch(NamedTuple):
+    """What a key means: a session, or a subagent of it."""
+
+    session_key: str
+    agent_key: str | None = None
+    session_id: int | None = None
+    """Of a subagent: its session, where several homes have it."""
+
+    @property
+    def text(self) -> str:
+        """Return the key itself."""
+        return self.agent_key or self.session_key
+
+
+def find_key(connection: sqlite3.Connection, prefix: str) -> KeyMatch:
+    """Return the session or subagent whose key is `prefix`, else the one that begins with it.
+
+    A session goes before a subagent. Raises NotFoundError where nothing has such a key, and
+    UsageError where several have.
+    """
+    wanted = prefix.strip()
+    sessions = sessions_beginning_with(connection, wanted)
+    agents = agents_beginning_with(connection, wanted)
+    for row in agents:
+        if row["agent_key"] == wanted and wanted not in (row["session_key"] for row in sessions):
+            return KeyMatch(row["session_key"], wanted, row["session_id"])
+    if sessions or not agents:
+        return KeyMatch(find_session(connection, prefix))
+    keys = dict.fromkeys(str(row["agent_key"]) for row in agents)
+    if len(keys) > 1:
+        raise UsageError(_ambiguous_agent(prefix, agents))
+    return KeyMatch(agents[0]["session_key"], agents[0]["agent_key"], agents[0]["session_id"])
+
+
+def find_session(connection: sqlite3.Connection, prefix: str) -> str:
+    """Return the one session key that begins with `prefix`."""
+    wanted = prefix.strip()
+    rows = sessions_beginning_with(connection, wanted)
+    if not rows:
+        if agents := agents_beginning_with(connection, wanted):
+            session = one_line(short_key(connection, agents[0]["session_key"]))
+            raise NotFoundError(f"{prefix!r} is a subagent. Give its session: {session}")
+        raise NotFoundError(
+            f"No session matches {prefix!r}{_nearest_keys(connection, wanted)}. "
+            "To see them: assoc-ingest list sessions"
+        )
+    keys = dict.fromkeys(str(row["session_key"]) for row in rows)
+    exact = next((key for key in keys if key in (wanted, wanted.lower())), None)
+    if exact is None and len(keys) > 1:
+        raise UsageError(_ambiguous(prefix, rows))
+    return exact or next(iter(keys))
+
+
+def short_key(connection: sqlite3.Connection, key: str) -> str:
+    """Return the shortest beginning of `key`, eight letters at least, that means only it."""
+    return shortest(key, _neighbours(connection, key))
+
+
+def short_agent_key(connection: sqlite3.Connection, key: str) -> str:
+    """Return the shortest beginning of a subagent's key that means only it, as `short_key` does."""
+    (row,) = sql.ask(connection, "pages/agent_key_neighbours", key=key)
+    return shortest(key, (row["before"], row["after"]))
+
+
+def shortest(key: str, neighbours: Iterable[str | None]) -> str:
+    """Return the shortest beginning of `key`, eight letters at least, that none of these has."""
+    shared = max(_shared(key, other) for other in neighbours)
+    return key[: max(_SHORTEST, shared + 1)]
+
+
+def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
+    for wanted in (prefix.strip(), prefix.strip().lower()):
+        found = sql.ask(connection, "pages/sessions_by_prefix", prefix=bindable(wanted))
+        if rows := found.fetchall():
+            return rows
+    return []
+
+
+def _ambiguous(prefix: str, rows: list[sqlite3.Row]) -> str:
+    lines = [f"{len(rows)} sessions begin with {prefix!r}; give a longer prefix:"]
+    for row in rows[:_LISTED]:
+        title = cut(one_line(row["title"] or ""), 60)
+        lines.append(f"  {row['session_key']}  {(row['ended_at'] or '')[:10]:10}  {title}".rstrip())
+    if len(rows) > _LISTED:
+        lines.append(f"  and {len(rows) - _LISTED} more")
+    return "\n".join(lines)
+
+
+def _ambiguous_agent(prefix: str, rows: list[sqlite3.Row]) -> str:
+    keys = {row["agent_key"]: row["description"] or row["agent_type"] or "" for row in rows}
+    lines = [f"{len(keys)} subagents begin with {prefix!r}; give a longer prefix:"]
+    for key, text in list(keys.items())[:_LISTED]:
+        lines.append(f"  {one_line(key)}  {cut(one_line(text), 60)}".rstrip())
+    return "\n".join(lines)
+
+
+def agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
+    """Return the subagents whose key begins with `prefix`."""
+    found = sql.ask(connection, "pages/agents_by_prefix", prefix=bindable(prefix))
+    return found.fetchall() if prefix else []
+
+
+def nearest_keys(connection: sqlite3.Connection, key: str) -> list[str]:
+    """Return the keys that begin most like one that is not there, the nearest first."""
+    wanted = key.strip()
+    near = {
+        other: _shared(wanted, other)
+        for other in _neighbours(connection, bindable(wanted))
+        if other
+    }
+    found = [
+        other for other in sorted(near, key=lambda other: -near[other]) if near[other] >= _NEAR
+    ]
+    return found[:_NEAREST]
+
+
+def _nearest_keys(connection: sqlite3.Connection, key: str) -> str:
+    found = nearest_keys(connection, key)
+    listed = ", ".join(one_line(short_key(connection, other)) for other in found)
+    return f"; the nearest {'key is' if len(found) == 1 else 'keys are'} {listed}" if found else ""
+
+
+def _neighbours(connection: sqlite3.Connection, key: str) -> tuple[str | None, ...]:
+    (row,) = sql.ask(connection, "pages/key_neighbours", key=key)
+    return tuple(row)
+
+
+def _shared(key: str, other: str | None) -> int:
+    pairs = zip(key, other or "", strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+# ------------------------------------------------------------------------------------------------
+# References: the short names by which `show` opens again what `search` found.
+#
+#     KEY:LINE        a line of a conversation: KEY is the beginning of the key of a session or of a
+#                     subagent, LINE the number of the line, from 1, in the file that holds it
+#     KEY/2:LINE      the same in the second file of KEY
+#     task:LIST/TASK  an entry of another kind, see `STORES`
+#
+# A session may have several files with messages: two projects, two homes, a path that came back
+# with other content. KEY:LINE means the one that `show KEY` shows first: of the home with more of
+# the conversation, a transcript before other files, the oldest first. A subagent's file has the
+# subagent's key. Where a subagent has no file of its own, its lines are those of the session.
+
 
 STORES = {
     "task": "task:LIST/TASK",
@@ -76,7 +261,7 @@ class File(NamedTuple):
 class Line:
     """A line of a conversation that has messages."""
 
-    key: Key
+    key: KeyMatch
     file: File
     number: int
     byte_offset: int
@@ -86,7 +271,7 @@ class Line:
     """What to tell a reader who asked for another line."""
 
 
-def resolve(connection: sqlite3.Connection, text: str) -> Key | Line:
+def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
     """Return the conversation, the subagent or the line that a reference means.
 
     Raises NotFoundError or UsageError, with what is nearest, where it means nothing.
@@ -153,20 +338,20 @@ class Names:
         return short_key(self._connection, key.text), f"/{number}:" if number > 1 else ":"
 
 
-def owner_of(connection: sqlite3.Connection, file: int) -> Key | None:
+def owner_of(connection: sqlite3.Connection, file: int) -> KeyMatch | None:
     """Return the key that means a file, None if it belongs to no conversation."""
     row = sql.ask(connection, "pages/file_owner", file=file).fetchone()
     if row is None or row["session_key"] is None:
         return None
-    return Key(row["session_key"], row["agent_key"])
+    return KeyMatch(row["session_key"], row["agent_key"])
 
 
-def numbers_of(connection: sqlite3.Connection, key: Key) -> dict[int, int]:
+def numbers_of(connection: sqlite3.Connection, key: KeyMatch) -> dict[int, int]:
     """Return the number, from 1, of each file that a key can mean."""
     return {known.id: number for number, known in enumerate(files_of(connection, key), start=1)}
 
 
-def files_of(connection: sqlite3.Connection, key: Key) -> list[File]:
+def files_of(connection: sqlite3.Connection, key: KeyMatch) -> list[File]:
     """Return the files with messages that a key means, as references number them."""
     if key.agent_key is not None:
         rows = sql.ask(connection, "pages/agent_key_files", agent_key=key.agent_key)
@@ -231,7 +416,9 @@ def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
     return line_of(connection, key, file, wanted, head)
 
 
-def line_of(connection: sqlite3.Connection, key: Key, file: File, wanted: int, head: str) -> Line:
+def line_of(
+    connection: sqlite3.Connection, key: KeyMatch, file: File, wanted: int, head: str
+) -> Line:
     """Return the line with a number of a file that is called `head`; the nearest with messages.
 
     Raises NotFoundError where the file ends before.
@@ -243,7 +430,7 @@ def line_of(connection: sqlite3.Connection, key: Key, file: File, wanted: int, h
     if start is None:
         lines = index.count()
         raise NotFoundError(
-            f"Line {wanted:,} is beyond the end ({humanize.many(lines, 'line')}) of {head}. "
+            f"Line {wanted:,} is beyond the end ({terminal.many(lines, 'line')}) of {head}. "
             f"Its last line: {head}:{lines}"
         )
     line = Line(key, file, wanted, start, index.start(wanted + 1))
@@ -266,7 +453,7 @@ def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]
     ).fetchall()
 
 
-def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
+def _file(connection: sqlite3.Connection, head: str) -> tuple[KeyMatch, File]:
     """Return what `KEY` or `KEY/N` means."""
     number = 1
     name, slash, end = head.rpartition("/")
@@ -276,14 +463,14 @@ def _file(connection: sqlite3.Connection, head: str) -> tuple[Key, File]:
     return key, file_of(connection, key, number, head)
 
 
-def file_of(connection: sqlite3.Connection, key: Key, number: int, head: str) -> File:
+def file_of(connection: sqlite3.Connection, key: KeyMatch, number: int, head: str) -> File:
     """Return the file with a number of those that a key means, NotFoundError if it has fewer."""
     files = files_of(connection, key)
     if not files:
         raise NotFoundError(f"No messages of {head} are indexed. To see it: show {head}")
     if not 1 <= number <= len(files):
         raise NotFoundError(
-            f"{head} has {humanize.many(len(files), 'file')} with messages, not {number}. "
+            f"{head} has {terminal.many(len(files), 'file')} with messages, not {number}. "
             f"The first: {head}:1"
         )
     return files[number - 1]

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from .. import humanize, sql
+from .. import sql, terminal
 from ..files import archive
 from ..secrets.find import find_in
 from ..secrets.forget import LENGTH, fingerprint, masked
@@ -124,7 +124,7 @@ def report(places: Iterable[SecretPlace], limit: int) -> Iterator[str]:
         for place in found[:_PLACES]:
             yield f"  {_place(place)}\n"
         if len(found) > _PLACES:
-            yield f"  ... and {humanize.many(len(found) - _PLACES, 'more place')}\n"
+            yield f"  ... and {terminal.many(len(found) - _PLACES, 'more place')}\n"
         yield f"  To forget it: {first.forget}\n\n"
 
 

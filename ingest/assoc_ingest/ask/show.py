@@ -1,25 +1,689 @@
-"""Prints a conversation or a part of it: a header, the messages, and what else can be shown.
-
-Everything is yielded line by line: a conversation may be longer than memory.
-"""
+"""Prints a conversation: its heading, its messages a page wide, tool calls with input and output."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from .. import humanize
-from ..terminal import cut, one_line, wrap
+from .. import sql, terminal
+from ..records import EDIT, PLAN
+from ..terminal import Paint, columns, cut, one_line, readable, safe, wrap
+from . import conversation as message_text
 from . import excerpt as excerpts
-from .conversation import Conversation, Message
+from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, typed
 from .excerpt import Excerpt, Options
-from .heading import heading, note_of
-from .lookup import Key
-from .message_text import PEOPLE, typed
-from .page import Look as Look
-from .page import Page, Progress, facts_of
-from .refs import Line
+from .output import Marked
+from .queries import Spent, spent, stated
+from .refs import KeyMatch, Line, Names
+
+# ------------------------------------------------------------------------------------------------
+# What an edit changed, in one line: the first lines that went and came, and how many of each.
+
+
+_OLD = ("old_string", "old_str", "old_text")
+_NEW = ("new_string", "new_str", "new_text", "new_source", "content", "file_text")
+_PATCHES = ("patch", "diff", "input", "changes")
+_SHOWN = 60
+_MOST_LINES = 100_000
+
+
+def shortly(arguments: dict[str, object]) -> str:
+    """Return what the input of an edit changes: `-2 +3 · old line → new line`."""
+    gone, come = [], []
+    for old, new in islice(_parts(arguments), 100):
+        gone += old
+        come += new
+    first_gone, first_come = _first_difference(gone, come)
+    counts = " ".join(f"{sign}{len(lines)}" for sign, lines in (("-", gone), ("+", come)) if lines)
+    shown = " → ".join(cut(one_line(line), _SHOWN) for line in (first_gone, first_come) if line)
+    return " · ".join(filter(None, (counts, shown)))
+
+
+def _parts(arguments: dict[str, object]) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the lines that went and those that came, for each part of an edit."""
+    edits = arguments.get("edits")
+    for edit in edits if isinstance(edits, list) else [arguments]:
+        if not isinstance(edit, dict):
+            continue
+        yield _lines(edit, _OLD), _lines(edit, _NEW)
+        for lines in patches(edit):
+            yield _signed(lines, "-"), _signed(lines, "+")
+
+
+def patches(edit: dict[str, object]) -> Iterator[list[str]]:
+    """Yield the lines of each patch that an edit is."""
+    for name in _PATCHES:
+        if isinstance(patch := edit.get(name), str):
+            yield patch[: _MOST_LINES * 10].split("\n")
+
+
+def _lines(edit: dict[str, object], names: tuple[str, ...]) -> list[str]:
+    text = next((value for name in names if isinstance(value := edit.get(name), str)), "")
+    return text.split("\n")[:_MOST_LINES] if text else []
+
+
+def _signed(lines: list[str], sign: str) -> list[str]:
+    return [line[1:] for line in lines if line.startswith(sign) and not line.startswith(sign * 3)]
+
+
+def _first_difference(gone: list[str], come: list[str]) -> tuple[str, str]:
+    """Return the first line on each side that the other does not have."""
+    others = set(come)
+    kept = set(gone)
+    first_gone = next((line for line in gone if line.strip() and line not in others), "")
+    first_come = next((line for line in come if line.strip() and line not in kept), "")
+    return first_gone, first_come
+
+
+# ------------------------------------------------------------------------------------------------
+# Prints a tool call: its input, its status, and the start of its output, or all of it.
+
+
+_INDENT = "    "
+_RESULT_LINES = 4
+_ERROR_LINES = 12
+_CHANGED_LINES = 4
+_MANY = 100_000  # letters of a result that are looked at
+
+BOXES = {"completed": "☑", "in_progress": "◐"}
+"""How the status of a thing to do is shown; of any other it is an empty box."""
+
+
+_WITHOUT_RESULT = {"pending": "no result", "declined": "declined"}
+"""What is said of a call that never ran to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How wide, how coloured, and below which directory paths are shown short."""
+
+    width: int
+    paint: Paint
+    directory: str | None
+    full: bool = False
+    """Whole input and output?"""
+
+
+def changes_files(message: Message) -> bool:
+    """Does a call change files? Its result only says that it was done: the input says more."""
+    return message.action == EDIT
+
+
+def things_to_do(message: Message) -> list[object] | None:
+    """Return the list of things to do that a call states, None if it states none."""
+    todos = arguments_of(message).get("todos") if message.action == PLAN else None
+    return todos if isinstance(todos, list) else None
+
+
+def headline(message: Message, view: View) -> str:
+    """Return the line of the call itself: tool, target, status and duration."""
+    name = one_line(message.tool or "tool")
+    facts, colour = call_facts(message)
+    room = view.width - columns(name) - columns(facts) - 6
+    target = cut(target_of(message, view.directory), max(room, 10))
+    plain = f"▸ {name}  {target}"
+    painted = view.paint("▸ ", "blue") + view.paint(name, "blue", bold=True) + f"  {target}"
+    if not facts:
+        return painted.rstrip()
+    gap = " " * max(2, view.width - columns(plain) - columns(facts))
+    return painted + gap + view.paint(facts, colour, dim=colour is None)
+
+
+def details(message: Message, result: str, view: View) -> Iterator[str]:
+    """Yield a few lines of what the call changed or gave; all of its input and output if whole."""
+    is_error = message.status == "error"
+    if view.full:
+        yield from _whole_input(message, view)
+        yield from _input_text(result, view, "→ ", "red" if is_error else None)
+    elif not is_error and changes_files(message):
+        yield from _changes(message, view)
+    elif not is_error and (items := things_to_do(message)) is not None:
+        yield from _output_items(items, view)
+    else:
+        limit, colour = (_ERROR_LINES, "red") if is_error else (_RESULT_LINES, None)
+        yield from _start_of(result, limit, view, colour)
+
+
+def call_facts(message: Message) -> tuple[str, str | None]:
+    """Return what there is to say of how the call went, and its colour."""
+    facts = [terminal.duration(message.duration_ms)]
+    colour = None
+    if message.status == "error":
+        facts.insert(0, f"exit {message.exit_code}" if message.exit_code else "error")
+        colour = "red"
+    elif message.status in _WITHOUT_RESULT:
+        facts.insert(0, _WITHOUT_RESULT[message.status])
+        colour = "yellow"
+    return " · ".join(fact for fact in facts if fact), colour
+
+
+def target_of(message: Message, directory: str | None) -> str:
+    """Return what the call was applied to, a path below `directory` without it."""
+    target = one_line(message.target or _first_text(arguments_of(message)) or "")
+    return target.removeprefix(directory) if directory else target
+
+
+def _changes(message: Message, view: View) -> Iterator[str]:
+    arguments = arguments_of(message)
+    edits = arguments.get("edits")
+    for edit in edits if isinstance(edits, list) else [arguments]:
+        if not isinstance(edit, dict):
+            continue
+        for key, sign, colour in (
+            ("old_string", "-", "red"),
+            ("new_string", "+", "green"),
+            ("new_source", "+", "green"),
+            ("content", "+", "green"),
+        ):
+            text = edit.get(key)
+            if isinstance(text, str) and text:
+                yield from _start_of(text, _CHANGED_LINES, view, colour, sign + " ")
+        for lines in patches(edit):
+            changed = [line for line in lines if line.startswith(("+", "-"))]
+            for line in changed[:_CHANGED_LINES]:
+                colour = "green" if line.startswith("+") else "red"
+                yield from _start_of(line[1:] or " ", 1, view, colour, f"{line[0]} ")
+            if len(changed) > _CHANGED_LINES:
+                more = terminal.many(len(changed) - _CHANGED_LINES, "more line")
+                yield view.paint(f"{_INDENT}… {more}", dim=True)
+
+
+def _output_items(items: list[object], view: View) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, dict):
+            box = BOXES.get(str(item.get("status")), "☐")
+            text = one_line(f"{box} {item.get('content') or item.get('activeForm') or ''}")
+            yield view.paint(_INDENT + cut(text, view.width - len(_INDENT)), dim=True)
+
+
+def _start_of(
+    text: str, limit: int, view: View, colour: str | None, sign: str = ""
+) -> Iterator[str]:
+    """Yield the first lines of a text, each cut to the width, and how many more there are."""
+    rows = readable(text[:_MANY].strip("\r\n").rstrip()).split("\n") if text.strip() else []
+    for row in islice(rows, limit):
+        line = _INDENT + cut(sign + row, view.width - len(_INDENT))
+        yield view.paint(line.rstrip(), colour, dim=colour is None)
+    more = len(rows) - limit + text.count("\n", _MANY)
+    if more > 0:
+        yield view.paint(f"{_INDENT}… {terminal.many(more, 'more line')}", dim=True)
+
+
+def _whole_input(message: Message, view: View) -> Iterator[str]:
+    arguments = arguments_of(message)
+    if not arguments and message.content.strip() != "{}":
+        yield from _input_text(message.content, view)
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        yield from _input_text(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}", view)
+
+
+def _input_text(text: str, view: View, head: str = "", colour: str | None = None) -> Iterator[str]:
+    """Yield all lines of a text, the first behind a head that stands before the indent."""
+    indent = " " * (len(_INDENT) - len(head)) + head
+    if not text.strip():
+        return
+    for line in wrap(readable(text.strip("\r\n").rstrip()), view.width - len(_INDENT)):
+        yield view.paint(f"{indent}{line}".rstrip(), colour, dim=colour is None)
+        indent = _INDENT
+
+
+def _first_text(value: object) -> str | None:
+    """Return the first text inside a value, for a call that has no target."""
+    if isinstance(value, str):
+        return value.strip() or None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((text for item in inner if (text := _first_text(item))), None)
+
+
+def arguments_of(message: Message) -> dict[str, object]:
+    """Return the input of the call; {} where its text was cut and is no JSON any more."""
+    try:
+        value = json.loads(message.content)
+    except ValueError:  # the text ends at 256 KiB
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# ------------------------------------------------------------------------------------------------
+# Messages on a page of at most 100 columns.
+#
+# What a person typed stands behind a bar; what the agent answered is plain text; everything else
+# is cut to what one wants to see at a glance: thinking to a few lines, a tool call to one line
+# with a few lines of its result, what the program injected to one line for all that follows each
+# other. A subagent stands, indented, under the call that spawned it. A message that is marked,
+# and with `full` every message, is whole.
+#
+# Everything is yielded line by line: a conversation may be longer than memory.
+
+
+_MIN_WIDTH = 60  # deeper subagents are not indented further: there must be room for text
+_TASK_LINES = 10
+_LEVELS = 20  # of subagents inside each other; a deeper one stands at the end
+# What follows each other of these, or of NOISE, is one line.
+_REPEATED = "repeated block"
+_CUT = "… the text ends here, at 256 KiB; its file has the rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How wide, in colour or not, with tools or without, whole or at a glance."""
+
+    width: int
+    paint: Paint
+    tools: bool = True
+    full: bool = False
+    nested: bool = True
+    """Are subagents shown inside the calls that spawned them? Else each is one line."""
+    marks: frozenset[int] = frozenset()
+    """Messages that are marked; of a call that has one as its result, the call is."""
+    alone: frozenset[int] = frozenset()
+    """Results that do not stand under a call, because it is in another file."""
+    opened: str = ""
+    """Reference of the line that is marked."""
+
+
+def by_call(subagents: Iterable[Subagent]) -> dict[int, list[Subagent]]:
+    """Return the subagents that a call spawned, under the number of that call."""
+    found: dict[int, list[Subagent]] = {}
+    for subagent in subagents:
+        if subagent.spawned_by is not None:
+            found.setdefault(subagent.spawned_by, []).append(subagent)
+    return found
+
+
+@dataclass(slots=True)
+class Progress:
+    """What of a conversation is on the page already."""
+
+    subagents: list[Subagent]
+    spawned: dict[int, list[Subagent]]
+    shown: set[int] = field(default_factory=set)
+    level: int = 0
+    day: str = ""
+
+    @classmethod
+    def of(cls, subagents: list[Subagent], shown: Subagent | None = None) -> Progress:
+        """Return where a page begins on which one of the subagents is shown already."""
+        return cls(subagents, by_call(subagents), {shown.id} if shown else set())
+
+    def spawned_by(self, call: int | None) -> list[Subagent]:
+        """Return the subagents of a call; one that was shown is not shown again, so no cycle."""
+        if call is None or self.level >= _LEVELS:
+            return []
+        return [one for one in self.spawned.get(call, ()) if one.id not in self.shown]
+
+    def rest(self) -> list[Subagent]:
+        """Return those that are not on the page."""
+        return [s for s in self.subagents if s.id not in self.shown]
+
+
+class Page:
+    """Writes messages in one width; a subagent gets a narrower page."""
+
+    def __init__(self, conversation: Conversation, look: Look, progress: Progress) -> None:
+        self._conversation = conversation
+        self._look = look
+        self._paint = look.paint
+        self._progress = progress
+        cwd = conversation.session["cwd"]
+        self._view = View(look.width, look.paint, f"{cwd}/" if cwd else None, look.full)
+        self._names: Names | None = None
+
+    def rule(self, text: str) -> Iterator[str]:
+        """Yield a line across the page with a text in it."""
+        text = cut(one_line(text), self._look.width - 8)
+        yield ""
+        line = f"─── {text} ".ljust(self._look.width - (columns(text) - len(text)), "─")
+        yield self._paint(line, dim=True)
+
+    def messages(self, messages: Iterable[Message]) -> Iterator[str]:
+        """Yield the lines of messages."""
+        noise: Counter[str] = Counter()
+        sample = ""
+        is_marked = is_taken_back = False
+        for message in messages:
+            was_marked, is_marked = is_marked, self._is_marked(message)
+            if message.is_superseded != is_taken_back and not self._is_left_out(message):
+                is_taken_back = not is_taken_back
+                yield from self._noise(noise, sample)
+                yield from self.rule(message_text.BORDERS[is_taken_back])
+            if is_marked:
+                yield from self._noise(noise, sample)
+                yield from self._mark(message, is_first=not was_marked)
+                continue
+            if self._is_left_out(message):
+                continue
+            if message.is_repeat or (message.kind in message_text.NOISE and not self._look.full):
+                noise[_REPEATED if message.is_repeat else message_text.NOISE[message.kind]] += 1
+                sample = message.content
+                continue
+            if message.kind != "tool_use":  # hooks run at every call: a row of calls stays a row
+                yield from self._noise(noise, sample)
+            yield from self._message(message)
+        yield from self._noise(noise, sample)
+
+    def item(self, message: Message) -> Iterator[str]:
+        """Yield the lines of a message that does not follow another, below its reference."""
+        facts = [self.ref(message), terminal.moment(message.timestamp)]
+        self._progress.day = terminal.day(message.timestamp or "")
+        yield ""
+        yield self._paint(" · ".join(one_line(fact) for fact in facts if fact), "yellow")
+        for number, line in enumerate(self._message(message)):
+            if line or number:
+                yield line
+
+    def ref(self, message: Message) -> str | None:
+        """Return the reference to the line of a message."""
+        if self._names is None:
+            self._names = self._conversation.names()
+        return self._names.of(message.file_id, message.byte_offset)
+
+    def _is_marked(self, message: Message) -> bool:
+        if message.id in self._look.marks:
+            return message.answers is None or message.id in self._look.alone
+        return message.result_id in self._look.marks
+
+    def _mark(self, message: Message, *, is_first: bool) -> Iterator[str]:
+        """Yield the lines of a message behind a bar, whole; the first of them says what it is."""
+        bar = self._paint("┃", "yellow", bold=True)
+        if is_first:
+            kind = message.kind if message.id in self._look.marks else "tool_result"
+            facts = [self._look.opened, kind.replace("_", " "), terminal.moment(message.timestamp)]
+            headline = " · ".join(one_line(fact) for fact in facts if fact)
+            yield ""
+            yield Marked(self._paint(f"┏ {cut(headline, self._look.width - 2)}", "yellow"))
+        narrow = replace(
+            self._look, width=max(self._look.width - 2, _MIN_WIDTH), full=True, nested=False
+        )
+        self._progress.day = terminal.day(message.timestamp or "")
+        page = Page(self._conversation, narrow, self._progress)
+        for number, line in enumerate(page._message(message)):
+            if line or number:
+                yield f"{bar} {line}".rstrip()
+
+    def unspawned(self) -> Iterator[str]:
+        """Yield the subagents that stand under no call of this conversation."""
+        rest = [s for s in self._progress.rest() if s.kind != "warmup"]
+        stubs = [s for s in self._progress.rest() if s.kind == "warmup"]
+        if rest and self._look.tools:
+            yield from self.rule("subagents without a call here")
+        hidden = 0
+        for subagent in rest:
+            if not self._look.tools:
+                hidden += 1
+            elif subagent.id not in self._progress.shown:  # it may be inside the one before
+                yield ""
+                yield from self._subagent(subagent)
+        for count, word in ((hidden, "subagent"), (len(stubs), "warm-up agent")):
+            if count:
+                yield self._paint(f"· {terminal.many(count, word)} not shown", dim=True)
+
+    def _is_left_out(self, message: Message) -> bool:
+        if not self._look.tools and message.kind in TOOL_KINDS:
+            return True
+        return message.stands_elsewhere
+
+    def _noise(self, noise: Counter[str], sample: str) -> Iterator[str]:
+        if not noise:
+            return
+        text = ", ".join(terminal.many(count, word) for word, count in noise.items())
+        if noise.total() == 1 and _REPEATED not in noise:
+            text = f"{next(iter(noise))}: {one_line(message_text.untagged(sample[:400]))}"
+        noise.clear()
+        yield self._paint(cut(f"· {text}", self._look.width), dim=True)
+
+    def _message(self, message: Message) -> Iterator[str]:
+        kind, text = message.kind, message.content
+        if kind in message_text.PEOPLE:
+            yield from self._typed(message)
+        elif kind == "text":
+            yield ""
+            yield from wrap(readable(text.strip("\n")), self._look.width)
+        elif kind == "tool_use":
+            yield from self._call(message)
+            return
+        elif kind == "agent_prompt":
+            yield from self._behind_bar(self._some(text, _TASK_LINES, 2), "cyan")
+        elif kind == "system" and text.startswith(message_text.COMPACTED):
+            yield from self.rule("conversation compacted")
+            if self._look.full:
+                yield from self._aside(kind, text)
+        else:
+            yield from self._aside(kind, text)
+        if message.is_cut and self._look.full:
+            yield self._paint(_CUT, dim=True)
+
+    def _typed(self, message: Message) -> Iterator[str]:
+        day = terminal.day(message.timestamp or "")
+        if day and day != self._progress.day:
+            self._progress.day = day
+            yield from self.rule(day)
+        yield ""
+        note = terminal.clock(message.timestamp)
+        if message.kind == "queued_prompt":
+            note = f"queued {note}".rstrip()
+        text = message_text.typed(message.kind, message.content)
+        if self._look.full:
+            text = message_text.whole(message.content, text)
+        text = readable(text.strip())
+        yield from self._behind_bar(wrap(text, self._look.width - 4 - len(note)), "green", note)
+
+    def _behind_bar(self, body: Iterable[str], colour: str, note: str = "") -> Iterator[str]:
+        """Yield lines behind a bar, the first with a note at its end."""
+        bar = self._paint("▌", colour)
+        for line in body:
+            room = self._look.width - 2 - columns(line) - len(note)
+            end = " " * room + self._paint(note, dim=True) if note else ""
+            note = ""
+            yield f"{bar} {line}{end}".rstrip()
+
+    def _aside(self, kind: str, text: str) -> Iterator[str]:
+        aside = message_text.aside(kind)
+        indent = " " * columns(aside.head)
+        head = safe(aside.head)
+        heard = message_text.heard(kind, text)
+        if self._look.full:
+            heard = message_text.whole(text, heard)
+        for line in self._some(heard, aside.lines, 2 + len(indent)):
+            shown = f"  {head}{line}".rstrip()
+            head = indent
+            yield self._paint(shown, aside.colour, dim=aside.colour is None)
+
+    def _some(self, text: str, limit: int, indent: int) -> Iterator[str]:
+        """Yield the first `limit` lines of a text, and how many more there are."""
+        wrapped = wrap(readable(text.strip()), self._look.width - indent)
+        yield from islice(wrapped, None if self._look.full else limit)
+        more = sum(1 for _ in wrapped)
+        if more:
+            yield f"… {terminal.many(more, 'more line')}"
+
+    def _call(self, message: Message) -> Iterator[str]:
+        yield headline(message, self._view)
+        has_said = False
+        for subagent in self._progress.spawned_by(message.tool_call_id):
+            yield from self._subagent(subagent)
+            has_said = has_said or (subagent.message_count > 0 and self._look.nested)
+        if has_said and message.status != "error" and not self._look.full:
+            return  # the result is the last thing that the subagent said
+        result = message.result_id
+        text, is_cut = self._conversation.whole_text(result) if result is not None else ("", False)
+        yield from details(message, text, self._view)
+        if (is_cut or message.is_cut) and self._look.full:
+            yield self._paint(_CUT, dim=True)
+        if message.output_file and self._look.full:
+            key = self._conversation.session["session_key"]
+            more = one_line(f"output:{key}/{message.output_file}")
+            yield self._paint(f"    the whole output: assoc-ingest show {more}", dim=True)
+
+    def _subagent(self, subagent: Subagent) -> Iterator[str]:
+        self._progress.shown.add(subagent.id)
+        bar = self._paint("│", "cyan") if self._look.width > _MIN_WIDTH else ""
+        narrow = replace(self._look, width=max(self._look.width - 2, _MIN_WIDTH))
+        page = Page(self._conversation, narrow, self._progress)
+        facts, dot, key = one_line(facts_of(subagent)).rpartition(" · ")
+        end = f"{dot}{key}"  # the key is there to be typed
+        headline = cut(facts, max(narrow.width - columns(end), 0)) + end
+        yield f"{bar} {self._paint(headline, 'cyan')}".lstrip()
+        if not self._look.nested:
+            return
+        self._progress.level += 1
+        for line in page.messages(self._conversation.subagent_messages(subagent)):
+            yield f"{bar} {line}".rstrip() if bar else line
+        self._progress.level -= 1
+
+
+def facts_of(subagent: Subagent) -> str:
+    """Return one line about a subagent: what it is, what for, how long, its key."""
+    facts = [
+        subagent.agent_type or subagent.name or subagent.kind,
+        subagent.description,
+        terminal.many(subagent.message_count, "message") if subagent.message_count else None,
+        f"{terminal.tokens(subagent.tokens, subagent.partial)} tokens" if subagent.tokens else None,
+        subagent.agent_key,
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+# ------------------------------------------------------------------------------------------------
+# What stands above a conversation: what it is, what it cost, how to go on with it, its files.
+
+
+def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
+    """Yield the lines above a conversation; above a few turns of it, only what it is.
+
+    What a session cost is added up from its responses, and the files of a session may be many: to
+    open a line takes neither.
+    """
+    text = {key: value for key, value in conversation.session.items() if isinstance(value, str)}
+    for line in wrap(one_line(text.get("title") or "(untitled)"), look.width):
+        yield look.paint(line, bold=True)
+    is_short = excerpt.line is not None or excerpt.subagent is not None
+    rows = [_what(conversation, text)]
+    if not is_short:
+        rows.append(_counts(conversation))
+    rows.append([f"session {text['session_key']}", _origin(text)])
+    for facts in rows:
+        line = " · ".join(fact for fact in facts if fact)
+        yield from (look.paint(part, dim=True) for part in wrap(one_line(line), look.width))
+    if conversation.resume is not None:  # not cut: it is there to be copied
+        yield look.paint(f"Resume: {conversation.resume}", dim=True)
+    if excerpt.subagent is not None:
+        yield from _whose(conversation, excerpt, look)
+    files = [note_of(file) for file in conversation.files] if not is_short else []
+    if excerpt.line is not None:
+        files = [excerpt.line.file.path]
+    yield from (look.paint(one_line(file), dim=True) for file in files)
+    if is_short:
+        return
+    yield look.paint(f"in {one_line(text['root'])}", dim=True)
+    for root, title in zip(conversation.other_roots, conversation.other_titles, strict=True):
+        called = f", called {title}" if title and title != text.get("title") else ""
+        yield look.paint(one_line(f"in {root}{called}"), dim=True)
+
+
+def note_of(file: File) -> str:
+    """Return the path of a file, and whether it is still there."""
+    return f"{file.path} (deleted)" if file.gone_at else file.path
+
+
+def cost_of(known: Spent) -> str:
+    """Return what a session cost, in words; '' where that is not known."""
+    return f"cost {cost}" if (cost := known.cost()) else ""
+
+
+def spent_of(conversation: Conversation) -> Spent:
+    """Return what the responses of a session used and cost, and what its agent states of that."""
+    rows = sql.ask(
+        conversation.connection, "pages/session_stated", session=conversation.session["id"]
+    ).fetchall()
+    cost = conversation.session["stated_cost_usd"]
+    said = stated(cost if isinstance(cost, float) else None, rows)
+    return spent(conversation.connection, conversation.usage())._replace(stated=said)
+
+
+def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
+    return [
+        text.get("project"),
+        text.get("git_branch"),
+        f"tag {text['tag']}" if "tag" in text else "",
+        f"with {text['agent']}" if "agent" in text else "",
+        ", ".join(conversation.models),
+        terminal.span(text.get("started_at"), text.get("ended_at")),
+    ]
+
+
+def sizes_of(conversation: Conversation) -> list[str]:
+    """Return how much of each kind a session has, in words."""
+    number = numbers_of(conversation)
+    subagents = len(conversation.subagents)
+    return [
+        terminal.many(number["prompt_count"], "prompt"),
+        terminal.many(number["message_count"], "message"),
+        terminal.many(number["tool_call_count"], "tool call"),
+        *([terminal.many(subagents, "subagent")] if subagents else []),
+    ]
+
+
+def numbers_of(conversation: Conversation) -> dict[str, int]:
+    """Return what is counted of a session."""
+    return {key: value for key, value in conversation.session.items() if isinstance(value, int)}
+
+
+def _counts(conversation: Conversation) -> list[str | None]:
+    known = spent_of(conversation)
+    tokens = tokens_of(numbers_of(conversation), known)
+    return [*sizes_of(conversation), tokens, cost_of(known)]
+
+
+def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
+    """Yield the lines that say which subagent this is, and which call spawned it."""
+    subagent = excerpt.subagent
+    if subagent is None:
+        return
+    facts = f"subagent {facts_of(subagent)}"
+    if subagent.parent is not None:
+        facts += f" · of the subagent {subagent.parent}"
+    call = conversation.place_of(subagent.call_id) if subagent.call_id is not None else None
+    reference = conversation.names().of(*call) if call is not None else None
+    if reference is not None:
+        facts += f" · called in {reference}"
+    yield from (look.paint(line, "cyan") for line in wrap(one_line(facts), look.width))
+
+
+def tokens_of(number: dict[str, int], known: Spent) -> str:
+    """Return the tokens of a session in words, '' where none are known."""
+    if "input_tokens" not in number:
+        return ""
+    cached = number.get("cache_read_tokens", 0)
+    fresh = number["input_tokens"] + number.get("cache_write_tokens", 0)
+    output = known.tokens(number.get("output_tokens", 0))
+    if known.partial and not fresh and not cached:  # the end of the run would have stated it
+        return f"tokens {output}"
+    return f"tokens {terminal.tokens(fresh)} in, {terminal.tokens(cached)} from cache, {output}"
+
+
+_LINEAGE = {
+    "forked_from": "fork of",
+    "continues": "continues",
+    "derived_from": "derived from",
+    "linked_session": "linked to",
+    "continued_in": "continued in",
+}
+
+
+def _origin(text: dict[str, str]) -> str:
+    return " · ".join(f"{said} {text[name]}" for name, said in _LINEAGE.items() if name in text)
+
+
+# ------------------------------------------------------------------------------------------------
+# Prints a conversation or a part of it: a header, the messages, and what else can be shown.
+#
+# Everything is yielded line by line: a conversation may be longer than memory.
+
 
 MAX_WIDTH = 100
 _MOST_OF_PROMPT = 1_000  # letters, of which one line is shown above a call that failed
@@ -28,12 +692,12 @@ _MOST_OF_PROMPT = 1_000  # letters, of which one line is shown above a call that
 def lines(
     conversation: Conversation,
     look: Look,
-    what: Key | Line | None = None,
+    what: KeyMatch | Line | None = None,
     options: Options | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a conversation, or of what is asked for of it."""
     options = options or Options(tools=look.tools)
-    what = what or Key(str(conversation.session["session_key"]))
+    what = what or KeyMatch(str(conversation.session["session_key"]))
     excerpt = excerpts.choose(conversation, what, options)
     look = replace(
         look,
@@ -97,7 +761,7 @@ def _name(conversation: Conversation, excerpt: Excerpt) -> str:
 def _left_out(turns: int, is_cut: bool, where: str, look: Look) -> Iterator[str]:
     known = [f"{where} messages of this turn"] if is_cut else []
     if turns:
-        known.append(f"{humanize.many(turns, f'{where} turn')}")
+        known.append(f"{terminal.many(turns, f'{where} turn')}")
     if known:
         yield ""
         yield look.paint(f"· {' and '.join(known)} not shown", dim=True)

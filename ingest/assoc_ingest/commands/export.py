@@ -1,22 +1,236 @@
-"""assoc-ingest export"""
+"""assoc-ingest export and secrets, and where they may write."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import NotFoundError
-from .completion import sessions
-from .options import database_option, project_option, reading
+from ..errors import NotFoundError, UsageError
+from ..paths import is_directory, is_file
+from ..terminal import is_terminal
+from .options import (
+    database_option,
+    filter_options,
+    json_options,
+    progress_in_bytes,
+    project_option,
+    reading,
+    sessions,
+)
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from ..ask.answer import Wanted
     from ..ask.export import Choice, ExportedConversation
+
+
+# ------------------------------------------------------------------------------------------------
+# The file that lists the credentials that a user knows of: fingerprints, one on each line.
+
+
+_HEAD = "# Fingerprints of credentials that are known; written by assoc-ingest secrets\n"
+_LARGEST = 10_000_000  # bytes
+
+
+def read_baseline(path: Path) -> frozenset[str]:
+    """Return the fingerprints in a file. Raises UsageError if it is no baseline."""
+    from ..ask.secrets import FINGERPRINT_LENGTH
+
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(
+            f"The baseline {path} cannot be read: {reason}. To write one: --write-baseline FILE"
+        ) from error
+    lines = [line.partition("#")[0].strip() for line in text.split("\n")]
+    for number, line in enumerate(lines, start=1):
+        if line and not (len(line) == FINGERPRINT_LENGTH and set(line) <= set("0123456789abcdef")):
+            raise UsageError(
+                f"Line {number} of {path} is no fingerprint. To write a baseline: "
+                "--write-baseline FILE"
+            )
+    return frozenset(filter(None, lines))
+
+
+def write_baseline(connection: sqlite3.Connection, path: Path, fingerprints: Iterable[str]) -> None:
+    """Write a baseline, over an earlier one only. Raises UsageError if something else is there."""
+    from ..upkeep.private_file import write_private
+
+    is_there = path.is_file()
+    if is_there:
+        read_baseline(path)
+    overwrite = checked_file(connection, path, force=is_there)
+    lines = [f"{name}\n" for name in sorted(fingerprints)]
+    write_private(path, [_HEAD, *lines], overwrite=overwrite)
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest secrets
+
+
+_SHOWN = 20
+
+
+@click.command()
+@filter_options("project", "session", "source", "since", "until")
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Leave out the credentials whose fingerprints are in this file.",
+)
+@click.option(
+    "--write-baseline",
+    "new_baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the fingerprints of all that was found to this file.",
+)
+@click.option("--rules", "is_rules", is_flag=True, help="Print what is looked for.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=0),
+    default=_SHOWN,
+    show_default=True,
+    help="Maximum number of credentials, with --json of places; 0 for no limit.",
+)
+@json_options
+@database_option
+def secrets(
+    database: Path,
+    baseline: Path | None,
+    new_baseline: Path | None,
+    is_rules: bool,
+    limit: int,
+    wanted: Wanted | None,
+    **filters: Any,
+) -> int:
+    """Find credentials in what was read, without printing them.
+
+    Keys and tokens of known providers, private keys, and values that look random where a name such
+    as PASSWORD says what they are. Each has a fingerprint, by which `forget --secret` removes it.
+    Exits with 1 if any is found that the baseline does not have.
+
+    \b
+    Examples:
+      assoc-ingest secrets
+      assoc-ingest secrets --project shop --since 7d --json
+      assoc-ingest secrets --write-baseline known.txt
+      assoc-ingest secrets --baseline known.txt
+    """
+    from ..ask.answer import Answer, Wanted
+    from ..ask.filters import Filters
+    from ..ask.output import write
+    from ..ask.secrets import report, rules, secret_places
+
+    if is_rules:
+        write(rules())
+        return 0
+    accepted = read_baseline(baseline) if baseline is not None else frozenset()
+    connection = reading(database)
+    answer = Answer(connection, ["secrets", filters, sorted(accepted)], wanted or Wanted())
+    with progress_in_bytes("Looking") as progress:
+        places = list(secret_places(connection, Filters.of(filters), accepted, progress))
+    found = {place.fingerprint for place in places}
+    if new_baseline is not None:
+        write_baseline(connection, new_baseline, found | accepted)
+    if wanted is not None:
+        items = (place.as_json() for place in places[answer.start :])
+        write(answer.pieces(items, total=len(places), limit=limit or None))
+    else:
+        write(report(places, limit))
+        _say_counts(len(found), len(places), new_baseline)
+    return 1 if found else 0
+
+
+def _say_counts(count: int, places: int, written: Path | None) -> None:
+    from .. import terminal
+    from ..ask.output import say
+
+    if not count:
+        say("No credentials found. What cannot be found: docs/secrets.md")
+        return
+    where = terminal.many(places, "place")
+    say(f"{terminal.many(count, 'credential')} in {where}.")
+    say("Forgetting one does not make it safe: replace it where it was issued.")
+    if written is not None:
+        say(f"Written to {written}. To be told of new ones only: --baseline {written}")
+
+
+# ------------------------------------------------------------------------------------------------
+# Where `export` may write: never over a file that it was not told to, nor in an agent's home.
+
+
+def checked_file(connection: sqlite3.Connection, output: Path, *, force: bool) -> bool:
+    """Return whether the file may be overwritten. Raises UsageError if it cannot be written."""
+    from ..upkeep.private_file import known_roots, outside_roots
+
+    if is_directory(output):
+        raise UsageError(f"{output} is a directory. Give a file in it: -o {output / 'NAME'}")
+    _check_parent(output)
+    outside_roots(output.parent, known_roots(connection), "-o FILE")
+    return _may_overwrite([output], force=force)
+
+
+def checked_directory(
+    connection: sqlite3.Connection, output: Path, names: Sequence[str], *, force: bool
+) -> bool:
+    """Make the directory; return whether the files in it may be overwritten.
+
+    Raises UsageError if they cannot be written.
+    """
+    from ..upkeep.private_file import known_roots, outside_roots
+
+    if os.path.lexists(output) and not is_directory(output):
+        raise UsageError(f"{output} is a file. Give a directory: -o DIR")
+    _check_parent(output)
+    outside_roots(output, known_roots(connection), "-o DIR")
+    overwrite = _may_overwrite([output / name for name in names], force=force)
+    output.mkdir(mode=0o700, exist_ok=True)
+    return overwrite
+
+
+def _check_parent(output: Path) -> None:
+    if not is_directory(output.parent):
+        raise UsageError(
+            f"{output.parent} is not a directory. Create it first, or give another place"
+        )
+
+
+def _may_overwrite(files: Sequence[Path], *, force: bool) -> bool:
+    """Return whether files that are there may be overwritten; a person is asked.
+
+    Raises UsageError if something is there and nobody allows it.
+    """
+    there = [file for file in files if os.path.lexists(file)]
+    if not there:
+        return False
+    odd = next((file for file in there if not is_file(file) and not file.is_symlink()), None)
+    if odd is not None:
+        raise UsageError(f"{odd} is not a regular file. Give another place with -o")
+    if force:
+        return True
+    more = f" and {len(there) - 1:,} more files are" if len(there) > 1 else " is"
+    said = f"{there[0]}{more} already there."
+    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        if click.confirm(f"{said} Overwrite?", err=True):
+            return True
+        raise UsageError("Nothing was written.")
+    raise UsageError(f"{said} To overwrite, add --force")
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest export
+
 
 _FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".jsonl": "jsonl"}
 _INDEXES = ("html", "md")
@@ -99,7 +313,6 @@ def _export_session(
     from ..ask.output import write
     from ..store.transaction import snapshot
     from ..upkeep.private_file import write_private
-    from .export_target import checked_file
 
     with snapshot(connection):  # a sync may be writing
         conversation = ExportedConversation(connection, session, choice)
@@ -121,13 +334,11 @@ def _export_project(
     *,
     force: bool,
 ) -> None:
-    from .. import humanize
-    from ..ask.export import ExportedConversation
-    from ..ask.export_names import conversations_of
+    from .. import terminal
+    from ..ask.export import ExportedConversation, conversations_of
     from ..ask.output import say
     from ..store.transaction import snapshot
     from ..upkeep.private_file import write_private
-    from .export_target import checked_directory
 
     if output is None:
         raise click.UsageError("A project becomes several files. Give a directory: -o DIR")
@@ -147,7 +358,7 @@ def _export_project(
     if index is not None:
         rows = [(one.name, one.title, one.about) for one in named]
         write_private(output / index, _index(form, rows), overwrite=overwrite)
-    say(f"{humanize.many(len(named), 'conversation')} written to {output}.")
+    say(f"{terminal.many(len(named), 'conversation')} written to {output}.")
     _say_masked(masked)
 
 
@@ -156,13 +367,13 @@ def _pieces(
 ) -> Iterator[str]:
     """Return the text of a conversation in a format, piece by piece."""
     if form == "jsonl":
-        from ..ask import export_json
+        from ..ask import export as export_json
 
         return export_json.lines(conversation)
     if form == "md":
-        from ..ask import export_markdown
+        from ..ask import export as export_json
 
-        return export_markdown.pieces(connection, conversation)
+        return export_json.pieces(connection, conversation)
     from ..web import export as export_html
 
     return export_html.pieces(connection, conversation)
@@ -170,16 +381,16 @@ def _pieces(
 
 def _index(form: str, rows: list[tuple[str, str, str]]) -> Iterator[str]:
     if form == "md":
-        from ..ask import export_markdown
+        from ..ask import export as export_json
 
-        return export_markdown.index("Conversations", rows)
+        return export_json.index("Conversations", rows)
     from ..web import export as export_html
 
     return export_html.index("Conversations", rows)
 
 
 def _say_masked(masked: Counter[str]) -> None:
-    from ..ask.export_facts import counted
+    from ..ask.export import counted
     from ..ask.output import say
 
     if masked:

@@ -1,10 +1,11 @@
-"""The options that several commands share."""
+"""The options that several commands share, what a shell may complete, and the progress bar."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -12,16 +13,167 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 from click.core import ParameterSource
 
-from . import completion
-
 if TYPE_CHECKING:
     import sqlite3
+
+    from click.shell_completion import CompletionItem
 
     from ..ask.answer import Wanted
     from ..ask.output import Format
 
+
+# ------------------------------------------------------------------------------------------------
+# The option `--remote`: a command that reads asks the server of the fleet.
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def remote_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--remote`."""
+    text = "Ask the server of the fleet: what all machines pushed."
+    return click.option("--remote", is_flag=True, help=text)(command)
+
+
+def remotely(database: Path, name: str | None = None) -> sqlite3.Connection:
+    """Open the server for reading until the command ends; `name` is the query that it is for."""
+    from ..errors import UsageError
+    from ..fleet.connect import bounded
+    from ..fleet.search import OF_ONE_MACHINE, central
+
+    if name in OF_ONE_MACHINE:
+        raise UsageError(f"{name} is about one machine: run it there, without --remote.")
+    context = click.get_current_context()
+    context.with_resource(bounded())
+    connection = central(database)
+    context.call_on_close(connection.close)
+    return connection
+
+
+# ------------------------------------------------------------------------------------------------
+# A progress bar for long commands.
+
+
+@contextmanager
+def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error if that is a terminal, and nothing elsewhere.
+
+    Yields what is to be called with the bytes done and the bytes to do.
+    """
+    import sys
+
+    from .. import terminal
+    from ..terminal import is_terminal
+
+    bar = click.progressbar(
+        length=1,  # known only with the first call
+        label=label,
+        width=0,  # what the numbers leave of the line
+        file=sys.stderr,
+        hidden=not is_terminal(sys.stderr),
+        item_show_func=lambda item: item,
+    )
+    with bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.length = max(total, 1)
+            bar.update(done - bar.pos, f"{terminal.size(done)} of {terminal.size(total)}")
+
+        yield advance
+
+
+# ------------------------------------------------------------------------------------------------
+# What a shell may complete: keys of sessions, projects, sources, kinds, queries and lists.
+#
+# A completion never fails and never waits: where there is no database, there is nothing to
+# complete.
+
+
+_MOST = 50
+_TITLE = 60  # columns
+
+
+def sessions(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the key of a session; its title explains it."""
+    from ..ask.refs import sessions_beginning_with
+    from ..terminal import cut, one_line
+
+    with _reading(context) as connection:
+        rows = sessions_beginning_with(connection, begun)[:_MOST] if connection else []
+        return _items(
+            {row["session_key"]: cut(one_line(row["title"] or ""), _TITLE) for row in rows}
+        )
+
+
+def projects(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the name of a project; its path explains it."""
+    from .. import sql
+
+    with _reading(context) as connection:
+        rows = sql.ask(connection, "pages/project_names") if connection else []
+        named = {row["name"]: row["path"] for row in rows if row["name"]}
+    found = [(name, path) for name, path in sorted(named.items()) if name.startswith(begun)]
+    return _items(dict(found[:_MOST]))
+
+
+def sources(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Complete the name of a source."""
+    from ..ask.filters import source_names
+
+    return [name for name in source_names() if name.startswith(begun)]
+
+
+def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Complete the kind of a hit."""
+    from ..ask.filters import MESSAGE_KINDS, WHAT
+
+    return [kind for kind in dict.fromkeys((*WHAT, *MESSAGE_KINDS)) if kind.startswith(begun)]
+
+
+def reports(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the name of a report; its title explains it."""
+    return _queries("reports", begun)
+
+
+def lists(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the name of a list; its title explains it."""
+    return _queries("lists", begun)
+
+
+def _queries(folder: str, begun: str) -> list[CompletionItem]:
+    from .. import sql
+
+    found = sql.queries(folder).items()
+    return _items({name: one.title for name, one in found if name.startswith(begun)})
+
+
+def _items(explained: dict[str, str]) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(value, help=text) for value, text in explained.items()]
+
+
+@contextmanager
+def _reading(context: click.Context) -> Iterator[sqlite3.Connection | None]:
+    """Open the database that the command line names; None if it cannot be read."""
+    import sqlite3
+
+    from ..errors import AssocIngestError
+    from ..store.database import open_reader
+
+    try:
+        connection = open_reader(Path(context.params["database"]))
+    except (AssocIngestError, sqlite3.Error, OSError, KeyError, TypeError):
+        yield None
+        return
+    with closing(connection):
+        yield connection
+
+
+# ------------------------------------------------------------------------------------------------
+# The options that several commands share.
+
 
 _AFFORDABLE = 100  # rows of JSON
 
@@ -113,7 +265,7 @@ def _remember_database(context: click.Context, _: click.Parameter, value: Path |
 
 def _follow_links(context: click.Context, parameter: click.Parameter, database: Path) -> Path:
     """Let the lock, the log and the database be beside each other, whatever name was given."""
-    from ..store.location import resolved
+    from ..store.database import resolved
 
     given = (context.find_root().obj or {}).get("database")
     is_own = context.get_parameter_source("database") is ParameterSource.COMMANDLINE
@@ -123,7 +275,7 @@ def _follow_links(context: click.Context, parameter: click.Parameter, database: 
 def project_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add `--project`; `what` says for what the project is given."""
     text = f"{what}, given by name, path or id; . is the current directory."
-    return click.option("--project", help=text, shell_complete=completion.projects)
+    return click.option("--project", help=text, shell_complete=projects)
 
 
 class _SourceOption(click.Option):
@@ -144,7 +296,7 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         cls=_SourceOption,
         callback=_check_source,
         help=what,
-        shell_complete=completion.sources,
+        shell_complete=sources,
     )
 
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..ask.output import say, write, write_lines
 from ..fleet.connect import shown
-from ..fleet.preview import report
-from ..humanize import size
-from ..terminal import safe, safe_json
+from ..fleet.push import report
+from ..terminal import safe, safe_json, size
 
 if TYPE_CHECKING:
-    from ..fleet.machine import Standing
-    from ..fleet.preview import Preview
-    from ..fleet.report import Report
+    from ..fleet.administration import Standing
+    from ..fleet.push import Preview, Report
     from ..fleet.state import State
 
 

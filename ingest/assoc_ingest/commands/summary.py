@@ -6,13 +6,13 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from .. import humanize
+from .. import terminal
 from ..ask.output import say, write
-from ..store.clock import of_clock_behind
+from ..store.transaction import of_clock_behind
 from ..terminal import safe, safe_json
 
 if TYPE_CHECKING:
-    from ..store.report import Report
+    from ..store.runs import Report
     from ..upkeep.rebuild import Rebuilt
 
 _COLUMNS = (
@@ -26,7 +26,7 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
         write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
     if report.files_rebuilt:
-        files = humanize.many(report.files_rebuilt, "file")
+        files = terminal.many(report.files_rebuilt, "file")
         say(f"The parser was updated: {files} re-parsed from the archive.")
     if report.clock_behind:
         say(of_clock_behind(report.clock_behind))
@@ -38,7 +38,7 @@ def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
     if len(report.unreadable) > _NAMED:
         say(f"Could not read {len(report.unreadable) - _NAMED:,} more files.")
     if report.quarantined:
-        records = humanize.many(report.quarantined, "record")
+        records = terminal.many(report.quarantined, "record")
         say(f"{records} could not be parsed. To list them: assoc-ingest list issues")
 
 
@@ -68,16 +68,16 @@ def _news(news: Report | str) -> dict[str, object]:
 def _summary(report: Report, dry_run: bool) -> str:
     gone = ""
     if report.files_gone:
-        gone = f"; {humanize.many(report.files_gone, 'file')} deleted, rows kept"
+        gone = f"; {terminal.many(report.files_gone, 'file')} deleted, rows kept"
     if not report.files_read:
-        return f"Nothing new in {humanize.many(report.files_seen, 'file')}{gone}."
-    read = humanize.many(report.files_read, "file")
+        return f"Nothing new in {terminal.many(report.files_seen, 'file')}{gone}."
+    read = terminal.many(report.files_read, "file")
     if report.files_seen:
-        read = f"{report.files_read:,} of {humanize.many(report.files_seen, 'file')}"
-    size = humanize.size(report.bytes_read)
+        read = f"{report.files_read:,} of {terminal.many(report.files_seen, 'file')}"
+    size = terminal.size(report.bytes_read)
     if dry_run:
         return f"Would read {read} ({size}){gone}."
-    messages = humanize.many(report.rows, "message")
+    messages = terminal.many(report.rows, "message")
     return f"Read {read} ({size}) in {report.seconds:.1f} s: {messages} added{gone}."
 
 
@@ -88,20 +88,20 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
     if rebuilt.kept_aside is not None:
         say(f"The database was damaged. The damaged file is kept as {safe(rebuilt.kept_aside)}")
     for table, places in rebuilt.rows_lost.items():
-        say(f"Rows of table {table} were unreadable in {humanize.many(places, 'place')}.")
+        say(f"Rows of table {table} were unreadable in {terminal.many(places, 'place')}.")
     lost = {file.path for file in rebuilt.lost}
     for path in [path for path in rebuilt.files_damaged if path not in lost][:_NAMED]:
         say(f"Archived data is damaged, rows are kept: {safe(path)}")
     for path in rebuilt.files_unnamed[:_NAMED]:
         say(f"Path is lost; the next sync looks for the file: {safe(path)}")
-    files = humanize.many(rebuilt.files, "file")
+    files = terminal.many(rebuilt.files, "file")
     kept = ""
     if rebuilt.files_kept:
-        files = f"{rebuilt.files:,} of {humanize.many(rebuilt.files + rebuilt.files_kept, 'file')}"
+        files = f"{rebuilt.files:,} of {terminal.many(rebuilt.files + rebuilt.files_kept, 'file')}"
         are = "is" if rebuilt.files_kept == 1 else "are"
         kept = f"; {rebuilt.files_kept:,} {are} not archived, so the rows stay"
-    size = humanize.size(rebuilt.bytes_read)
-    messages = humanize.many(rebuilt.rows, "message")
+    size = terminal.size(rebuilt.bytes_read)
+    messages = terminal.many(rebuilt.rows, "message")
     say(f"Rebuilt {messages} from {files} ({size}) in {rebuilt.seconds:.1f} s{kept}.")
     if rebuilt.rows_lost or rebuilt.files_damaged:
         say("To re-read files that are still on disk: assoc-ingest sync --full")
@@ -112,7 +112,7 @@ def _write_losses(rebuilt: Rebuilt) -> None:
     for file in rebuilt.lost[:_NAMED]:
         say(f"Lost: {file.bytes:,} bytes of {safe(f'{file.root}/{file.path}')}")
     if rebuilt.lost:
-        files = humanize.many(len(rebuilt.lost), "file")
+        files = terminal.many(len(rebuilt.lost), "file")
         say(
             f"{rebuilt.bytes_lost:,} archived bytes of {files} are lost and no longer on disk. "
             "Rows made from them are kept."

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..pulled_roots import is_pulled
+from ..paths import is_pulled
 
 TEMPORARY = """
 create temp table if not exists touched_files (id integer primary key);

@@ -24,21 +24,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from ..sql import id_list
-from . import (
-    agents,
-    copies,
-    projects,
-    queued_prompts,
-    references,
-    responses,
-    sessions,
-    stale_lists,
-    statements,
-    subagents,
-    superseded,
-    titles,
-    unnamed_results,
-)
+from . import copies, projects, references, responses, sessions, statements, subagents
 from .changeset import TEMPORARY, Touched, fill
 
 
@@ -49,19 +35,19 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.sidechains.update(_files_with_sidechains(connection, touched.files))
     _assign_sidechains(connection, touched.sidechains)
     affected = copies.refresh_copies(connection, touched)
-    queued_prompts.refresh_queued(connection, touched, affected)
+    copies.refresh_queued(connection, touched, affected)
     _collect_sessions(connection, touched, affected)
-    unnamed_results.refresh_answers(connection)
-    superseded.refresh_superseded(connection)
-    stale_lists.refresh_lists(connection, touched)
-    titles.refresh_summaries(connection)
+    copies.refresh_answers(connection)
+    copies.refresh_superseded(connection)
+    projects.refresh_lists(connection, touched)
+    sessions.refresh_summaries(connection)
     subagents.refresh_subagents(connection)
     statements.refresh_statements(connection, touched, affected)
     responses.refresh_responses(connection, touched, affected)
     responses.refresh_tokens(connection)
     references.refresh_references(connection, touched)
     sessions.refresh_sessions(connection, touched)
-    agents.refresh_agents(connection)
+    projects.refresh_agents(connection)
     projects.refresh_projects(connection, touched)
     references.refresh_places(connection, touched)
 

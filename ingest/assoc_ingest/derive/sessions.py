@@ -5,8 +5,198 @@ from __future__ import annotations
 import sqlite3
 
 from .changeset import Touched
-from .session_counts import count
-from .titles import refresh_titles
+
+# ------------------------------------------------------------------------------------------------
+# Titles of sessions: the best one that is stated anywhere, and where it comes from.
+
+
+_MAX_TITLE = 200
+_READ = 4_000  # letters of a prompt that are looked at for its title
+_PLAN = "implement the following plan"
+"""How a prompt begins that an agent wrote itself, when its user accepted a plan."""
+
+_TITLES = {
+    "custom_title": "custom-title",
+    "ai_title": "ai-title",
+    "agent_name": "agent-name",
+    "index_title": "index",
+    "summary": "summary",
+    "first_prompt": "prompt",
+    "history": "history",
+    "slug": "slug",
+}
+"""Candidates for the title of a session, the best first, each with the name of its source."""
+
+
+def refresh_summaries(connection: sqlite3.Connection) -> None:
+    """Find the session of each summary line: the one that has its leaf line."""
+    connection.execute(
+        "create temp table if not exists owners (id integer primary key, session_id integer)"
+    )
+    connection.execute("delete from owners")
+    connection.execute(
+        "insert into owners select u.id, ("
+        " select m.session_id from messages m where m.uuid = u.leaf_uuid and m.copy_of is null"
+        # Each block has one original. By block, not by id: ids follow the order of reading.
+        " order by m.session_id is null, m.block limit 1) from summaries u"
+        " where u.session_id is null or u.session_id in (select id from touched_sessions)"
+        " or u.file_id in (select id from touched_files)"
+    )
+    for column in ("u.session_id", "o.session_id"):
+        connection.execute(
+            f"insert or ignore into touched_sessions select {column} from owners o"
+            " join summaries u on u.id = o.id"
+            f" where u.session_id is not o.session_id and {column} is not null"
+        )
+    connection.execute(
+        "update summaries"
+        " set session_id = (select o.session_id from owners o where o.id = summaries.id)"
+        " where id in (select o.id from owners o cross join summaries u on u.id = o.id"
+        "  where u.session_id is not o.session_id)"
+    )
+
+
+def of_prompt(text: str | None) -> str | None:
+    """Return a prompt as a title: plain text, and of an accepted plan the plan's own title."""
+    if text is None:
+        return None
+    text = text[:_READ].strip()
+    if text[: len(_PLAN)].lower() == _PLAN:
+        plan = text[len(_PLAN) :].lstrip(": \t\r\n")
+        heading = plan.partition("\n")[0] if plan.startswith("#") else plan
+        kind, colon, title = heading.lstrip("# ").partition(":")
+        is_named = colon and kind.strip().lower() in ("plan", "implementation plan")
+        text = (title if is_named else heading.lstrip("# ")).strip() or text
+    return text.lstrip("# ").replace("**", "").replace("`", "") or text
+
+
+def refresh_titles(connection: sqlite3.Connection) -> None:
+    """Write the titles of changed sessions, from `told` and `stated` (see `sessions`)."""
+    connection.create_function("title_of_prompt", 1, of_prompt, deterministic=True)
+    candidates = ", ".join(f"x.{column}" for column in _TITLES)
+    sources = " ".join(
+        f"when x.{column} is not null then '{name}'" for column, name in _TITLES.items()
+    )
+    connection.execute(f"""
+        update sessions set
+            title = rtrim(substr(trim(replace(replace(replace(coalesce(
+                {candidates}, session_key
+            ), char(13), ''), char(10), ' '), char(9), ' ')), 1, {_MAX_TITLE})),
+            title_source = iif(x.is_list and x.custom_title is null and x.ai_title is not null,
+                'list', case {sources} else 'id' end)
+        from (
+            select s.id, r.lists_sessions = 1 as is_list,
+                nullif(m.custom_title, '') as custom_title,
+                coalesce(nullif(m.ai_title, ''), nullif(e.title, '')) as ai_title,
+                nullif(m.agent_name, '') as agent_name,
+                nullif(e.index_title, '') as index_title,
+                coalesce((
+                    select u.title from summaries u join files a on a.id = u.file_id
+                    where u.session_id = s.id
+                    order by a.kind = 'transcript' desc, a.path desc, u.byte_offset desc limit 1
+                ), nullif(e.summary, '')) as summary,
+                title_of_prompt(coalesce(m.first_prompt, nullif(e.first_prompt, '')))
+                    as first_prompt,
+                coalesce(title_of_prompt((
+                    select p.text from prompts p where p.session_id = s.id
+                    order by p.timestamp, p.byte_offset limit 1
+                )), nullif(e.job_title, '')) as history,
+                nullif(m.slug, '') as slug
+            from touched_sessions t cross join sessions s on s.id = t.id
+            join sources r on r.id = s.source_id
+            left join told m on m.session_id = s.id
+            left join stated e on e.session_id = s.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
+    """)
+
+
+# ------------------------------------------------------------------------------------------------
+# The counts of a session, without copies, its tokens, and the models that it used.
+#
+# They are made anew whenever a session grows, so they cost as little as an index allows: a
+# session of a hundred thousand messages may get another one each second.
+
+
+_PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
+
+_LINE_OF_PROMPT = "p.file_id, p.subagent_id, p.uuid, p.copy_of, p.byte_offset"
+"""The line of a prompt, as a part of the index that begins with its session.
+
+All but the file and the offset are the same in all blocks of a line; with these columns, and a plus
+before those of a condition, SQLite counts in the order of the index and does not sort.
+"""
+
+_USED_MODELS = """
+    with recursive used (model) as (
+        select min(r.model) from responses r where r.session_id = t.id
+        union all
+        select (select min(r.model) from responses r where r.session_id = t.id
+            and r.model > used.model)
+        from used where used.model is not null
+    )
+    select json_group_array(model) from used where model is not null
+"""
+"""The models of a session, sorted: from one to the next in the index, not through all responses."""
+
+
+def count(connection: sqlite3.Connection) -> None:
+    """Write the counts of a session, without copies, and its tokens."""
+    connection.execute(f"""
+        update sessions set
+            message_count = x.message_count,
+            copied_message_count = x.copied_count,
+            prompt_count = x.prompt_count,
+            tool_call_count = x.tool_call_count,
+            input_tokens = coalesce(x.used_input, x.input),
+            output_tokens = iif(x.used_input is null, x.output, x.used_output),
+            cache_read_tokens = iif(x.used_input is null, x.cache_read, x.used_cache_read),
+            cache_write_tokens = iif(x.used_input is null, x.cache_write, x.used_cache_write),
+            stated_cost_usd = coalesce(x.cost, x.stated_cost, x.used_cost),
+            context_tokens = x.context_tokens,
+            context_window = x.context_window,
+            models = coalesce(nullif(x.used_models, '[]'),
+                iif(x.model is null, '[]', json_array(x.model)))
+        from (
+            select t.id, coalesce(m.message_count, e.message_count, 0) as message_count,
+                coalesce(m.copied_count, 0) as copied_count,
+                (
+                    select count(*) from (
+                        select distinct {_LINE_OF_PROMPT} from messages p
+                        where p.session_id = t.id and p.kind in {_PROMPT_KINDS}
+                        and +p.copy_of is null and +p.subagent_id is null
+                    )
+                ) as prompt_count,
+                (
+                    select count(*) from tool_calls c
+                    where c.session_id = t.id and c.name is not null
+                ) - (
+                    select coalesce(sum(y.repeated_call_count), 0)
+                    from files f join transcripts y on y.file_id = f.id
+                    where f.session_id = t.id
+                ) as tool_call_count,
+                e.input, e.output, e.cache_read, e.cache_write, e.cost, e.model,
+                e.context_tokens, e.context_window,
+                u.input as used_input, u.output as used_output, u.cache_read as used_cache_read,
+                u.cache_write as used_cache_write, u.cost as used_cost,
+                (
+                    select y.cost_usd from stated_by_model y
+                    where y.session_id = t.id and y.model = ''
+                ) as stated_cost,
+                ({_USED_MODELS}) as used_models
+            from touched_sessions t
+            left join told m on m.session_id = t.id
+            left join stated e on e.session_id = t.id
+            left join (
+                select t.id as session_id, sum(input_tokens) as input, sum(output_tokens) as output,
+                    sum(cache_read_tokens) as cache_read,
+                    sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write,
+                    sum(stated_cost_usd) as cost
+                from touched_sessions t cross join responses r on r.session_id = t.id
+                group by t.id -- in whose order they come: those of one session need no sorting
+            ) u on u.session_id = t.id
+        ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
+    """)
+
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
 """The order of a session's transcripts for facts that change: the newest one counts."""

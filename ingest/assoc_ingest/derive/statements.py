@@ -8,12 +8,315 @@ reading. Unchanged rows stay, with their ids.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from ..fast_json import orjson
+from ..fields import json_text, number
 from ..sql import id_list
-from .changeset import Touched
-from .inbox import FOLDED
-from .stated import Group, Values, expected, of_group, outcome, said_of
+from .changeset import SESSION_RANK, Touched
+from .references import FOLDED
+
+# ------------------------------------------------------------------------------------------------
+# Tasks, todos and plans without a file, as transcripts state them.
+#
+# What a line states is a row of `statements`. The statements about one task list, the todos of
+# one session, or one plan are a group, from which rows of the channel `transcript` follow:
+#
+# 1. Only originals count: a line that a fork repeats states nothing new. Except for plans, only
+#    successful calls count: a call that failed, was declined or has no result changed nothing.
+# 2. Statements are ordered by time, but never against the order of their file.
+# 3. A task is the result of its calls, one after the other; todos are those of the agent's last
+#   call;
+#    a plan is its last text, with the answer to the last call that proposed it.
+# 4. A file takes precedence as long as it exists: a task with a file, or an agent whose todo list
+#   is
+#    not empty, has no row from a transcript. A plan has none as long as its file is known, unless
+#    that is gone and another text was proposed since; the answer is stored in the row of the file.
+#
+# An agent may delete the files of tasks when a whole list is done, and leaves an empty todo list.
+# So what a call said last stays valid, and the rows of the deleted files stay, too, as what a
+# sync saw.
+
+
+Group = tuple[int, str, str]
+"""The root, the kind, and the subject of the statements: a list, a session, the name of a plan."""
+
+Values = dict[str, Any]
+
+_ANSWERS = {"ok": "accepted", "declined": "rejected", "pending": "proposed"}
+"""The state of a plan after its call ended like this; an error does not change it."""
+
+
+_FIELDS = ("subject", "description", "status", "owner", "active_form")
+
+
+class Stated(NamedTuple):
+    """A statement that counts, and how its call ended."""
+
+    task_key: str | None
+    stated: Values
+    answered: Values
+    timestamp: str | None
+    tool_use_id: str | None
+    file_id: int
+    byte_offset: int
+    status: str
+    session_id: int | None
+    agent_key: str | None
+
+
+def expected(connection: sqlite3.Connection, group: Group) -> dict[str, list[Values]]:
+    """Return the rows that follow from the statements of a group, by table."""
+    said = list(of_group(connection, group))
+    if group[1] == "task":
+        return {"tasks": list(_tasks(connection, group, said))}
+    if group[1] == "todos":
+        return {"todos": list(_todos(connection, group, said))}
+    return {"plans": list(_plans(connection, group, said))}
+
+
+def of_group(connection: sqlite3.Connection, group: Group) -> Iterator[Stated]:
+    """Yield the statements of a group that count, in their order."""
+    rows = connection.execute(
+        "select s.task_key, s.stated, s.answered, s.timestamp, s.tool_use_id, s.file_id,"
+        " s.byte_offset, coalesce(c.status, 'ok'), f.session_id, a.agent_key"
+        " from statements s join files f on f.id = s.file_id"
+        " left join tool_calls c on c.file_id = s.file_id and c.tool_use_id = s.tool_use_id"
+        " left join messages m on m.file_id = s.file_id and m.byte_offset = s.byte_offset"
+        "  and m.block = s.block"
+        " left join subagents a on a.id = m.subagent_id"
+        " where f.source_id = ? and s.kind = ? and s.list_key = ? and s.stated is not null"
+        " and m.copy_of is null"
+        " order by max(coalesce(s.timestamp, '')) over ("
+        "  partition by s.file_id order by s.byte_offset, s.block"
+        " ), f.path, f.generation, s.byte_offset, s.block",
+        group,
+    )
+    for task_key, stated, added, *rest in rows:
+        yield Stated(task_key, orjson.loads(stated), orjson.loads(added or "{}"), *rest)
+
+
+# -- tasks ---------------------------------------------------------------------------------------
+
+
+def _tasks(
+    connection: sqlite3.Connection, group: Group, said: Iterable[Stated]
+) -> Iterator[Values]:
+    source_id, _, list_key = group
+    tasks, waits = _folded(said)
+    with_file = _with_files(connection, source_id, list_key)
+    deleted = {key for key, task in tasks.items() if task.get("status") == "deleted"}
+    session_id = _session(connection, source_id, list_key)
+    team_id = _one(
+        connection, "select id from teams where source_id = ? and key = ?", (source_id, list_key)
+    )
+    for key in (key for key in tasks if key not in with_file):
+        blockers = [] if key in deleted else sorted(waits.get(key, set()) - deleted)
+        metadata = tasks[key].pop("metadata", None)
+        yield {
+            **dict.fromkeys(_FIELDS),
+            **tasks[key],
+            "metadata": json_text(metadata) if metadata else None,
+            "task_number": number(key),
+            "task_key": key,
+            "list_key": list_key,
+            "session_id": session_id,
+            "team_id": team_id,
+            "gone_at": None,
+            "blocked_by": json_text(blockers) if blockers else None,
+            "source_id": source_id,
+        }
+
+
+def _folded(said: Iterable[Stated]) -> tuple[dict[str, Values], dict[str, set[str]]]:
+    """Return the final state of each task, and the tasks that block it."""
+    tasks: dict[str, Values] = {}
+    waits: dict[str, set[str]] = {}
+    for one in said:
+        key = one.task_key
+        if key is None or one.status != "ok" or one.answered.get("is_refused"):
+            continue
+        stated = dict(one.stated)
+        blocks, blocked_by = stated.pop("blocks", ()), stated.pop("blocked_by", ())
+        if stated.pop("is_new", False):  # an emptied list may start from 1 again
+            tasks[key] = {"status": "pending", "subject": one.answered.get("subject")}
+            waits.pop(key, None)
+        task = tasks.setdefault(key, {})
+        metadata = {**task.get("metadata", {}), **stated.pop("metadata", {})}
+        task |= {name: stated[name] for name in _FIELDS if name in stated} | _place(one)
+        task["metadata"] = {name: value for name, value in metadata.items() if value is not None}
+        waits.setdefault(key, set()).update(blocked_by)
+        for other in blocks:
+            waits.setdefault(other, set()).add(key)
+    return tasks, waits
+
+
+def _with_files(connection: sqlite3.Connection, source_id: int, list_key: str) -> set[str]:
+    """Return the tasks of a list that have a file, whatever the case of its directory is.
+
+    A session that leads a team writes to the list of the team, and its calls do not say so.
+    """
+    names, teams = [list_key], [list_key]
+    if _one(connection, "select 1 from sessions where session_key = ?", (list_key,)) is not None:
+        rows = connection.execute(
+            "select key from teams where source_id = ? and lead_session_key = ?",
+            (source_id, list_key),
+        )
+        teams = [key for (key,) in rows]
+    for team in teams:
+        rows = connection.execute(
+            "select distinct list_key from tasks where source_id = ? and channel = 'file'"
+            f" and {FOLDED.format('list_key')} = ?",
+            (source_id, team),
+        )
+        names += [name for (name,) in rows if name != list_key]
+    return {
+        key
+        for name in names
+        for (key,) in connection.execute(
+            "select task_key from tasks where source_id = ? and list_key = ?"
+            " and channel = 'file' and gone_at is null",
+            (source_id, name),
+        )
+    }
+
+
+# -- todos ---------------------------------------------------------------------------------------
+
+
+def _todos(
+    connection: sqlite3.Connection, group: Group, said: Iterable[Stated]
+) -> Iterator[Values]:
+    source_id, _, session_key = group
+    last = {one.agent_key or session_key: one for one in said if one.status == "ok"}
+    with_file = {
+        key
+        for (key,) in connection.execute(
+            "select distinct t.agent_key from todos t join files f on f.id = t.file_id"
+            " where t.session_key = ? and f.source_id = ? and t.channel = 'file'"
+            " and t.gone_at is null",
+            (session_key, source_id),
+        )
+    }
+    session_id = _session(connection, source_id, session_key)
+    for agent_key, one in last.items():
+        subagent_id = _one(
+            connection,
+            "select id from subagents where session_id = ? and agent_key = ?",
+            (session_id, agent_key),
+        )
+        equals: Counter[str | None] = Counter()
+        for position, item in enumerate(
+            () if agent_key in with_file else one.stated.get("items", ())
+        ):
+            content = item.get("content")
+            yield {
+                **dict.fromkeys(("content", "status", "priority", "active_form")),
+                **item,
+                "position": position,
+                "session_key": session_key,
+                "agent_key": agent_key,
+                "session_id": session_id,
+                "subagent_id": subagent_id,
+                "ordinal": equals[content],
+                **_place(one),
+            }
+            equals[content] += 1
+
+
+# -- plans ---------------------------------------------------------------------------------------
+
+
+def _plans(
+    connection: sqlite3.Connection, group: Group, said: Iterable[Stated]
+) -> Iterator[Values]:
+    named: dict[str, list[Stated]] = {}
+    for one in said:
+        name, text = said_of(one, "name"), said_of(one, "text")
+        named.setdefault(f"name {name}" if name else f"text {text}", []).append(one)
+    for proposals in named.values():
+        status, texts = outcome(proposals)
+        if not texts:
+            continue
+        one, name = texts[-1], said_of(texts[-1], "name") or ""
+        place = _place(one)
+        modified_at = place.pop("stated_at")
+        if not _has_file(connection, group[0], name, said_of(one, "text"), modified_at):
+            yield {
+                "title": said_of(one, "title"),
+                "text": said_of(one, "text"),
+                "name": name,
+                "status": status,
+                "modified_at": modified_at,
+                "session_id": one.session_id,
+                **place,
+            }
+
+
+def said_of(one: Stated, field: str) -> str | None:
+    """Return what a statement says about a plan: the text is the one that was answered."""
+    value: str | None = one.answered.get(field) or one.stated.get(field)
+    return value
+
+
+def outcome(proposals: Iterable[Stated]) -> tuple[str | None, list[Stated]]:
+    """Return the final state of a plan, and the statements that have its text."""
+    status: str | None = None
+    texts = []
+    for one in proposals:
+        if one.status == "error":
+            continue
+        by = one.stated.get("by")
+        if by == "prompt" or one.answered.get("is_awaiting"):
+            status = "accepted" if by == "prompt" else "proposed"
+        elif by == "call":
+            status = _ANSWERS.get(one.status, status)
+        if said_of(one, "text") is not None:
+            texts.append(one)
+    return status, texts
+
+
+def _has_file(
+    connection: sqlite3.Connection, source_id: int, name: str, text: str | None, said_at: str | None
+) -> bool:
+    """Does the file of a plan count? If it is gone, only until another text is proposed."""
+    rows = connection.execute(
+        "select f.gone_at, p.modified_at, p.text from plans p join files f on f.id = p.file_id"
+        " where p.name = ? and f.source_id = ? and p.channel = 'file'",
+        (name, source_id),
+    )
+    return any(
+        gone_at is None or kept == text or (modified_at or "") >= (said_at or "")
+        for gone_at, modified_at, kept in rows
+    )
+
+
+def _place(one: Stated) -> Values:
+    return {
+        "stated_at": one.timestamp,
+        "tool_use_id": one.tool_use_id,
+        "file_id": one.file_id,
+        "byte_offset": one.byte_offset,
+    }
+
+
+def _session(connection: sqlite3.Connection, source_id: int, key: str) -> int | None:
+    """Return the session with a key, by the rules of `references`."""
+    found: int | None = _one(
+        connection,
+        "select s.id from sessions s join sources x on x.id = s.source_id where s.session_key = ?"
+        f" order by {SESSION_RANK.format(source='?')} limit 1",
+        (key, source_id),
+    )
+    return found
+
+
+def _one(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> Any:
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]
+
 
 _SIDE_FILES = f"""
 select f.source_id, 'task' as kind, {FOLDED.format("t.list_key")} as list_key, t.file_id

@@ -26,19 +26,11 @@ from functools import partial
 
 from ..records import Issue, LineType, Record
 from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
-from . import clock_tick
+from . import tail as clock_tick
 from .archive import Compressor, Frame
-from .classify import first_records, lines_in
-from .entries import Lines
-from .exclusions import (
-    document_without,
-    issues_at,
-    log_without,
-    stretches_without,
-    without_sample,
-)
-from .packed import PackedError, content_size, open_content
-from .parsing import Parser
+from .entries import Lines, PackedError, content_size, open_content
+from .exclusions import document_without, issues_at, log_without, stretches_without, without_sample
+from .parsing import Parser, first_records, lines_in
 from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
 from .tail import (
     MAX_LINE,
@@ -48,8 +40,8 @@ from .tail import (
     pieces,
     read_at,
     resume,
-    stretches,
-)  # fmt: skip
+    stretches,  # fmt: skip
+)
 from .walk import Found
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary

@@ -1,39 +1,44 @@
-"""What a sync leaves out because the user has forgotten it.
-
-A row of `forgotten` names a conversation, a file or a directory. A file whose path assigns it to a
-forgotten conversation is never opened. Files that several conversations share (the prompt history,
-hook events, lists of sessions) are read, but:
-
-- a line of a log that names a forgotten conversation is replaced by as many spaces, also in the
-  archive, so that all offsets stay; an issue says where. It is the whole line, since an object
-  that is glued to another one may be torn, and does not say what it is about;
-- of a document, the records that name the conversation are left out, and its bytes are not
-  archived: as for a private document, only their hash is stored.
-
-Copies at other paths are left out, too, if their path does not say whose they are: see
-`moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation, and
-is read.
-
-A credential that the user has forgotten is left out of every file, before its bytes are parsed or
-archived: rows, index and archive never have it, offsets stay, and JSON stays JSON. An issue says
-where.
-"""
+"""What a sync leaves out: what the user has forgotten, and subagents that have files of their own."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
 from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
-from ..source import Checkpoint, Claim, Line, parts_of
-from .lost import PATH_FROM_LINES, PATH_LOST, UNOPENED
+from ..source import LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
+from ..sources import SOURCES
+from ..sql import id_list
 from .parsing import RAN_AWAY, Parser
+from .stored_names import PATH_FROM_LINES, PATH_LOST, UNOPENED
 from .tail import Stretch, lines_of
+
+# ------------------------------------------------------------------------------------------------
+# What a sync leaves out because the user has forgotten it.
+#
+# A row of `forgotten` names a conversation, a file or a directory. A file whose path assigns it
+# to a forgotten conversation is never opened. Files that several conversations share (the prompt
+# history, hook events, lists of sessions) are read, but:
+#
+# - a line of a log that names a forgotten conversation is replaced by as many spaces, also in the
+#   archive, so that all offsets stay; an issue says where. It is the whole line, since an object
+#   that is glued to another one may be torn, and does not say what it is about;
+# - of a document, the records that name the conversation are left out, and its bytes are not
+#   archived: as for a private document, only their hash is stored.
+#
+# Copies at other paths are left out, too, if their path does not say whose they are: see
+# `moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation,
+# and is read.
+#
+# A credential that the user has forgotten is left out of every file, before its bytes are parsed
+# or archived: rows, index and archive never have it, offsets stay, and JSON stays JSON. An issue
+# says where.
+
 
 LEFT_OUT = "left out: it names a forgotten conversation"
 """Reason of the issue where something was left out."""
@@ -320,3 +325,84 @@ def _stretch_without(stretch: Stretch, spans: list[Span]) -> Stretch:
     data = blanked(stretch.data, spans)
     lines = lines_of(stretch.start, data) if stretch.lines else ()
     return Stretch(stretch.start, data, lines, stretch.long_line, stretch.is_cut)
+
+
+# ------------------------------------------------------------------------------------------------
+# Which subagents have files of their own, so that none of their messages is stored twice.
+#
+# A transcript repeats the messages of its subagents. If a subagent has a file, its messages are
+# read from that file only; if it has none, the repetition is the only record. So the rows of a
+# transcript depend on which agents have files, and it is re-parsed from its archive when that
+# changes:
+#
+# - a sync knows all the files that it is about to read before it reads the first one. If an agent's
+#   file appears later, transcripts that were read without it are re-parsed (`to_read_again`);
+# - if an agent's file is removed from the database, the lines that repeat it become the record
+#   (`repeating_removed`). A file that is gone or forgotten remains the record.
+
+
+class AgentFiles:
+    """The subagents with files of their own, source by source."""
+
+    def __init__(self, connection: sqlite3.Connection | None) -> None:
+        self._connection = connection
+        self._joined: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
+
+    def with_files(
+        self, source: Source, source_id: int, claim: Claim, found: frozenset[str] = frozenset()
+    ) -> Claim:
+        """Add to the claim of a transcript the agents that have files; return others unchanged.
+
+        `found` are agents whose files are about to be read for the first time. All claims share one
+        set: a home can have thousands of transcripts, and as many agents.
+        """
+        if claim.agent_key is not None or claim.session_key is None or source.shape(claim) != LOG:
+            return claim
+        if (source_id, found) not in self._joined:
+            self._joined[source_id, found] = self._stored(source_id) | found
+        agents = self._joined[source_id, found]
+        return replace(claim, elsewhere=agents) if agents else claim
+
+    def _stored(self, source_id: int) -> frozenset[str]:
+        if self._connection is None:
+            return frozenset()
+        rows = self._connection.execute(
+            "select distinct agent_key from files where source_id = ? and agent_key is not null",
+            (source_id,),
+        )
+        return frozenset(key for (key,) in rows) | _forgotten(self._connection, source_id)
+
+
+def _forgotten(connection: sqlite3.Connection, source_id: int) -> frozenset[str]:
+    row = connection.execute("select kind, root from sources where id = ?", (source_id,)).fetchone()
+    if row is None or row[0] not in SOURCES:
+        return frozenset()
+    claims = (
+        claim_at(SOURCES[row[0]], path)
+        for root, path in load(connection).places
+        if root in (None, row[1])
+    )
+    return frozenset(claim.agent_key for claim in claims if claim and claim.agent_key)
+
+
+def to_read_again(connection: sqlite3.Connection) -> list[int]:
+    """Return the files that repeat lines of subagents which now have files of their own."""
+    rows = connection.execute(
+        "select distinct l.file_id from agent_lines l join files f on f.id = l.file_id"
+        " join files o on o.source_id = f.source_id and o.agent_key = l.agent_key"
+        " order by l.file_id"
+    )
+    return [file_id for (file_id,) in rows]
+
+
+def repeating_removed(connection: sqlite3.Connection, removed: Iterable[int]) -> list[int]:
+    """Return the files that repeat lines of subagents whose files are about to be removed."""
+    ids = id_list(removed)
+    rows = connection.execute(
+        "select distinct l.file_id from files g"
+        " join agent_links l on l.agent_key = g.agent_key"
+        " join files f on f.id = l.file_id and f.source_id = g.source_id"
+        f" where g.id in ({ids}) and g.agent_key is not null and f.id not in ({ids})"
+        " order by l.file_id"
+    )
+    return [file_id for (file_id,) in rows]

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from ..records import Issue, Record
 from ..source import LOG, Claim, KnownFile, Line, Source, claim_at
-from . import lost, tail
+from . import stored_names, tail
 from .changes import LONG_LINE
-from .classify import first_records
-from .parsing import Parser
+from .parsing import Parser, first_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
 
     If the path is lost, the claim is made from the row.
     """
-    if lost.is_unnamed(known.path):
-        return lost.claim_of_unnamed(source.name, known)
+    if stored_names.is_unnamed(known.path):
+        return stored_names.claim_of_unnamed(source.name, known)
     claim = claim_at(source, known.path)
     return source.as_kind(claim, known.kind) if claim is not None else None
 

@@ -1,8 +1,5 @@
-"""Walks the roots and lists their files; asks the sources which directories are theirs.
-
-A source says which directories can contain its files, so a hundred thousand cache files in a home
-cost nothing. Symbolic links below a root are not followed: a target that belongs to a source is
-read at its own path. Of several hard links, the first path in byte order counts.
+"""Walks the roots and lists their files: what each entry of a directory is, and what cannot be
+read.
 """
 
 from __future__ import annotations
@@ -10,17 +7,189 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import AmbiguousHomeError, UnreadableError, UsageError
-from ..paths import here, home, is_directory, is_real_directory, is_there, obstacle, real_path
-from ..source import KnownFile, Recognition, Source
+from ..paths import (
+    here,
+    home,
+    identity,
+    is_directory,
+    is_real_directory,
+    is_there,
+    obstacle,
+    real_path,
+)
+from ..source import KnownFile, Recognition, Source, parts_of
 from ..sources import SOURCES
-from . import scanning
-from .home_listing import Listing
-from .scanning import DIRECTORY, FILE, LINK, Walk
-from .stored_names import original_name, stored_name, stored_number, stored_root, stored_time
+from .stored_names import (
+    original_name,
+    original_parts,
+    stored_name,
+    stored_number,
+    stored_root,
+    stored_time,
+)
+from .tail import open_regular
+
+# ------------------------------------------------------------------------------------------------
+# Lists directories: their entries, what each one is, and what cannot be read.
+
+
+_name = attrgetter("name")
+
+LINK, DIRECTORY, FILE = "link", "directory", "file"
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk finds besides the files that it yields."""
+
+    symlinks: int = 0
+    hard_links: int = 0
+    linked: int = 0
+    """Files that have several names, here or elsewhere."""
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    """What cannot be read, and why."""
+    directories: dict[str, int] | None = None
+    """The directories that were listed, with their inodes."""
+
+    def note(self, place: str, error: OSError) -> None:
+        """Record what cannot be read, and why."""
+        self.unreadable.append((place, error.strerror or str(error)))
+
+    def hides(self, location: str) -> bool:
+        """Can this path, or a directory above it, not be read?"""
+        return any(
+            location == place or location.startswith(f"{place}{os.sep}")
+            for place, _ in self.unreadable
+        )
+
+
+def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory in byte order; none if it vanished or cannot be read."""
+    try:
+        if seen.directories is not None:
+            seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
+        with os.scandir(directory) as found:
+            return _in_byte_order(list(found))
+    except OSError as error:
+        if seen.directories is not None:
+            seen.directories.pop(directory, None)
+        if not isinstance(error, FileNotFoundError):
+            seen.note(directory, error)
+        return []
+
+
+def _in_byte_order(found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    found.sort(key=_name)
+    if not "".join(map(_name, found)).isascii():  # letters may have another order
+        found.sort(key=lambda entry: os.fsencode(entry.name))
+    return found
+
+
+def kind_of_entry(entry: os.DirEntry[str], seen: Walk) -> str | None:
+    """Return what an entry is, None for a pipe and the like, or if that cannot be found out."""
+    try:
+        if entry.is_file(follow_symlinks=False):  # most are
+            return FILE
+        if entry.is_dir(follow_symlinks=False):
+            return DIRECTORY
+        return LINK if entry.is_symlink() else None
+    except OSError as error:  # only if the directory does not store types
+        seen.note(entry.path, error)
+        return None
+
+
+def status_of(entry: os.DirEntry[str], seen: Walk) -> os.stat_result | None:
+    """Return the stat of a file, None if it vanished or cannot be examined."""
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        seen.note(entry.path, error)
+        return None
+
+
+def is_second_name(found: os.stat_result, identities: set[tuple[int, int]], seen: Walk) -> bool:
+    """Was the file found under another name? Without inodes, no file is taken for another."""
+    if found.st_nlink <= 1:
+        return False
+    seen.linked += 1
+    identity = (found.st_dev, found.st_ino)
+    if identity in identities:
+        seen.hard_links += 1
+        return True
+    identities.add(identity)
+    return False
+
+
+# ------------------------------------------------------------------------------------------------
+# A directory that may be a home, as sources see it: its names, and the bytes of a few lists.
+#
+# It is not yet known whose home it is, so what any source withholds is opened for none of them.
+
+
+_MAX_LIST = 16 * 1024 * 1024  # bytes of a program's own list that are read
+
+
+class Listing:
+    """The relative paths of entries in the directories that a source wants, breadth first."""
+
+    def __init__(self, path: Path, source: Source, sources: Collection[Source], seen: Walk) -> None:
+        self._path = path
+        self._source = source
+        self._sources = sources
+        self._seen = seen
+
+    def __iter__(self) -> Iterator[str]:
+        pending: list[tuple[tuple[str, ...], str]] = [((), str(self._path))]
+        for parts, directory in pending:
+            for entry in entries(directory, self._seen):
+                names = (*parts, stored_name(entry.name))
+                yield "/".join(names)
+                if self._source.descends(names) and kind_of_entry(entry, self._seen) == DIRECTORY:
+                    pending.append((names, entry.path))
+
+    def content(self, path: str) -> bytes:
+        """Return the bytes of a file, nothing if it cannot be read or must not be opened."""
+        location = str(self._path.joinpath(*original_parts(path)))
+        if self._is_private(path) or self._is_link_to_private(location):
+            return b""
+        try:
+            descriptor = open_regular(location)
+        except OSError:
+            return b""
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(_MAX_LIST)
+
+    def _is_private(self, path: str) -> bool:
+        parts = parts_of(path)
+        return any(source.withholds(parts) for source in self._sources)
+
+    def _is_link_to_private(self, location: str) -> bool:
+        """Is it another name of a file that must not be opened?"""
+        try:
+            if os.lstat(location).st_nlink <= 1:
+                return False
+        except OSError:
+            return False  # opening it will fail, too
+        return identity(location) in (
+            identity(entry.path)
+            for entry in entries(str(self._path), Walk())
+            if self._is_private(stored_name(entry.name))
+        )
+
+
+# ------------------------------------------------------------------------------------------------
+# Walks the roots and lists their files; asks the sources which directories are theirs.
+#
+# A source says which directories can contain its files, so a hundred thousand cache files in a
+# home cost nothing. Symbolic links below a root are not followed: a target that belongs to a
+# source is read at its own path. Of several hard links, the first path in byte order counts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +285,10 @@ def walk(
         parts, directory, is_deep = pending.pop()
         directories = []
         for entry, names in _permitted(root, parts, directory, identities, seen):
-            kind = scanning.kind(entry, seen)
+            kind = kind_of_entry(entry, seen)
             if kind == FILE:
-                status = scanning.status(entry, seen)
-                if status is None or scanning.is_second_name(status, identities, seen):
+                status = status_of(entry, seen)
+                if status is None or is_second_name(status, identities, seen):
                     continue
                 # As they are: one that SQLite could not store like this is compared by its row.
                 size, modified, changed = status.st_size, status.st_mtime_ns, status.st_ctime_ns
@@ -147,12 +316,12 @@ def _permitted(
     A file that must stay closed is not read under another name either.
     """
     permitted = []
-    for entry in scanning.entries(directory, seen):
+    for entry in entries(directory, seen):
         names = (*parts, stored_name(entry.name))
         if not root.withholds(names):
             permitted.append((entry, names))
-        elif (status := scanning.status(entry, Walk())) is not None:
-            scanning.is_second_name(status, identities, Walk())
+        elif (status := status_of(entry, Walk())) is not None:
+            is_second_name(status, identities, Walk())
     return permitted
 
 

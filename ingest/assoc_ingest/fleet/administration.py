@@ -1,16 +1,328 @@
-"""What the administrator of a server does beside migrations: logins, and the text index."""
+"""What the commands `remote` and `push` do, for this machine and for the server's administrator."""
 
 from __future__ import annotations
 
+import os
+import platform
 import secrets
-from typing import TYPE_CHECKING, Any
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from uuid import UUID, uuid4
 
 from .. import sql
-from ..errors import UsageError
-from .connect import telling
+from ..errors import AssocIngestError, BusyError, FleetError, NotFoundError, UsageError
+from ..files.exclusions import OUTSIDE_ARCHIVE
+from ..source import LOG
+from ..store import changes, database
+from ..store.database import open_reader, writing
+from ..store.runs import Progress
+from ..store.transaction import snapshot, transaction
+from ..upkeep.rebuild import files_of, plan_of
+from . import projection
+from . import server as server_schema
+from .connect import DESTINATION, connect, parameters, shown, telling
+from .projection import (
+    EVERYTHING,
+    FILES,
+    KEYED,
+    OWN,
+    PLACED,
+    Cursor,
+    File,
+    FileContent,
+    KeyedSet,
+    Masks,
+    Scope,
+    Table,
+    of_paths,
+)
+from .pull import Pull, Wanted, came_back, files_there, give_keys, same_files
+from .push import Kept, Limits, Local, Preview, Report, introduced, preview, push, push_again
+from .search import Central
+from .server import Known, KnownFile, Origin, Server, as_json_bytes
+from .state import State, after_others, load, one_at_a_time, place_of, state_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+
+# ------------------------------------------------------------------------------------------------
+# Makes the rows that the server has of a machine anew, for a machine that no longer pushes.
+#
+# 1. Say so to the server, which from then on applies what this run sends, until the machine
+# pushes. 2. Fetch the frames of the machine into a temporary database, and derive their rows. 3.
+# Push all rows of each file that could be derived as a whole. Its bytes are not sent.
+#
+# What cannot be derived from bytes stays: the rows of files without bytes or with damaged ones,
+# of lists with entries that were seen to go, and of files of which something was forgotten. No
+# keyed row is deleted. Those that such files name stay as they are; of the others stays what only
+# the machine could see.
+
+
+_OF_FILES = {
+    *("line_count", "issue_count", "session_key", "agent_session_key", "agent_key"),
+    *("project_source_no", "project_key"),
+}
+"""The attributes of a file that follow from its bytes."""
+
+_OF_PROJECTS = {"session_count", "last_activity_at"}
+"""What follows from bytes of a known project: its machine may have the rest from its disk."""
+
+_NOT_DERIVED = {"sources", "prices"}
+"""Keyed tables that no file makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What was made anew."""
+
+    label: str
+    files: int
+    """Files whose rows were derived."""
+    kept: int
+    """Files whose rows stayed."""
+
+
+def reindex(destination: str, name: str, progress: Progress | None = None) -> Reindexed:
+    """Make the rows of the origin with this label or uuid anew.
+
+    Raises NotFoundError if the server shows no such origin, FleetError if
+    the login may not do it, or if the machine pushes meanwhile.
+    """
+    with connect(destination) as connection, TemporaryDirectory(prefix="assoc-ingest-") as place:
+        server = _Rewriting(connection)
+        origin_id, label = _chosen_files(connection, name)
+        nonce = str(uuid4())
+        known = Known(origin_id, server.reindex(origin_id, nonce), nonce, "", label)
+        path = Path(place) / "origin.db"
+        with closing(cast(sqlite3.Connection, Central(destination))) as there:
+            _fetch(path, there, known, progress)
+            files = server.files_of(origin_id)
+            with closing(database.open_reader(path)) as reader, snapshot(reader):
+                keys = _derived(reader, there, origin_id)
+                others = [file for file in files if file.file_key not in keys]
+                local = Local(reader, EVERYTHING, Masks(is_on=False))
+                push_again(server, _Anew(local, there, origin_id, keys, others), known)
+    return Reindexed(label, len(keys), len(others))
+
+
+@telling
+def _chosen_files(connection: Connection[Any], name: str) -> tuple[int, str]:
+    """Return the id and the label of an origin that the login may write for."""
+    origins = connection.execute(
+        "select origin_id, uuid::text, label from assoc.origins order by label, origin_id"
+    ).fetchall()
+    fitting = [(id_, label) for id_, uuid, label in origins if name in (uuid, label)]
+    known = ", ".join(f"{label} ({uuid})" for _, uuid, label in origins) or "none"
+    if not fitting:
+        raise NotFoundError(f"The server has no machine {name!r}; it has: {known}.")
+    origin_id, label = fitting[0]
+    row = connection.execute("select assoc.may_reindex_v1(%s)", (origin_id,)).fetchone()
+    if row is None or not row[0]:
+        raise FleetError(
+            f"{label} belongs to another login: use that one, the owner of the schema, or one with "
+            "the role assoc_admin."
+        )
+    return origin_id, label
+
+
+class _Fetched(Pull):
+    """A pull whose files and sources have the names that their machine gave them."""
+
+    def key_of(self, file: Any) -> bytes:
+        """Return the key that a file has in this database."""
+        return bytes(file["file_key"])
+
+    def source_of(self, file: Any, now: str) -> int:
+        """Make the source of a file known; return its id."""
+        self.connection.execute(
+            "insert into sources (id, kind, root, first_synced_at, last_synced_at, label, is_agent,"
+            " lists_sessions, retention_days, cleanup_period_days)"
+            " values (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9) on conflict (id) do nothing",
+            (
+                file["source_no"], file["source"], file["root"], now, file["source_label"],
+                file["is_agent"], file["lists_sessions"], file["retention_days"],
+                file["cleanup_period_days"],
+            ),
+        )  # fmt: skip
+        return int(file["source_no"])
+
+
+def _fetch(path: Path, there: sqlite3.Connection, known: Known, progress: Progress | None) -> None:
+    """Make a database of what the server has of an origin."""
+    files = [f for f in files_there(there, known.label) if f["origin_id"] == known.origin_id]
+    with database.writing(path) as connection:
+        _Fetched(connection, there, None, progress).everything(files, Wanted(known.label))
+
+
+_GONE = " union ".join(
+    f"""
+    select f.file_key
+    from assoc.{table.name} r
+    join assoc.files f using (origin_id, file_no)
+    where f.origin_id = cast(:origin as int4) and r.gone_at <> coalesce(f.gone_at, '')
+    """
+    for table in PLACED
+    if "gone_at" in table.names
+)
+"""Files with entries that were seen to go: the present content does not have them."""
+
+_ISSUES = """
+    select f.file_key, r.reason, r.quarantined
+    from assoc.issues r
+    join assoc.files f using (origin_id, file_no)
+    where f.origin_id = cast(:origin as int4)
+"""
+
+
+def _derived(reader: sqlite3.Connection, there: sqlite3.Connection, origin_id: int) -> set[bytes]:
+    """Return the keys of the files all of whose rows follow from their bytes."""
+    asked = {"origin": origin_id}
+    others = {bytes(key) for (key,) in there.execute(_GONE, asked)}
+    broken = set()
+    for key, reason, is_quarantined in there.execute(_ISSUES, asked):
+        if reason in OUTSIDE_ARCHIVE:
+            others.add(bytes(key))
+        elif is_quarantined:  # of a document, its last version that was whole is archived
+            broken.add(bytes(key))
+    found = dict(reader.execute("select id, file_key from files").fetchall())
+    derived = set()
+    for file in files_of(reader):
+        plan = plan_of(reader, file)
+        key = found[file.known.id]
+        if plan.is_whole and plan.claim is not None and key not in others:
+            is_log = file.source.shape(plan.claim) == LOG
+            if is_log or key not in broken:
+                derived.add(key)
+    return derived
+
+
+class _Rewriting(Server):
+    """A server whose rows are not trusted to be those that were pushed."""
+
+    def frames(
+        self, origin_id: int, numbers: Sequence[int]
+    ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
+        """Return the frames of files as if all rows in them had to be written."""
+        found = super().frames(origin_id, numbers)
+        return {
+            number: {start: (digest, b"") for start, (digest, _) in frames.items()}
+            for number, frames in found.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Anew:
+    """What was derived, with what could not be derived as the server has it."""
+
+    local: Local
+    there: sqlite3.Connection
+    origin_id: int
+    keys: set[bytes]
+    """Of the files that were derived."""
+    others: list[KnownFile]
+
+    def cursor(self) -> Cursor | None:
+        """Return the state of the database."""
+        return self.local.cursor()
+
+    def is_known(self, seen: Cursor) -> bool:
+        """Nothing was seen before."""
+        return False
+
+    def gone_file_keys(self, since: int | None) -> list[bytes]:
+        """Nothing was forgotten."""
+        return []
+
+    def files(self, since: int | None) -> Iterator[File]:
+        """Yield the files whose rows follow from their bytes."""
+        return (file for file in self.local.files(since) if file.file_key in self.keys)
+
+    def content(self, file: File) -> FileContent:
+        """Return a file with its derived attributes, and the others as the server has them."""
+        content = self.local.content(file)
+        columns = _columns(FILES)
+        row = self.there.execute(
+            f"select {columns} from assoc.files where origin_id = cast(:origin as int4)"
+            " and file_key = decode(:key, 'hex')",
+            {"origin": self.origin_id, "key": file.file_key.hex()},
+        ).fetchone()
+        seen = set(FILES.names) - _OF_FILES
+        return content._replace(attributes=_merged(FILES, content.attributes, tuple(row), seen))
+
+    def keyed(self, since: int | None) -> Iterator[KeyedSet]:
+        """Yield the keyed rows that differ from those of the server."""
+        for found in self.local.keyed(since):
+            if found.table not in _NOT_DERIVED:
+                rows = list(self._changed(_keyed[found.table], found.rows))
+                yield KeyedSet(found.table, rows, is_whole=False)
+
+    def _changed(self, table: Table, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        count, stays = len(table.key), self._stays(table)
+        before = {
+            tuple(row[:count]): (tuple(row[:-1]), row[-1])
+            for row in self.there.execute(
+                f"select {_columns(table)}, digest from assoc.{table.name}"
+                " where origin_id = cast(:origin as int4)",
+                {"origin": self.origin_id},
+            )
+        }
+        for row in rows:
+            old, digest = before.get(row[:count], (None, None))
+            if old is not None and stays(row):
+                continue
+            merged = row if old is None else _merged(table, row, old, _seen_there(table, old))
+            if merged != old or sha256(as_json_bytes(merged)).digest() != digest:
+                yield merged
+
+    def _stays(self, table: Table) -> Callable[[tuple[Any, ...]], bool]:
+        """Return what tells of a row whether it may follow from files that were not derived."""
+        if table.name == "projects":  # a list of projects names them all, and belongs to none
+            sources = {file.source_no for file in self.others}
+            return lambda row: row[0] in sources
+        kept = Kept(self.others)
+        return lambda row: kept.names(
+            table.name, dict(zip(table.key, map(_as_key, row), strict=False))
+        )
+
+
+_keyed = {table.name: table for table in KEYED}
+
+
+def _seen_there(table: Table, old: tuple[Any, ...]) -> set[str]:
+    """Return the columns of a keyed row of which only its machine knew the value."""
+    if table.name != "projects":
+        return {"gone_at"}
+    known = {name for name, value in zip(table.names, old, strict=True) if value is not None}
+    return known - _OF_PROJECTS | {"gone_at"}
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(f'"{name}"' for name in table.names)
+
+
+def _as_key(value: Any) -> str:
+    """Return a value of a key as `Kept` compares it."""
+    return rf"\x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def _merged(
+    table: Table, new: tuple[Any, ...], old: tuple[Any, ...], seen: set[str]
+) -> tuple[Any, ...]:
+    """Return the new values of a row, but of what was `seen` the old ones."""
+    values = zip(table.names, new, old, strict=True)
+    return tuple(before if name in seen else value for name, value, before in values)
+
+
+# ------------------------------------------------------------------------------------------------
+# What the administrator of a server does beside migrations: logins, and the text index.
+
 
 _PASSWORD_BYTES = 24
 
@@ -150,3 +462,355 @@ def drop_text_index(connection: Connection[Any]) -> None:
 
 def _script(name: str) -> bytes:
     return sql.data("schema", "fleet", "index", f"{name}.sql").read_text("utf-8").encode()
+
+
+# ------------------------------------------------------------------------------------------------
+# This machine and its server together: what the commands `push` and `remote` do.
+#
+# One push of a machine runs at a time, guarded by `<db>.push.lock`; the database itself is only
+# read, so a sync is never held up. Only `adopt` and `new_origin` write to it, and a push that
+# finds files which the server has under other keys (`same_files.py`).
+
+
+class Standing(NamedTuple):
+    """How this machine and the server stand to each other."""
+
+    known: Known | None
+    """None: this machine never pushed."""
+    missing: list[str]
+    """Migrations that the server lacks."""
+    is_current: bool
+    """The server has everything that is in scope."""
+    there: int
+    """Files that the server has of this machine."""
+    gone: int
+    """Those of them that the database does not have any more."""
+    outside: int
+    """Those of them that are in the database, but may not leave it now."""
+    is_indexed: bool
+    """The server has its text index; without it, a search reads everything."""
+
+
+def destination_of(database: Path, given: str | None) -> str:
+    """Return the server that an administrator means: the given one, or that of this machine."""
+    return given or os.environ.get(DESTINATION) or state_of(database).destination
+
+
+def database_uuid(reader: sqlite3.Connection) -> str:
+    """Return the name of a database as the server has it."""
+    return str(UUID(projection.database_key(reader)))
+
+
+def set_up(database: Path, destination: str, label: str | None) -> tuple[State, list[str]]:
+    """Set up the server if it is not, and note it as that of this machine.
+
+    Return what is remembered, and the migrations that were applied to the server.
+    """
+    parameters(destination)  # refused before anything is noted
+    with closing(open_reader(database)) as reader:
+        key = database_uuid(reader)
+    with after_others(database):
+        state = load(database)
+        with connect(destination) as connection:
+            is_new = not server_schema.applied(connection)
+            applied = server_schema.migrate(connection) if is_new else []
+            if state is not None and label is not None:
+                _demand_label(Server(connection).hello(state.uuid), label)
+        if state is None:
+            name = label or platform.node() or "machine"
+            state = State(place_of(database), str(uuid4()), name, key, destination)
+        elif state.destination != destination:
+            # Perhaps the same server by another name: what it knows of this machine stays valid.
+            state.destination, state.cursor = destination, None
+        state.db_uuid = key
+        state.label = label or state.label
+        state.save()
+    return state, applied
+
+
+def _demand_label(known: Known | None, label: str) -> None:
+    if known is not None and known.label != label:
+        raise UsageError(
+            f"The server knows this machine as {known.label}, and does not change that: leave out "
+            "--label."
+        )
+
+
+def standing(database: Path) -> Standing:
+    """Compare what this machine remembers with the server."""
+    state = state_of(database)
+    with closing(open_reader(database)) as reader, connect(state.destination) as connection:
+        server = Server(connection)
+        known = server.hello(state.uuid)
+        applied = server_schema.applied(connection)
+        is_indexed = has_text_index(connection)
+        there = (
+            {file.file_key for file in server.files_of(known.origin_id)} if known else set[bytes]()
+        )
+        in_scope = _keys(reader, state.scope(reader))
+        here = _keys(reader, EVERYTHING)
+        is_current = (
+            known is not None
+            and (known.version, [known.nonce]) == (state.version, state.nonces)
+            and state.cursor is not None
+            and state.cursor == projection.cursor(reader)
+        )
+    return Standing(
+        known=known,
+        missing=[name for name in server_schema.names() if name not in applied],
+        is_current=is_current,
+        there=len(there),
+        gone=len(there - here),
+        outside=len(there & here - in_scope),
+        is_indexed=is_indexed,
+    )
+
+
+def new_origin(database: Path, label: str) -> State:
+    """Let this machine be another one for the server, called `label`.
+
+    What the old one pushed stays there. The database and its files get new keys: those that they
+    have are the ones of the original. Raises UsageError if the label is that of the original.
+    """
+    with one_at_a_time(database):
+        state = load(database) or state_of(database)
+        if label == state.label:
+            raise UsageError(
+                f"The original is called {label!r}: give this machine another name with --label."
+            )
+        with writing(database) as writer, transaction(writer):
+            writer.execute("update identity set database_key = randomblob(16)")
+            writer.execute(f"update files set file_key = randomblob(16) where source_id in ({OWN})")
+        with closing(open_reader(database)) as reader:
+            state.db_uuid = database_uuid(reader)
+        state.uuid, state.label = str(uuid4()), label
+        state.version, state.nonces, state.cursor = 0, [], None
+        state.save()
+    return state
+
+
+def withdraw(database: Path, project: str) -> int:
+    """Delete a project on the server, and send it no more; return the number of files."""
+    with one_at_a_time(database):
+        state = state_of(database)
+        if state.all_projects:
+            raise UsageError(
+                "Everything may leave this machine, so the next push would send it again: run "
+                "`assoc-ingest remote disallow --all-projects` first, or use "
+                "`assoc-ingest forget`, which deletes here, too."
+            )
+        paths = {project, os.path.abspath(project)}  # noqa: PTH100 -- keeps links, as agents do
+        with closing(open_reader(database)) as reader:
+            is_known = _has_project(reader, paths) or not paths.isdisjoint(state.allowed)
+            keys = _keys(reader, of_paths(reader, paths))
+            state.allowed = [allowed for allowed in state.allowed if allowed not in paths]
+            state.cursor = None
+            state.save()
+            still = _keys(reader, state.scope(reader))
+
+        def chosen(there: Server, origin_id: int) -> list[bytes]:
+            return [
+                file.file_key
+                for file in there.files_of(origin_id)
+                if file.file_key not in still
+                and (file.file_key in keys or file.project_path in paths)
+            ]
+
+        count = _delete(database, state, chosen)
+    if not count and not is_known:
+        raise NotFoundError(f"No project has the path {project}: give its directory.")
+    return count
+
+
+def prune(database: Path) -> int:
+    """Delete on the server what the database does not have any more; return the number of files."""
+    with one_at_a_time(database):
+        state = state_of(database)
+        with closing(open_reader(database)) as reader:
+            _demand_pushed(reader, state)
+            here = _keys(reader, EVERYTHING)
+        return _delete(
+            database,
+            state,
+            lambda server, origin_id: [
+                file.file_key for file in server.files_of(origin_id) if file.file_key not in here
+            ],
+        )
+
+
+def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[bytes]]) -> int:
+    """Delete files on the server, then the keyed rows that only they named."""
+    with closing(open_reader(database)) as reader, connect(state.destination) as connection:
+        state.db_uuid = database_uuid(reader)  # a database made anew has to be adopted first
+        server = Server(connection)
+        if server.hello(state.uuid) is None:
+            return 0
+        known = introduced(server, state, state.save)
+        keys = chosen(server, known.origin_id)
+        if not keys:
+            return 0
+        state.nonces.append(str(uuid4()))
+        state.save()
+        answer = server.forget(known.origin_id, known.version, state.nonces[-1], keys)
+        if not answer.applied:
+            raise BusyError("Another push was faster; try again.")
+        with snapshot(reader):
+            local = Local(reader, state.scope(reader), Masks(is_on=state.masks is not None))
+            push(server, local, state, state.save, is_full=True)
+    return len(keys)
+
+
+def _demand_pushed(reader: sqlite3.Connection, state: State) -> None:
+    """Raise UsageError unless the database continues what was pushed last.
+
+    What is missing in a database that was restored from a backup was not removed by anybody.
+    """
+    if state.cursor is None or not projection.is_known(reader, state.cursor):
+        raise UsageError(
+            "Run `assoc-ingest sync` and `assoc-ingest push` first: this database is not the one "
+            "that was pushed last, or what may leave was changed since. If it was restored from a "
+            "backup, the server may have the only copy of what is not in it."
+        )
+
+
+def _keys(reader: sqlite3.Connection, scope: Scope) -> set[bytes]:
+    return {file.file_key for file in projection.files(reader, scope, None)}
+
+
+def _has_project(reader: sqlite3.Connection, paths: set[str]) -> bool:
+    return any(
+        reader.execute("select 1 from projects where path = ?", (path,)).fetchone()
+        for path in paths
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# Continues on the server what another database of this machine pushed.
+#
+# A database that was made anew names its files anew. Files that are where they were, and begin as
+# they began, get the names by which the server knows them; the next push then sends what differs.
+# Whatever else the server has stays as it is. If these files were pulled meanwhile, the copies
+# go.
+
+
+def adopt(database: Path, name: str | None = None) -> tuple[Origin, int]:
+    """Take over an origin of this login: that of this machine, or the one of this label or uuid.
+
+    Return it, and the number of files that were found again.
+    """
+    with one_at_a_time(database):
+        state = state_of(database)
+        with connect(state.destination) as connection:
+            return _adopted(database, name, state, Server(connection))
+
+
+def _adopted(database: Path, name: str | None, state: State, server: Server) -> tuple[Origin, int]:
+    origin = _chosen(server.mine(), name or state.uuid, state.label if name is None else "")
+    with writing(database) as writer:
+        masks = Masks(is_on=state.masks is not None)
+        found = same_files(writer, server.beginnings(origin.origin_id), masks)
+        give_keys(writer, origin.uuid, found)
+        state.db_uuid = database_uuid(writer)
+    state.uuid, state.label, state.cursor = origin.uuid, origin.label, None
+    state.nonces = [str(uuid4())]
+    state.save()
+    state.version = server.adopt(origin.origin_id, state.db_uuid, state.nonces[0])
+    state.save()
+    return origin, len(found)
+
+
+def _chosen(origins: list[Origin], name: str, or_label: str) -> Origin:
+    for wanted in filter(None, (name, or_label)):
+        fitting = [origin for origin in origins if wanted in (origin.uuid, origin.label)]
+        if len(fitting) == 1:
+            return fitting[0]
+    if not origins:
+        raise NotFoundError("This login never pushed to the server: there is nothing to adopt.")
+    known = ", ".join(f"{origin.label} ({origin.uuid})" for origin in origins)
+    raise UsageError(f"Say which machine this is: remote adopt LABEL or UUID, of {known}.")
+
+
+# ------------------------------------------------------------------------------------------------
+# Lets the server have what is in scope, or says what that would be.
+
+
+def push_all(
+    database: Path,
+    *,
+    is_full: bool = False,
+    masks: Masks | None = None,
+    limits: Limits | None = None,
+    tell: Callable[[Report], None] | None = None,
+) -> Report:
+    """Let the server have what is in scope."""
+    masks, waiting = masks or Masks(), frozenset[int]()
+    with one_at_a_time(database):
+        if state_of(database).cursor is None:
+            _note_changes(database)
+        while True:
+            with (
+                _sending(database, masks) as (state, local),
+                connect(state.destination) as connection,
+            ):
+                server, since = Server(connection), None if is_full else _seen(state, local)
+                # A database that was made anew has to be adopted.
+                state.db_uuid = database_uuid(local.connection)
+                local = replace(local, left_out=waiting)
+                found = came_back(local, server, state, since)
+                if not found:
+                    report = push(
+                        *(server, local, state, state.save),
+                        is_full=is_full,
+                        limits=limits,
+                        tell=tell,
+                    )
+                    report.waiting = len(waiting)
+                    return report
+            try:
+                with writing(database) as writer:
+                    give_keys(writer, state.uuid, found)
+            except BusyError:  # a watch; all else can be pushed
+                waiting |= {rename.id for rename in found}
+
+
+def _note_changes(database: Path) -> None:
+    """Let the database note what changes from now on, if it does not."""
+    with closing(open_reader(database)) as reader:
+        if projection.cursor(reader) is not None:
+            return
+    # A watch that writes all the time begins by itself, with its next transaction.
+    # Whoever may only read, or has no room, compares everything each time.
+    with (
+        suppress(AssocIngestError, sqlite3.Error),
+        writing(database) as writer,
+        transaction(writer),
+    ):
+        changes.begin_anew(writer)
+
+
+def _seen(state: State, local: Local) -> Cursor | None:
+    """Return what of the database was pushed, if what changed since then is known."""
+    is_known = state.cursor is not None and local.is_known(state.cursor)
+    return state.cursor if is_known else None
+
+
+def previewed(database: Path, masks: Masks) -> Preview:
+    """Return what a push would look at; nothing is sent."""
+    with _sending(database, masks) as (state, local):
+        since = _seen(state, local)
+        return preview(local, since and since.change, shown(state.destination), state.label)
+
+
+@contextmanager
+def _sending(database: Path, masks: Masks) -> Iterator[tuple[State, Local]]:
+    """Yield what is remembered, and a snapshot of what may leave."""
+    with closing(open_reader(database)) as reader:
+        state = state_of(database)
+        if not state.all_projects and not state.allowed:
+            raise UsageError(
+                "Nothing may leave this machine yet: run `assoc-ingest remote allow PROJECT`, or "
+                "`remote allow --all-projects`."
+            )
+        state.cover(masks)
+        with snapshot(reader):
+            yield state, Local(reader, state.scope(reader), masks)

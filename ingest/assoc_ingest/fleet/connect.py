@@ -1,14 +1,10 @@
-"""Connects to the server of a fleet: where passwords may stand, and when TLS may be missing.
-
-A destination is what libpq accepts: `postgresql://user@host/database`, `host=... dbname=...` or
-`service=...`. A password in it is refused, because arguments and shell histories are no secrets. It
-comes from a password file of PostgreSQL (PGPASSFILE, ~/.pgpass), a service file, or the file that
-ASSOC_FLEET_PASSWORD_FILE names. The certificate of the server is verified, unless it is reached
-through a Unix socket or a loopback address.
+"""Which server a command asks, and how it connects: where passwords may stand, when TLS may be
+missing.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -19,11 +15,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import FleetError, UsageError
+from ..store.database import resolved
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
     AnyConnection = Connection[Any]
+
+
+# ------------------------------------------------------------------------------------------------
+# Which server a command asks that only reads.
+#
+# That of the environment variable, for who never pushes; else the one to which the database is
+# pushed, as `state` has written it down.
+
+
+DESTINATION = "ASSOC_INGEST_REMOTE"
+
+
+def destination_of(database: Path) -> str:
+    """Return the destination, raise UsageError if none is known."""
+    if given := os.environ.get(DESTINATION):
+        return given
+    database = resolved(database)
+    try:
+        state = json.loads(database.with_name(f"{database.name}.push").read_bytes())
+    except (FileNotFoundError, ValueError):
+        state = None
+    if not isinstance(state, dict) or not isinstance(state.get("destination"), str):
+        raise UsageError(
+            "No server is known: run `assoc-ingest remote init`, or name the server in the "
+            f"environment variable {DESTINATION}."
+        )
+    return str(state["destination"])
+
+
+# ------------------------------------------------------------------------------------------------
+# Connects to the server of a fleet: where passwords may stand, and when TLS may be missing.
+#
+# A destination is what libpq accepts: `postgresql://user@host/database`, `host=... dbname=...` or
+# `service=...`. A password in it is refused, because arguments and shell histories are no
+# secrets. It comes from a password file of PostgreSQL (PGPASSFILE, ~/.pgpass), a service file, or
+# the file that ASSOC_FLEET_PASSWORD_FILE names. The certificate of the server is verified, unless
+# it is reached through a Unix socket or a loopback address.
+
 
 PASSWORD_FILE = "ASSOC_FLEET_PASSWORD_FILE"  # noqa: S105 -- a name
 

@@ -1,32 +1,851 @@
-"""Rows for the server, made from the local database: one snapshot, read-only, a frame at a time.
-
-What a file is on the server: its attributes, and its frames, each with the compressed bytes and
-the rows that begin in it. A frame reaches from its first byte to where the next one begins, so that
-no row is between two frames; the last frame has no end. Two digests tell whether a frame differs
-from what the server has: that of its compressed bytes, and that of its rows.
-
-Counts of a whole file (`line_types`) change with every line. They travel in a frame of their own
-that begins at -1, so that the first megabyte of a transcript is not sent again with every line.
-
-A **cursor** says up to which change something was seen. What changed since then is noted
-(`store/changes.py`) as long as the cursor is known; otherwise everything has to be compared.
-"""
+"""Rows for the server, made from one local snapshot: which tables, which scope, as SQL."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from ..ask.filters import as_path
+from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files import archive
-from . import rows as statements
-from .masks import FileMasks, Masks
-from .scope import Scope
-from .tables import FILES, KEYED, PLACED, TEXT, Table, short_key
+from ..files.replay import claim_of
+from ..paths import comparable, is_pulled
+from ..secrets.find import LONGEST
+from ..secrets.mask import redact, redact_bytes
+from ..secrets.rules import REVISED
+from ..source import LOG, Claim, Line, Source
+from ..sources import SOURCES
+from ..sql import id_list
+from ..store.batch import known_file
+
+# ------------------------------------------------------------------------------------------------
+# The tables of the server: which rows travel, by which columns they are known.
+#
+# `schema/fleet/` makes these tables on the server, in the schema `assoc`; the projection makes
+# rows of them from a local database. Columns have the name of the local schema where they mean
+# the same, but no local id travels. A reference is the key of what it refers to:
+#
+# | local column | on the server |
+# |---|---|
+# | `session_id` | `source_no`, `session_key`: the resolved session |
+# | `session_key` beside a `session_id` | `stated_session_key` |
+# | `subagent_id` | `agent_session_key` ('' where the subagent has none), `agent_key` |
+# | `project_id` | `project_source_no`, `project_key` |
+# | `source_id` | `source_no`: the local number of the source |
+# | `file_id` of a placed row | `origin_id`, `file_no`: the server knows the number of the file |
+# | `file_id` of a keyed row | `file_key`, the 16 bytes of `files.file_key`, or null |
+# | `copy_of` | `is_copy`: 1 where it is not null |
+# | `call_id` | `is_call`: 1 where it is not null, as the row's own place is that of the call |
+# | `result_id` | `result_offset`, `result_block`: its place in the same file |
+#
+# A **placed** row stands in a file: its key on the server is `origin_id`, `file_no`,
+# `byte_offset` and `row_no`, the number of the row among those of its table with the same
+# `byte_offset`, from 0, in the order of the local unique key. (Messages have `block`, which is
+# such a number already.) `byte_offset` is 0 where a row belongs to a document as a whole, and -1
+# where it sums up a file that may grow. A placed row travels with the frame in which its
+# `byte_offset` lies.
+#
+# A **keyed** row outlives files: its key on the server is `origin_id` and `Table.key`.
+#
+# Key columns are never null: the projection writes '' or 0 where the local column may be null.
+# Times are text, JSON is text, NUL becomes U+FFFD. A text that `is_cut` is at most 400 bytes
+# long, because an entry of a PostgreSQL index must be below 2,700 bytes: `short_key` makes it so,
+# alike everywhere.
+
+
+BIGINT, INTEGER, DOUBLE, TEXT, BYTEA = "bigint", "integer", "double precision", "text", "bytea"
+
+LONGEST_KEY = 400
+"""Bytes of UTF-8 that a text column may have which an index holds."""
+
+_ALSO_CUT = {"uuid", "parent_uuid", "tool_use_id", "model"}
+
+
+class Column(NamedTuple):
+    """A column of a table of the server."""
+
+    name: str
+    type: str
+    is_cut: bool
+    """Its text goes through `short_key`."""
+
+
+class Table(NamedTuple):
+    """A table of the server; its rows begin with `origin_id`, and placed ones with `file_no`, too.
+
+    `columns` are what the projection gives, in this order, without these two.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    placed: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+def short_key(text: str) -> str:
+    """Return a key as it travels: unchanged, or shortened and made unique by its hash."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= LONGEST_KEY:
+        return text
+    return f"{data[:300].decode('utf-8', 'ignore')}…{sha256(data).hexdigest()}"
+
+
+def _columns(text: str, key: tuple[str, ...]) -> tuple[Column, ...]:
+    types = {"": TEXT, "int": INTEGER, "big": BIGINT, "real": DOUBLE, "bytes": BYTEA}
+    columns = []
+    for word in text.split():
+        name, _, short = word.partition(":")
+        may_be_long = name.endswith("key") or name in key or name in _ALSO_CUT
+        columns.append(Column(name, types[short], may_be_long and types[short] == TEXT))
+    return tuple(columns)
+
+
+def _placed(name: str, columns: str, *, number: str = "row_no") -> Table:
+    key = ("byte_offset", number)
+    return Table(name, key, _columns(f"byte_offset:big {number}:int {columns}", key), True)
+
+
+def _keyed(name: str, key: str, columns: str) -> Table:
+    words = tuple(word.partition(":")[0] for word in key.split())
+    return Table(name, words, _columns(f"{key} {columns}", words), False)
+
+
+_SESSION_KEY = "source_no:int session_key"
+_SUBAGENT_KEY = "agent_session_key agent_key"
+_PROJECT_KEY = "project_source_no:int project_key"
+_TOKENS = """
+    input_tokens:big output_tokens:big cache_read_tokens:big
+    cache_write_5m_tokens:big cache_write_1h_tokens:big web_searches:big
+"""
+
+FILES = Table(
+    "files",
+    ("file_key",),
+    _columns(
+        f"""file_key:bytes source_no:int path generation:big kind size:big offset:big
+        line_count:big issue_count:big mtime first_seen_at last_synced_at gone_at
+        stated_session_key stated_agent_key team_key stated_project_key workflow own_since
+        session_key {_SUBAGENT_KEY} {_PROJECT_KEY}""",
+        (),
+    ),
+    False,
+)
+"""Attributes of a file, which travel with its frames. `source_no` is that of its session, too."""
+
+PLACED = (
+    _placed(
+        "messages",
+        f"""kind text tool_text role timestamp {_SESSION_KEY} {_SUBAGENT_KEY} model uuid parent_uuid
+        is_meta:int is_sidechain:int is_error:int is_cut:int has_cjk:int is_copy:int
+        has_invisible:int is_superseded:int byte_length:big joined_text joined_tool_text""",
+        number="block",
+    ),
+    _placed(
+        "tool_calls",
+        f"""block:int name target status action paths started_at ended_at duration_ms:big
+        exit_code:big output_file search_count:big {_SESSION_KEY} {_SUBAGENT_KEY} tool_use_id response_key
+        byte_length:big is_call:int result_offset:big result_block:int""",
+    ),
+    _placed(
+        "usage",
+        f"""response_key api_message_id request_id stated_session_key model timestamp {_TOKENS}
+        partial:int stated_cost_usd:real line_count:big all_input_tokens:big all_output_tokens:big
+        all_cache_read_tokens:big all_cache_write_tokens:big stop_reason byte_length:big""",
+    ),
+    _placed(
+        "stated_usage",
+        """model timestamp input_tokens:big output_tokens:big cache_read_tokens:big
+        cache_write_tokens:big cost_usd:real is_lower_bound:int byte_length:big""",
+    ),
+    _placed(
+        "responses",
+        f"""response_key api_message_id request_id model timestamp {_TOKENS}
+        partial:int stated_cost_usd:real {_SESSION_KEY} {_SUBAGENT_KEY} stop_reason byte_length:big""",
+    ),
+    _placed(
+        "prompts",
+        f"""text timestamp project_path pasted paste_hashes stated_project_key stated_session_key
+        {_SESSION_KEY} {_PROJECT_KEY} byte_length:big joined""",
+    ),
+    _placed(
+        "links",
+        f"""kind url title timestamp stated_session_key {_SESSION_KEY} byte_length:big gone_at
+        origin""",
+    ),
+    _placed(
+        "documents",
+        f"""kind title text path stated_session_key project_path stated_project_key {_SESSION_KEY}
+        {_PROJECT_KEY} modified_at ordinal:big gone_at extra joined""",
+    ),
+    _placed(
+        "plans",
+        f"title text name status modified_at {_SESSION_KEY} channel tool_use_id joined",
+    ),
+    _placed(
+        "todos",
+        f"""content status priority active_form position:big gone_at stated_session_key
+        stated_agent_key {_SESSION_KEY} {_SUBAGENT_KEY} ordinal:big channel stated_at tool_use_id joined""",
+    ),
+    _placed(
+        "inbox_items",
+        f"""text sender recipient kind summary timestamp is_read:int color payload channel
+        team_source_no:int team_key {_SESSION_KEY} is_copy:int gone_at team_name message_key text_hash
+        tool_use_id ordinal:big byte_length:big joined""",
+    ),
+    _placed(
+        "tool_result_files",
+        f"name size:big media_type text stated_session_key tool_use_id {_SESSION_KEY} joined",
+    ),
+    _placed("issues", "reason quarantined:int sample byte_length:big"),
+    _placed("line_types", "type subtype count:big"),
+    _placed("agent_lines", "agent_key"),
+)
+"""Rows that stand in a file."""
+
+KEYED = (
+    _keyed(
+        "sources",
+        "source_no:int",
+        """kind root label is_agent:int lists_sessions:int retention_days:big
+        cleanup_period_days:big first_synced_at last_synced_at gone_at""",
+    ),
+    _keyed(
+        "projects",
+        "source_no:int key",
+        """name path is_worktree:int on_disk:int git_branch is_dirty:int head_branch
+        session_count:big last_activity_at parent_source_no:int parent_key same_source_no:int
+        same_key gone_at git_seen_at change_count:big repository git_repository""",
+    ),
+    _keyed(
+        "agents",
+        "source_no:int stated_project_key agent_key",
+        f"""name type description path is_general:int extra gone_at {_PROJECT_KEY} file_key:bytes""",
+    ),
+    _keyed(
+        "sessions",
+        "source_no:int session_key",
+        f"""title title_source {_PROJECT_KEY} started_at ended_at message_count:big
+        copied_message_count:big prompt_count:big tool_call_count:big input_tokens:big
+        output_tokens:big cache_read_tokens:big cache_write_tokens:big stated_cost_usd:real models
+        git_branch cwd agent_version kind status is_listed:int context_tokens:big
+        context_window:big permission_mode ts_zone slug forked_source_no:int forked_key
+        linked_source_no:int linked_key agent_source_no:int agent_project_key agent_key gone_at""",
+    ),
+    _keyed(
+        "subagents",
+        "source_no:int stated_session_key agent_key",
+        """agent_type description kind session_key parent_source_no:int parent_session_key
+        parent_key spawned_by_file_key:bytes spawned_by_tool_use_id link_method workflow name model
+        started_at ended_at message_count:big tokens:big tool_call_count:big""",
+    ),
+    _keyed(
+        "teams",
+        "source_no:int key",
+        """name description created_at gone_at lead_agent_key stated_lead_session_key
+        lead_source_no:int lead_session_key file_key:bytes""",
+    ),
+    _keyed(
+        "team_members",
+        "file_key:bytes member_key ordinal:big",
+        """name agent_type model cwd color joined_at prompt subscriptions backend_type
+        plan_mode_required:int is_active:int agent_id team_source_no:int team_key gone_at extra""",
+    ),
+    _keyed(
+        "tasks",
+        "source_no:int list_key task_key channel",
+        """subject description status owner active_form metadata task_number:big
+        session_source_no:int session_key team_source_no:int team_key gone_at stated_at blocked_by
+        tool_use_id file_key:bytes byte_offset:big joined""",
+    ),
+    _keyed(
+        "task_dependencies",
+        "source_no:int list_key task_key blocker_key",
+        "task_channel blocker_channel file_key:bytes",
+    ),
+    _keyed(
+        "prices",
+        "model valid_from above_tokens:big",
+        """input:big output:big cache_read:big cache_write_5m:big cache_write_1h:big
+        web_search:big origin""",
+    ),
+)
+"""Rows that outlive files, in the order in which they travel."""
+
+TABLES = (*PLACED, *KEYED)
+"""All tables whose rows are made from local rows, without `files`."""
+
+
+# ------------------------------------------------------------------------------------------------
+# Covers credentials in what leaves this machine, by the rules of `secrets`.
+#
+# In bytes, each letter becomes a star, so that offsets stay and JSON stays JSON (`redact_bytes`).
+# The rows of a line with a credential become what a parser makes of the covered line: the line is
+# parsed twice, and what differs between the two is put into the rows. What follows from several
+# lines, as a title does, or from bytes that are not archived, may be cut anywhere: there, what
+# only begins like a credential is covered, too, as in an export.
+#
+# Patterns miss things: a password in a sentence looks like any other word.
+
+
+VERSION = REVISED
+"""The version of the rules: when it changes, everything has to be compared."""
+
+Row = tuple[Any, ...]
+
+_OF_SEVERAL_LINES = {"prompts", "links", "plans", "todos", "inbox_items"}
+"""Tables whose rows may have text of other lines, or of other files."""
+
+_TABLES = {table.name: table for table in PLACED}
+
+
+@dataclass(slots=True)
+class Masks:
+    """Covers credentials, unless it is off, and counts them by kind."""
+
+    is_on: bool = True
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def of_file(self, connection: sqlite3.Connection, file_id: int) -> FileMasks | None:
+        """Return what covers the credentials of a file, None if nothing is covered."""
+        if not self.is_on:
+            return None
+        known = known_file(connection, file_id)
+        (kind,) = connection.execute(
+            "select x.kind from files f join sources x on x.id = f.source_id where f.id = ?",
+            (file_id,),
+        ).fetchone()
+        source = SOURCES.get(kind)
+        claim = claim_of(source, known) if source is not None and known is not None else None
+        return FileMasks(connection, self, file_id, source, claim)
+
+    def rows(self, table: Table, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield rows with the credentials in their values covered."""
+        if not self.is_on:
+            yield from rows
+            return
+        places = _texts(table)
+        for row in rows:
+            texts = "\n".join([row[place] for place in places if row[place]])
+            yield row if not texts or not redact(texts)[1] else self._covered(row, places)
+
+    def _covered(self, row: Row, places: Sequence[int]) -> Row:
+        values = list(row)
+        for place in places:
+            if values[place]:
+                values[place], found = redact(values[place])
+                self.counts.update(found)
+        return tuple(values)
+
+    def text(self, text: str) -> str:
+        """Return a text of a line with its credentials covered, each letter by a star."""
+        data, found = redact_bytes(text.encode(), is_log=False)
+        return data.decode() if found else text
+
+
+def _texts(table: Table) -> list[int]:
+    """Return the places of the columns that may have a credential: keys join rows, and stay."""
+    return [
+        place
+        for place, column in enumerate(table.columns)
+        if column.type == TEXT and not column.is_cut
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FileMasks:
+    """Covers the credentials of one file, frame by frame."""
+
+    connection: sqlite3.Connection
+    masks: Masks
+    file_id: int
+    source: Source | None
+    claim: Claim | None
+
+    def applied(
+        self, frame: archive.Frame, rows: dict[str, list[Row]], *, is_last: bool
+    ) -> tuple[bytes | None, dict[str, list[Row]]]:
+        """Return the data of a frame and its rows, covered; None: its bytes are not there."""
+        try:
+            original = archive.unpacked(frame, self.file_id)
+            before, after = self._around(frame, original, is_last=is_last)
+        except ArchiveError:  # damaged, or never archived: only the rows can be sent
+            return None, self._by_value(rows)
+        is_log = self._is_log()
+        covered, found = redact_bytes(before + original + after, is_log=is_log)
+        covered = covered[len(before) : len(covered) - len(after)]
+        self.masks.counts.update(found)
+        changed = _changed_lines(original, covered) if is_log else [(0, len(original))]
+        lines = list(changed) if covered != original else []
+        if after or before:  # a row has text of a frame behind the one that it begins in
+            rows = self._by_value(rows)
+        rows = self._rewritten(frame.start, original, covered, lines, rows)
+        if covered == original:
+            return frame.data, rows
+        return archive.Compressor().compressed(covered), rows
+
+    def _around(
+        self, frame: archive.Frame, original: bytes, *, is_last: bool
+    ) -> tuple[bytes, bytes]:
+        """Return the bytes around a frame, if what it begins or ends with is beyond its borders."""
+        is_log = self._is_log()
+        before = after = b""
+        if not is_last and not (is_log and original.endswith(b"\n")):
+            after = self._read(frame.end, frame.end + LONGEST)
+        if frame.start and not (is_log and self._read(frame.start - 1, frame.start) == b"\n"):
+            before = self._read(max(0, frame.start - LONGEST), frame.start)
+        return before, after
+
+    def _read(self, start: int, end: int) -> bytes:
+        return b"".join(archive.read(self.connection, self.file_id, start, end))
+
+    def _is_log(self) -> bool:
+        return (
+            self.source is not None
+            and self.claim is not None
+            and self.source.shape(self.claim) == LOG
+        )
+
+    def _by_value(self, rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+        return {name: list(self.masks.rows(_TABLES[name], found)) for name, found in rows.items()}
+
+    def _rewritten(
+        self,
+        start: int,
+        original: bytes,
+        covered: bytes,
+        lines: list[tuple[int, int]],
+        rows: dict[str, list[Row]],
+    ) -> dict[str, list[Row]]:
+        """Return the rows with those of these lines covered."""
+        values = {
+            start + low: self._differences(start + low, original[low:high], covered[low:high])
+            for low, high in lines
+        }
+        found: dict[str, list[Row]] = {}
+        for name, kept in rows.items():
+            places = _texts(_TABLES[name])
+            found[name] = [
+                self._of_line(row, places, values.get(row[0], {}))
+                if row[0] in values or name in _OF_SEVERAL_LINES
+                else row
+                for row in kept
+            ]
+        return found
+
+    def _differences(self, offset: int, original: bytes, covered: bytes) -> dict[str, str]:
+        """Return what becomes of the values of a line when it is covered."""
+        if self.source is None or self.claim is None:
+            return {}
+        before, after = (
+            self.source.parse(self.claim, [Line(offset, data)]) for data in (original, covered)
+        )
+        changed: dict[str, str] = {}
+        if len(before) == len(after):
+            for old, new in zip(before, after, strict=True):
+                for one, other in zip(old, new, strict=False):
+                    if isinstance(one, str) and isinstance(other, str) and one != other:
+                        changed[one] = other
+        return changed
+
+    def _of_line(self, row: Row, places: Sequence[int], values: dict[str, str]) -> Row:
+        cells = list(row)
+        for place in places:
+            if cells[place]:
+                known = values.get(cells[place])
+                cells[place] = self.masks.text(cells[place]) if known is None else known
+        return tuple(cells)
+
+
+def _changed_lines(original: bytes, covered: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each line that was covered, without its line break."""
+    position = 0
+    while position < len(original):
+        end = original.find(b"\n", position)
+        end = len(original) if end < 0 else end
+        if original[position:end] != covered[position:end]:
+            yield position, end
+        position = end + 1
+
+
+# ------------------------------------------------------------------------------------------------
+# What may leave this machine: the conversations of projects that were allowed, or everything.
+#
+# A file belongs to the project of its session; one without a session, to the project in whose
+# directory it lies. What several projects share (histories, lists, teams, hooks) belongs to none,
+# and leaves only if everything may. A project is allowed by the exact path of its directory.
+#
+# Agents keep conversations in directories named after the path, with a dash for each other
+# letter, so /srv/my_shop and /srv/my-shop are one project. Of such a project only the sessions
+# leave that worked in the allowed directory and not in the other one, and nothing that names no
+# session.
+
+
+OWN = f"select id from sources where not {is_pulled('root')}"
+"""The sources of this machine: what was pulled from another is never pushed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The projects that may leave this machine."""
+
+    projects: str | None = None
+    """Their ids as SQL; None: everything may leave."""
+    unshared: str = ""
+    """Those of them whose names stand for one directory only."""
+    left_out: str = ""
+    """Sessions of the others that stay here."""
+
+    def of_file(self, file: str) -> str:
+        """Return the condition that a row of `files` is in scope; `file` is its alias."""
+        if self.projects is None:
+            return f"{file}.source_id in ({OWN})"
+        return (
+            f"iif({file}.session_id is null, {file}.project_id in ({self.unshared}),"
+            f" {self._of_session(f'{file}.session_id')})"
+        )
+
+    def _of_session(self, id_: str) -> str:
+        return (
+            f"exists (select 1 from sessions x where x.id = {id_}"
+            f" and x.project_id in ({self.projects}) and x.id not in ({self.left_out}))"
+        )
+
+    def has(self, table: str, id_: str) -> str:
+        """Return the condition that the row of a placed table with this id is in scope."""
+        return (
+            f"exists (select 1 from {table} o join files f on f.id = o.file_id"
+            f" where o.id = {id_} and {self.of_file('f')})"
+        )
+
+    def keeps(self, table: str) -> str:
+        """Return the condition that the row `r` of a keyed table is in scope."""
+        if self.projects is None:
+            of_file = f"r.file_id in (select id from files where source_id in ({OWN}))"
+            whole = {"sources": f"r.id in ({OWN})", "prices": "1", "team_members": of_file}
+            return whole.get(table, f"r.source_id in ({OWN})")
+        mine = f"in ({self.projects})"
+        of_file = f"exists (select 1 from files x where x.id = r.file_id and {self.of_file('x')})"
+        of_source = f"exists (select 1 from projects x where x.source_id = r.id and x.id {mine})"
+        conditions = {
+            "sources": of_source,
+            "projects": f"r.id {mine}",
+            "agents": f"r.project_id in ({self.unshared})",
+            "sessions": self._of_session("r.id"),
+            "subagents": self._of_session("r.session_id"),
+            "tasks": f"({of_file} or r.file_id is null and {self._of_session('r.session_id')})",
+            "task_dependencies": of_file,
+            "prices": "1",
+        }
+        return conditions.get(table, "0")
+
+
+EVERYTHING = Scope()
+
+
+def of_paths(connection: sqlite3.Connection, paths: Collection[str]) -> Scope:
+    """Return the scope of the projects with these paths, as far as the database has them."""
+    rows = connection.execute(
+        "select id, path from projects where path in (select value from json_each(?))"
+        f" and source_id in ({OWN})",
+        (json.dumps(sorted(paths)),),
+    )
+    projects = dict(rows.fetchall())
+    shared, left_out = _shared(connection, projects)
+    return Scope(id_list(projects), id_list(projects.keys() - shared), id_list(left_out))
+
+
+def _shared(connection: sqlite3.Connection, projects: dict[int, str]) -> tuple[set[int], list[int]]:
+    """Return the projects that are those of two directories, and their sessions to leave out."""
+    ids = id_list(projects)
+    rows = connection.execute(
+        "select coalesce(s.project_id, f.project_id), f.session_id, d.path"
+        " from working_directories d join files f on f.id = d.file_id"
+        " left join sessions s on s.id = f.session_id"
+        f" where coalesce(s.project_id, f.project_id) in ({ids})"
+        f" union select project_id, id, cwd from sessions where project_id in ({ids})"
+    )
+    worked_in = defaultdict[tuple[int, int | None], set[str]](set)
+    for project, session, path in rows:
+        worked_in[project, session].add(comparable(path or ""))
+    shared, certain = set[int](), set[int | None]()
+    for (project, session), places in worked_in.items():
+        path = comparable(projects[project])
+        if any(_is_namesake(place, path) for place in places):
+            shared.add(project)
+        elif any(place == path or place.startswith(f"{path}/") for place in places):
+            certain.add(session)
+    sessions = connection.execute(
+        f"select id from sessions where project_id in ({id_list(shared)})"
+    )
+    return shared, [id_ for (id_,) in sessions if id_ not in certain]
+
+
+def _is_namesake(place: str, path: str) -> bool:
+    """Is a directory in another one whose name an agent writes like that of `path`?"""
+    head, rest = place[: len(path)], place[len(path) :]
+    is_within = rest[:1] in ("", "/")
+    return is_within and head != path and _flat(head) == _flat(path)
+
+
+def _flat(path: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in path)
+
+
+def known_paths(connection: sqlite3.Connection, directory: str) -> list[str]:
+    """Return the paths of the projects in a directory, as the database has them.
+
+    Raises UsageError if that is no path, and NotFoundError if no project has it.
+    """
+    path = as_path(directory)
+    if path is None:
+        raise UsageError(
+            f"{directory} is no absolute path. Give the directory of the project: "
+            "/path/to/project, or . for this one"
+        )
+    rows = connection.execute("select distinct path from projects where path is not null")
+    found = [known for (known,) in rows if comparable(known) == comparable(path)]
+    if not found:
+        raise NotFoundError(
+            f"No conversation of a project in {path} has been read. To see the projects: "
+            "assoc-ingest list projects"
+        )
+    return found
+
+
+# ------------------------------------------------------------------------------------------------
+# The SQL that makes rows of the server's tables from local rows: one statement for each table.
+#
+# `tables.py` says which columns there are, and what becomes of references; here is where each
+# column comes from. A column that is not mentioned is the local column of the same name.
+
+
+_SESSION = {"source_no": "s.source_id", "session_key": "s.session_key"}
+_SUBAGENT = {
+    "agent_session_key": "iif(a.id is null, null, coalesce(a.session_key, ''))",
+    "agent_key": "a.agent_key",
+}
+_PROJECT = {"project_source_no": "p.source_id", "project_key": "p.key"}
+_STATED = {
+    "stated_session_key": "r.session_key",
+    "stated_agent_key": "r.agent_key",
+    "stated_project_key": "r.project_key",
+}
+_TEAM = {"team_source_no": "t.source_id", "team_key": "t.key"}
+_FILE = {"file_key": "(select file_key from files where id = r.file_id)"}
+
+_JOIN_SESSION = " left join sessions s on s.id = r.session_id"
+_JOIN_SUBAGENT = " left join subagents a on a.id = r.subagent_id"
+_JOIN_PROJECT = " left join projects p on p.id = r.project_id"
+_JOIN_TEAM = " left join teams t on t.id = r.team_id"
+
+
+class _Origin(NamedTuple):
+    """Where the columns of a table come from."""
+
+    columns: Mapping[str, str] = MappingProxyType({})
+    joins: str = ""
+    order: tuple[str, ...] = ()
+    """What orders the rows with the same place in a file: the rest of the local unique key."""
+
+
+_PLACED = {
+    "messages": _Origin(_SESSION | _SUBAGENT, _JOIN_SESSION + _JOIN_SUBAGENT, ("block",)),
+    "tool_calls": _Origin(
+        {
+            **_SESSION,
+            **_SUBAGENT,
+            "is_call": "r.call_id is not null",
+            "result_offset": "(select byte_offset from messages where id = r.result_id)",
+            "result_block": "(select block from messages where id = r.result_id)",
+        },
+        _JOIN_SESSION + _JOIN_SUBAGENT,
+        ("block", "tool_use_id"),
+    ),
+    "usage": _Origin(order=("response_key",)),
+    "stated_usage": _Origin(order=("model",)),
+    "responses": _Origin(_SESSION | _SUBAGENT, _JOIN_SESSION + _JOIN_SUBAGENT, ("response_key",)),
+    "prompts": _Origin(_SESSION | _PROJECT | _STATED, _JOIN_SESSION + _JOIN_PROJECT),
+    "links": _Origin(_SESSION | _STATED, _JOIN_SESSION, ("kind", "url", "session_key")),
+    "documents": _Origin(
+        {**_SESSION, **_PROJECT, **_STATED, "byte_offset": "0"},
+        _JOIN_SESSION + _JOIN_PROJECT,
+        ("ordinal",),
+    ),
+    "plans": _Origin(_SESSION, _JOIN_SESSION, ("name",)),
+    "todos": _Origin(
+        _SESSION | _SUBAGENT | _STATED,
+        _JOIN_SESSION + _JOIN_SUBAGENT,
+        ("content", "ordinal", "tool_use_id"),
+    ),
+    "inbox_items": _Origin(
+        _SESSION | _TEAM,
+        _JOIN_SESSION + _JOIN_TEAM,
+        ("timestamp", "sender", "text_hash", "ordinal"),
+    ),
+    "tool_result_files": _Origin({**_SESSION, **_STATED, "byte_offset": "0"}, _JOIN_SESSION),
+    "issues": _Origin(order=("reason", "byte_length", "quarantined", "sample")),
+    "line_types": _Origin({"byte_offset": "-1"}, order=("type", "subtype")),
+    "agent_lines": _Origin(order=("agent_key",)),
+}
+
+_KEYED = {
+    "sources": _Origin({"source_no": "r.id"}),
+    "projects": _Origin(
+        {
+            "source_no": "r.source_id",
+            "parent_source_no": "o.source_id",
+            "parent_key": "o.key",
+            "same_source_no": "e.source_id",
+            "same_key": "e.key",
+        },
+        " left join projects o on o.id = r.parent_id left join projects e on e.id = r.same_as",
+    ),
+    "agents": _Origin(
+        {"source_no": "r.source_id", "stated_project_key": "r.project_key", **_PROJECT, **_FILE},
+        _JOIN_PROJECT,
+    ),
+    "sessions": _Origin(
+        {
+            **_PROJECT,
+            "source_no": "r.source_id",
+            "forked_source_no": "f.source_id",
+            "forked_key": "f.session_key",
+            "linked_source_no": "l.source_id",
+            "linked_key": "l.session_key",
+            "agent_source_no": "g.source_id",
+            "agent_project_key": "g.project_key",
+            "agent_key": "g.agent_key",
+        },
+        _JOIN_PROJECT + " left join sessions f on f.id = r.forked_from"
+        " left join sessions l on l.id = r.linked_session_id"
+        " left join agents g on g.id = r.agent_id",
+    ),
+    "subagents": _Origin(
+        {
+            "source_no": "r.source_id",
+            "stated_session_key": "coalesce(r.session_key, '')",
+            "session_key": "s.session_key",
+            "parent_source_no": "o.source_id",
+            "parent_session_key": "iif(o.id is null, null, coalesce(o.session_key, ''))",
+            "parent_key": "o.agent_key",
+            "spawned_by_file_key": "(select file_key from files where id = c.file_id)",
+            "spawned_by_tool_use_id": "c.tool_use_id",
+        },
+        _JOIN_SESSION + " left join subagents o on o.id = r.parent_id"
+        " left join tool_calls c on c.id = r.spawned_by",
+    ),
+    "teams": _Origin(
+        {
+            "source_no": "r.source_id",
+            "stated_lead_session_key": "r.lead_session_key",
+            "lead_source_no": "s.source_id",
+            "lead_session_key": "s.session_key",
+            **_FILE,
+        },
+        " left join sessions s on s.id = r.lead_session_id",
+    ),
+    "team_members": _Origin(
+        {"member_key": "coalesce(r.agent_id, r.name, '')", **_TEAM, **_FILE}, _JOIN_TEAM
+    ),
+    "tasks": _Origin(
+        {
+            "source_no": "r.source_id",
+            "session_source_no": "s.source_id",
+            "session_key": "s.session_key",
+            **_TEAM,
+            **_FILE,
+        },
+        _JOIN_SESSION + _JOIN_TEAM,
+    ),
+    "task_dependencies": _Origin(
+        {
+            "source_no": "r.source_id",
+            "task_channel": "(select channel from tasks where id = r.task_id)",
+            "blocker_channel": "(select channel from tasks where id = r.blocker_id)",
+            **_FILE,
+        }
+    ),
+    "prices": _Origin(),
+}
+
+_FILES = _Origin(
+    {
+        **_SUBAGENT,
+        **_PROJECT,
+        **_STATED,
+        "source_no": "r.source_id",
+        "session_key": "s.session_key",
+    },
+    _JOIN_SESSION + _JOIN_SUBAGENT + _JOIN_PROJECT,
+)
+
+
+def _select(table: Table, origin: _Origin) -> str:
+    columns = ", ".join(
+        origin.columns.get(name, f'r."{name}"') for name in table.names if name != "row_no"
+    )
+    return f"select {columns} from {table.name} r{origin.joins}"
+
+
+FILE = f"{_select(FILES, _FILES)} where r.id = ?"
+"""The attributes of a file."""
+
+
+def _place_of(origin: _Origin) -> tuple[str, ...]:
+    """Return the column that orders rows by their place; none if all have the same place."""
+    return () if "byte_offset" in origin.columns else ("byte_offset",)
+
+
+@lru_cache(maxsize=64)
+def placed(table: Table, scope: Scope) -> str:
+    """Return the statement for the rows of a file from a place on: parameters `file`, `start`."""
+    origin = _PLACED[table.name]
+    is_copy = f"r.copy_of is not null and {scope.has(table.name, 'r.copy_of')}"
+    statement = _select(table, origin._replace(columns={**origin.columns, "is_copy": is_copy}))
+    place = origin.columns.get("byte_offset", "r.byte_offset")
+    order = ", ".join([f'r."{name}"' for name in (*_place_of(origin), *origin.order, "id")])
+    return f"{statement} where r.file_id = :file and {place} >= :start order by {order}"
+
+
+def keyed_rows(table: Table, scope: Scope) -> str:
+    """Return the statement for the rows of a table that are in scope; `ids` limits them, if given.
+
+    `ids` is a JSON array.
+    """
+    return (
+        f"{_select(table, _KEYED[table.name])} where {scope.keeps(table.name)}"
+        " and (:ids is null or r.id in (select value from json_each(:ids))) order by r.id"
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# Rows for the server, made from the local database: one snapshot, read-only, a frame at a time.
+#
+# What a file is on the server: its attributes, and its frames, each with the compressed bytes and
+# the rows that begin in it. A frame reaches from its first byte to where the next one begins, so
+# that no row is between two frames; the last frame has no end. Two digests tell whether a frame
+# differs from what the server has: that of its compressed bytes, and that of its rows.
+#
+# Counts of a whole file (`line_types`) change with every line. They travel in a frame of their
+# own that begins at -1, so that the first megabyte of a transcript is not sent again with every
+# line.
+#
+# A **cursor** says up to which change something was seen. What changed since then is noted
+# (`store/changes.py`) as long as the cursor is known; otherwise everything has to be compared.
+
 
 COUNTS_START = -1
 """Where the frame begins that has the counts of a file instead of bytes."""
@@ -115,7 +934,7 @@ def content(
     connection: sqlite3.Connection, file: File, scope: Scope, masks: Masks | None = None
 ) -> FileContent:
     """Return a file from the frame on in which `file.start` lies; what is before is unchanged."""
-    found = tuple(connection.execute(statements.FILE, (file.id,)).fetchone())
+    found = tuple(connection.execute(FILE, (file.id,)).fetchone())
     (attributes,) = (masks or _UNMASKED).rows(FILES, cleaned(FILES, [found]))
     archived = connection.execute(
         'select start, id, "end" from archive where file_id = ? order by start', (file.id,)
@@ -184,9 +1003,7 @@ class _Rows:
         self.name = table.name
         self._table = table
         self._has_number = table.key[-1] == "row_no"
-        self._rows = connection.execute(
-            statements.placed(table, scope), {"file": file_id, "start": start}
-        )
+        self._rows = connection.execute(placed(table, scope), {"file": file_id, "start": start})
         self._next = self._rows.fetchone()
 
     def before(self, end: int | None) -> list[tuple[Any, ...]]:
@@ -216,7 +1033,7 @@ def keyed(
         if changed is not None and not changed:
             continue
         ids = None if changed is None else json.dumps(changed)
-        rows = connection.execute(statements.keyed(table, scope), {"ids": ids})
+        rows = connection.execute(keyed_rows(table, scope), {"ids": ids})
         found = (masks or _UNMASKED).rows(table, cleaned(table, map(tuple, rows)))
         yield KeyedSet(table.name, list(found), changed is None)
 

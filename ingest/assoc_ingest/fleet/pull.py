@@ -17,27 +17,304 @@ would bring back what `forget` and `prune` removed.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from ..ask.project_names import find_projects
+from ..ask.filters import find_projects
 from ..errors import NotFoundError
 from ..files import archive
-from ..pulled_roots import PULLED, pulled_root
+from ..files.archive import Frame, first_bytes
+from ..files.stored_names import NO_TIME, stored_time
+from ..files.tail import Prefix
+from ..paths import PULLED, pulled_root
+from ..source import Checkpoint
 from ..sources import SOURCES
 from ..store import database
 from ..store.batch import Batch
-from ..store.clock import Clock
-from ..store.report import Progress
+from ..store.runs import Progress
+from ..store.transaction import Clock
 from ..upkeep.rebuild import derive_in
-from . import state
+from . import projection, state
 from .connect import unbounded
-from .fetched import Content, content_of, nanoseconds, pulled_key
-from .pull_queries import DATA, DELETED, files_there
+from .projection import EVERYTHING, Cursor, Masks
+from .push import Local, introduced
+from .server import Beginning, Server
+from .state import State
+
+# ------------------------------------------------------------------------------------------------
+# What a pull fetched of one file: its frames, checked, and where they end.
+
+
+MOST_OF_A_FRAME = 16 * 1024 * 1024
+"""Bytes of a frame: none of an honest machine has more than a quarter of it."""
+
+
+class Content(NamedTuple):
+    """The bytes of a file, as the server has them."""
+
+    file: Any
+    frames: list[Frame]
+    mark: Checkpoint
+    size: int
+    """Bytes in all frames."""
+
+    @property
+    def end(self) -> int:
+        """The byte after the last one."""
+        return self.frames[-1].end
+
+    @property
+    def lacks_bytes(self) -> bool:
+        """Is anything missing, between frames or at the end?"""
+        return self.size < int(self.file["offset"])
+
+
+def content_of(file: Any, rows: list[Any]) -> Content | None:
+    """Return what the server has of a file, None if a frame is damaged.
+
+    A frame ends before the next one begins; if bytes are lost, a gap is between them.
+    """
+    prefix, frames = Prefix(), list[Frame]()
+    starts = [*(row["start"] for row in rows), file["offset"]]
+    for row, (start, end) in zip(rows, pairwise(starts), strict=True):
+        data = archive.whole(bytes(row["data"]), min(end - start, MOST_OF_A_FRAME))
+        if data is None:
+            return None
+        prefix = prefix.extended(data)
+        frame = Frame(start, start + len(data), bytes(row["data"]), data.count(b"\n"))
+        frames.append(frame)
+    return Content(file, frames, prefix.checkpoint(), prefix.offset)
+
+
+def pulled_key(uuid: str, file_key: bytes) -> bytes:
+    """Return the key that a file of the machine with this uuid has where it is pulled."""
+    return sha256(UUID(uuid).bytes + file_key).digest()[:16]
+
+
+def nanoseconds(time: str | None) -> int:
+    """Return the time of a file as its row has it: plans and documents have it from there."""
+    try:
+        seconds = datetime.fromisoformat((time or "").replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        return NO_TIME
+    return stored_time(round(seconds * 1_000) * 1_000_000)
+
+
+# ------------------------------------------------------------------------------------------------
+# Which files of this database are those that the server has under other keys.
+#
+# A file has its key for as long as a database has the file. One that comes back after `prune`, or
+# is read anew by a database that was restored from a backup, or made anew, gets another. The
+# server has it under the key of before, and would have all that it says twice.
+
+
+_COMPARED = 1024
+"""Bytes that have to be the same at the beginning of a file that somebody says is the same."""
+
+_COMPARED_UNASKED = 1 << 20
+"""As many, at most, of one that nobody said is the same: it would replace what the server has."""
+
+_ENOUGH = 128 * 1024
+"""The least of them, unless the file is shorter: a first frame is rarely smaller, see `archive`."""
+
+
+class Rename(NamedTuple):
+    """A file of this database, and the key under which the server knows it."""
+
+    id: int
+    key: bytes
+    """That of the server."""
+    was: bytes
+
+
+def came_back(local: Local, server: Server, state: State, since: Cursor | None) -> list[Rename]:
+    """Return the files that the server would get as new ones, and has already.
+
+    Of those in scope that were read from their beginning after `since`, or of all. A file that is
+    shorter than the server's is another one: what the server has beyond it must not get lost. So is
+    one whose key a file of this database has, or one that was forgotten here.
+    """
+    connection = local.connection
+    new = {file.id for file in local.files(since and since.change) if file.start <= 0}
+    if not new:
+        return []
+    known = introduced(server, state, state.save)
+    rows = connection.execute(
+        "select f.file_key, s.kind, s.root, f.path from json_each(?) j"
+        " cross join files f on f.id = j.value cross join sources s on s.id = f.source_id",
+        (json.dumps(sorted(new)),),
+    )
+    there = server.same_places(known.origin_id, rows.fetchall())
+    return [
+        rename
+        for rename in same_files(connection, there, local.masks)
+        if rename.id in new and not _has(connection, "files", rename.key)
+    ]
+
+
+def _has(connection: sqlite3.Connection, table: str, key: bytes) -> bool:
+    row = connection.execute(f"select 1 from {table} where file_key = ?", (key,)).fetchone()
+    return row is not None
+
+
+def give_keys(connection: sqlite3.Connection, uuid: str, found: list[Rename]) -> None:
+    """Give files the keys that the server has for them, and remove what was pulled of them."""
+    pulled = [pulled_key(uuid, rename.key) for rename in found]
+    ids = [
+        id_
+        for key in pulled
+        for (id_,) in connection.execute("select id from files where file_key = ?", (key,))
+    ]
+    with Batch(connection, Clock(connection).now()) as batch:
+        if ids:
+            batch.remove(ids)
+        # Another file may have a key, in a database that was restored from a copy.
+        connection.executemany(
+            "update files set file_key = randomblob(16) where file_key = :key and id <> :id",
+            [rename._asdict() for rename in found],
+        )
+        connection.executemany(
+            "update files set file_key = :key where id = :id and file_key = :was",
+            [rename._asdict() for rename in found],
+        )
+
+
+class _Here(NamedTuple):
+    """A file of this database, and its first frame."""
+
+    id: int
+    file_key: bytes
+    size: int
+    data: bytes | None
+
+
+def same_files(
+    connection: sqlite3.Connection, beginnings: Iterable[Beginning], masks: Masks
+) -> list[Rename]:
+    """Return the files of this database that the server has, each at most once.
+
+    Not those that were forgotten here: what the server has of them has to go.
+    """
+    found: list[Rename] = []
+    for place, group in groupby(beginnings, lambda there: (there.kind, there.root, there.path)):
+        rows = connection.execute(
+            "select f.id, f.file_key, f.size from files f join sources s on s.id = f.source_id"
+            " where s.kind = ? and s.root = ? and f.path = ? order by f.generation desc",
+            place,
+        )
+        here = [
+            _Here(id_, key, size, _beginning(connection, id_, key, masks))
+            for id_, key, size in rows.fetchall()
+        ]
+        if here:
+            found += _pairs(here, list(group))
+    return [rename for rename in found if not _has(connection, "forgotten_files", rename.key)]
+
+
+def _beginning(
+    connection: sqlite3.Connection, file_id: int, file_key: bytes, masks: Masks
+) -> bytes | None:
+    file = projection.File(file_id, file_key, projection.COUNTS_START)
+    content = projection.content(connection, file, EVERYTHING, masks)
+    return next((frame.data for frame in content.frames if frame.start == 0), None)
+
+
+def _pairs(here: list[_Here], there: list[Beginning]) -> Iterator[Rename]:
+    """Match the generations of a path: those that have their keys, then the newest first."""
+    keys = {known.file_key for known in there}
+    kept = {file.file_key for file in here} & keys
+    others = [known for known in there if known.file_key not in kept]
+    for file in here:
+        if file.file_key in kept:
+            yield Rename(file.id, file.file_key, file.file_key)
+            continue
+        same = next((known for known in others if _is_same(file, known)), None)
+        if same is not None:
+            others.remove(same)
+            yield Rename(file.id, same.file_key, file.file_key)
+
+
+def _is_same(file: _Here, known: Beginning) -> bool:
+    if file.data is None or known.data is None:
+        return file.data is known.data
+    compared = _COMPARED if known.size is None else _COMPARED_UNASKED
+    ours, theirs = (first_bytes(data, compared) for data in (file.data, known.data))
+    length = min(len(ours), len(theirs))
+    if known.size is not None and (
+        known.size > file.size
+        or length < (min(len(theirs), _ENOUGH) if known.is_whole else _ENOUGH)
+    ):
+        return False
+    return length > 0 and ours[:length] == theirs[:length]
+
+
+# ------------------------------------------------------------------------------------------------
+# What a pull asks the server: its files, what was deleted there, and the frames of a file.
+
+
+FILES = """
+    select
+        f.origin_id, f.file_no, f.file_key, f.path, f.generation, f.kind, f.size,
+        f."offset", f.mtime, f.gone_at, f.stated_session_key, f.stated_agent_key, f.team_key,
+        f.stated_project_key, f.workflow, o.label, o.uuid, r.kind as source, r.root,
+        r.label as source_label, r.is_agent, r.lists_sessions, r.retention_days,
+        r.cleanup_period_days, f.source_no,
+        (
+            select sha256(string_agg(int8send(d.start) || d.digest, ''::bytea order by d.start))
+            from assoc.frames d
+            where d.origin_id = f.origin_id and d.file_no = f.file_no and d.data is not null
+        ) as digest
+    from assoc.files f
+    join assoc.origins o using (origin_id)
+    join assoc.sources r using (origin_id, source_no)
+    left join assoc.sessions s using (origin_id, source_no, session_key)
+    where (:origin is null or o.label = :origin)
+      and (:since is null or f.mtime >= :since)
+      and (
+        cast(:projects as bigint[]) is null
+        or assoc_read.id(
+            f.origin_id,
+            coalesce(s.project_source_no, f.project_source_no),
+            coalesce(s.project_key, f.project_key)
+        ) = any (cast(:projects as bigint[]))
+      )
+    order by o.label, r.root, f.path, f.generation
+"""
+DELETED = """
+    select o.uuid, d.file_key
+    from assoc.deleted_files d
+    join assoc.origins o using (origin_id)
+    where (:origin is null or o.label = :origin)
+      and not exists (
+        select 1 from assoc.files f where f.origin_id = d.origin_id and f.file_key = d.file_key
+      )
+"""
+DATA = """
+    select start, data
+    from assoc.frames
+    where origin_id = cast(:origin as int4) and file_no = cast(:file as int4) and data is not null
+    order by start
+"""
+
+
+def files_there(
+    server: sqlite3.Connection,
+    origin: str | None,
+    since: str | None = None,
+    projects: object = None,
+) -> list[Any]:
+    """Return the files that the server shows: of a label, since a time, of projects (ids)."""
+    asked = {"origin": origin, "since": since, "projects": projects}
+    return server.execute(FILES, asked).fetchall()
+
 
 _BATCH_BYTES = 16_000_000
 

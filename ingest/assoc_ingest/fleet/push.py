@@ -1,41 +1,431 @@
-"""Makes the server's record of this machine equal to the local database.
-
-1. Ask the server which version of this machine it has. If that is what this machine left, only what
-   changed since then is looked at; if not, everything is, and what is equal is not sent.
-2. Delete on the server what was forgotten here, before anything else.
-3. Send the attributes of files, then the stretches of each file whose digests differ.
-4. Send the keyed rows, and delete those that nothing names any more.
-
-A call that finds another version than it expects applies nothing: another call was in between, or
-this one is late. Everything is compared again then. All calls of a push carry its nonce, which is
-saved before the first: after a lost answer or a kill, the nonce that the server has says whether
-the last call was made here, or by a copy of this machine.
+"""Makes the server's record of this machine equal to the local database: preview, payloads,
+differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import islice
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
+from .. import terminal
 from ..errors import FleetError
-from .difference import stretches
-from .gathered import Gathered, row_of
-from .kept import Kept
-from .projection import Cursor
-from .report import Limits, Report
-from .server import Answer, Known, Row, Server, as_json_bytes
-from .sides import Local, Memory, Nobody
-from .tables import FILES, KEYED, PLACED, Table
+from ..terminal import safe, table, table_width
+from . import projection
+from .projection import (
+    COUNTS_START,
+    FILES,
+    KEYED,
+    PLACED,
+    Cursor,
+    File,
+    FileContent,
+    KeyedSet,
+    Masks,
+    Scope,
+    Table,
+)
+from .server import Answer, Known, KnownFile, Range, Row, SentFrame, Server, as_json_bytes
+
+# ------------------------------------------------------------------------------------------------
+# What the server keeps of a machine although the machine does not have it any more.
+#
+# A file that was pruned here, or is no longer in scope, stays on the server: only `forget` and
+# `remote withdraw` delete there. So do the keyed rows that such files name.
+
+
+class Kept:
+    """What the server's files name that are not here any more, or not in scope."""
+
+    def __init__(self, files: list[KnownFile]) -> None:
+        self._keys = {rf"\x{file.file_key.hex()}" for file in files}
+        self._sources = {str(file.source_no) for file in files}
+        self._sessions = {(str(file.source_no), file.session_key) for file in files}
+        self._projects = {(str(f.project_source_no), f.project_key) for f in files} | {
+            (str(f.session_project_source_no), f.session_project_key) for f in files
+        }
+        self._teams = {(str(file.source_no), file.team_key) for file in files}
+
+    def names(self, table: str, key: Row) -> bool:
+        """Return whether a keyed row belongs to what is kept."""
+        source = key.get("source_no")
+        tests: dict[str, bool] = {
+            "sources": source in self._sources,
+            "projects": (source, key.get("key")) in self._projects,
+            "agents": bool(self._keys) and source in self._sources,
+            "sessions": (source, key.get("session_key")) in self._sessions,
+            "subagents": (source, key.get("stated_session_key")) in self._sessions,
+            "teams": (source, key.get("key")) in self._teams,
+            "team_members": key.get("file_key") in self._keys,
+            "tasks": self._has_list(key),
+            "task_dependencies": self._has_list(key),
+        }
+        return tests.get(table, False)
+
+    def _has_list(self, key: Row) -> bool:
+        of_list = (key.get("source_no"), key.get("list_key"))
+        return of_list in self._sessions or of_list in self._teams
+
+
+# ------------------------------------------------------------------------------------------------
+# How large the calls of a push may be, and what a push did.
+
+
+_LONG_CALL = 1.0  # seconds
+_SMALL_CALL = 500_000  # bytes
+
+
+@dataclass
+class Limits:
+    """How large a call may be: bytes of frames and JSON, and rows."""
+
+    size: int = 8_000_000
+    rows: int = 5_000
+
+    def after(self, seconds: float) -> None:
+        """Make calls smaller if one took too long: whoever reads or pushes there has to wait."""
+        if seconds > _LONG_CALL and self.size > _SMALL_CALL:
+            self.size //= 2
+
+
+@dataclass
+class Report:
+    """What a push did."""
+
+    is_full: bool = False
+    """Everything was compared, not only what changed."""
+    files: int = 0
+    """Files that were looked at."""
+    frames: int = 0
+    rows: int = 0
+    size: int = 0
+    """Bytes of frames and rows that were sent."""
+    deleted: int = 0
+    """Keyed rows and files that were deleted."""
+    calls: int = 0
+    version: int = 0
+    waiting: int = 0
+    """Files that came back and wait for a push while no other process writes to the database."""
+
+
+# ------------------------------------------------------------------------------------------------
+# What a push has on its side: the local database, and what the machine remembers.
+
+
+class LocalSide(Protocol):
+    """What `local.Local` gives: one snapshot of the local database, as far as it is in scope."""
+
+    def cursor(self) -> Cursor | None:
+        """Return the state of the database."""
+
+    def is_known(self, seen: Cursor) -> bool:
+        """Return whether what changed since then can be told."""
+
+    def files(self, since: int | None) -> Iterable[Any]:
+        """Yield the files that changed since then; None: all."""
+
+    def content(self, file: Any) -> Any:
+        """Return the attributes of a file and its frames from the first change on."""
+
+    def keyed(self, since: int | None) -> Iterable[Any]:
+        """Yield the keyed sets that changed since then; None: all of them, whole."""
+
+    def gone_file_keys(self, since: int | None) -> Iterable[bytes]:
+        """Yield the keys of files that were forgotten since then; None: all."""
+
+
+class Memory(Protocol):
+    """What this machine remembers of its pushes, beside its database."""
+
+    uuid: str
+    label: str
+    db_uuid: str
+    version: int
+    nonces: list[str]
+    """Nonces that the server may have: that of the last push that ended, and of those since."""
+    cursor: Cursor | None
+
+
+@dataclass
+class Nobody:
+    """The memory of who pushes for another machine: nothing outlives the push."""
+
+    uuid: str = ""
+    label: str = ""
+    db_uuid: str = ""
+    version: int = 0
+    nonces: list[str] = field(default_factory=list)
+    cursor: Cursor | None = None
+
+
+# ------------------------------------------------------------------------------------------------
+# What a push asks the local database: one snapshot, one scope, one set of masks.
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The local database as a push sees it. The caller holds a snapshot on the connection."""
+
+    connection: sqlite3.Connection
+    scope: Scope
+    masks: Masks
+    left_out: frozenset[int] = frozenset()
+    """Files that a later push has to look at, because this one may not."""
+
+    def cursor(self) -> Cursor | None:
+        """Return the state of the database, None if it does not note what changes."""
+        return None if self.left_out else projection.cursor(self.connection)
+
+    def is_known(self, seen: Cursor) -> bool:
+        """Is everything noted that changed since then?"""
+        return projection.is_known(self.connection, seen)
+
+    def files(self, since: int | None) -> Iterator[File]:
+        """Yield the files in scope that changed after `since`; all of them if it is None."""
+        found = projection.files(self.connection, self.scope, since)
+        return (file for file in found if file.id not in self.left_out)
+
+    def content(self, file: File) -> FileContent:
+        """Return a file from its first change on."""
+        return projection.content(self.connection, file, self.scope, self.masks)
+
+    def keyed(self, since: int | None) -> Iterator[KeyedSet]:
+        """Yield the keyed tables of which anything changed after `since`."""
+        return projection.keyed(self.connection, self.scope, since, self.masks)
+
+    def gone_file_keys(self, since: int | None) -> list[bytes]:
+        """Return the keys of files that were forgotten after `since`."""
+        return projection.gone_file_keys(self.connection, since)
+
+
+# ------------------------------------------------------------------------------------------------
+# Which stretches of a file must be sent so that the server has the frames that are here.
+#
+# Both sides have a list of frames, known by two digests each: of the bytes, and of the rows that
+# begin in the stretch. A stretch reaches to where the next frame begins; that of the last one has
+# no end, because rows about what follows the archived bytes travel with it. A stretch is sent if
+# a digest differs, or if the server has a frame in it that begins elsewhere. What lies between
+# the stretches that are looked at stays as it is.
+
+
+class Stretch(NamedTuple):
+    """What has to be replaced on the server; `end` None: all that follows."""
+
+    start: int
+    end: int | None
+    frame: Any
+    """What it becomes: a frame of the projection."""
+    has_bytes: bool
+    """The server has the bytes of the frame; only its rows differ."""
+
+
+def stretches(frames: Iterable[Any], there: dict[int, tuple[bytes, bytes]]) -> Iterator[Stretch]:
+    """Yield what has to be replaced: `there` has the digests of the server's frames by start."""
+    starts = sorted(there)
+    for frame in frames:
+        digest, rows_digest = there.get(frame.start, (b"", b""))
+        is_same = digest == frame.digest and rows_digest == frame.rows_digest
+        if not is_same or _lie_between(starts, frame.start, frame.end):
+            yield Stretch(frame.start, frame.end, frame, digest == frame.digest)
+
+
+def _lie_between(starts: list[int], start: int, end: int | None) -> bool:
+    place = bisect_right(starts, start)
+    return place < len(starts) and (end is None or starts[place] < end)
+
+
+# ------------------------------------------------------------------------------------------------
+# What the next call will carry, as JSON already, so that its size is known.
+
+
+_tables = {table.name: table for table in (*PLACED, *KEYED)}
+
+
+@dataclass
+class Gathered:
+    """Stretches of files and keyed rows. `size` is in bytes of frames and JSON."""
+
+    ranges: list[Range] = field(default_factory=list)
+    frames: list[SentFrame] = field(default_factory=list)
+    rows: dict[str, list[bytes]] = field(default_factory=dict)
+    gone: dict[str, list[Row]] = field(default_factory=dict)
+    count: int = 0
+    size: int = 0
+
+    def add_stretch(self, file_no: int, stretch: Stretch) -> None:
+        """Add a stretch of a file, with the frame that it becomes."""
+        frame = stretch.frame
+        self.ranges.append(Range(file_no, stretch.start, stretch.end))
+        for name, rows in frame.rows.items():
+            for values in rows:
+                self.add_row(name, row_of(_tables[name], values, file_no=file_no))
+        data = None if stretch.has_bytes else frame.data
+        self.size += len(data or b"")
+        self.frames.append(
+            SentFrame(
+                *(file_no, frame.start, stretch.has_bytes, data),
+                *(frame.digest, frame.rows_digest),
+            )
+        )
+
+    def add_row(self, table: str, row: Row) -> None:
+        """Add a row that the server has to have."""
+        data = as_json_bytes(row)
+        self.rows.setdefault(table, []).append(data)
+        self.count += 1
+        self.size += len(data)
+
+    def delete(self, table: str, key: Row) -> None:
+        """Add the key of a row that the server has to delete."""
+        self.gone.setdefault(table, []).append(key)
+        self.count += 1
+
+    def is_empty(self) -> bool:
+        """Return whether a call would do nothing."""
+        return not (self.ranges or self.rows or self.gone)
+
+    def rows_as_json(self) -> dict[str, bytes]:
+        """Return the rows of each table as a JSON array."""
+        return {name: b"[%s]" % b",".join(some) for name, some in self.rows.items()}
+
+
+def row_of(table: Table, values: Iterable[object], **more: object) -> Row:
+    """Return a row by column; what is null is left out, as it is null on the server then."""
+    named = zip(table.names, values, strict=True)
+    return more | {name: value for name, value in named if value is not None}
+
+
+# ------------------------------------------------------------------------------------------------
+# What a push would send, counted: `push --dry-run`, and what a first push asks about.
+#
+# No text of a conversation is in it. Nothing is sent, and the server is not asked: it is what
+# would be compared with the server, all of it or what changed since the last push.
+
+
+@dataclass(slots=True)
+class ProjectPart:
+    """What would be sent of one project."""
+
+    path: str | None
+    """None: what belongs to no project, or to one whose directory is not known."""
+    files: int = 0
+    messages: int = 0
+    bytes: int = 0
+    """Compressed, as they are sent."""
+
+
+@dataclass(slots=True)
+class Preview:
+    """What would be compared with the server, and sent where it differs."""
+
+    destination: str
+    label: str
+    is_everything: bool
+    """All projects may leave this machine, and what several share."""
+    is_full: bool
+    """Everything is compared, not only what changed since the last push."""
+    projects: list[ProjectPart] = field(default_factory=list)
+    keyed_rows: int = 0
+    """Rows about sessions, tasks and the like."""
+    forgotten_files: int = 0
+    masks: dict[str, int] | None = None
+    """How many credentials are covered, by kind; None: none is looked for."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is printed with `--json`."""
+        sums = {
+            name: sum(getattr(part, name) for part in self.projects)
+            for name in ("files", "messages", "bytes")
+        }
+        return {**asdict(self), **sums}
+
+
+def preview(local: Local, since: int | None, destination: str, label: str) -> Preview:
+    """Return what a push of the local database would look at. The caller holds a snapshot."""
+    found = Preview(destination, label, local.scope.projects is None, since is None)
+    parts: dict[str | None, ProjectPart] = {}
+    for file in local.files(since):
+        content = local.content(file)
+        path = _project_path(local.connection, file.id)
+        part = parts.setdefault(path, ProjectPart(path))
+        part.files += 1
+        for frame in content.frames:
+            part.bytes += len(frame.data or b"")
+            if frame.start != COUNTS_START:
+                part.messages += len(frame.rows.get("messages", ()))
+    found.projects = sorted(parts.values(), key=lambda part: (-part.bytes, part.path or ""))
+    found.keyed_rows = sum(len(keyed.rows) for keyed in local.keyed(since))
+    found.forgotten_files = len(local.gone_file_keys(since))
+    if local.masks.is_on:
+        found.masks = dict(sorted(local.masks.counts.items()))
+    return found
+
+
+def _project_path(connection: sqlite3.Connection, file_id: int) -> str | None:
+    row = connection.execute(
+        "select p.path from files f left join sessions s on s.id = f.session_id"
+        " left join projects p on p.id = iif(f.session_id is null, f.project_id, s.project_id)"
+        " where f.id = ?",
+        (file_id,),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def report(found: Preview) -> Iterator[str]:
+    """Yield the lines that a person reads."""
+    yield f"To {safe(found.destination)}, as {safe(found.label)}"
+    if not found.projects and not found.forgotten_files:
+        yield _NOTHING_ALLOWED if found.is_full else "Nothing has changed since the last push."
+        return
+    rows = [
+        [
+            part.path or "(no project)",
+            f"{part.files:,}",
+            f"{part.messages:,}",
+            terminal.size(part.bytes),
+        ]
+        for part in found.projects
+    ]
+    yield from table(("Project", "Files", "Messages", "Size"), rows, table_width())
+    yield f"{terminal.many(found.keyed_rows, 'row')} about sessions, tasks and the like"
+    if found.forgotten_files:
+        yield f"{terminal.many(found.forgotten_files, 'forgotten file')} would be deleted there"
+    if found.masks is None:
+        yield "Credentials are NOT covered."
+        return
+    counts = ", ".join(f"{kind} ({count:,})" for kind, count in found.masks.items()) or "none found"
+    yield f"Credentials that are covered: {counts}. No pattern finds all of them."
+
+
+_NOTHING_ALLOWED = (
+    "Nothing may leave this machine yet. Allow a project: assoc-ingest remote allow DIRECTORY"
+)
+
+
+# ------------------------------------------------------------------------------------------------
+# Makes the server's record of this machine equal to the local database.
+#
+# 1. Ask the server which version of this machine it has. If that is what this machine left, only
+#   what
+#    changed since then is looked at; if not, everything is, and what is equal is not sent.
+# 2. Delete on the server what was forgotten here, before anything else.
+# 3. Send the attributes of files, then the stretches of each file whose digests differ.
+# 4. Send the keyed rows, and delete those that nothing names any more.
+#
+# A call that finds another version than it expects applies nothing: another call was in between,
+# or this one is late. Everything is compared again then. All calls of a push carry its nonce,
+# which is saved before the first: after a lost answer or a kill, the nonce that the server has
+# says whether the last call was made here, or by a copy of this machine.
+
 
 _FILES_AT_ONCE = 200
 _ATTEMPTS = 5
-
-_tables = {table.name: table for table in (*PLACED, *KEYED)}
 
 
 class _Again(Exception):  # noqa: N818 -- no error: it says what to do
@@ -44,7 +434,7 @@ class _Again(Exception):  # noqa: N818 -- no error: it says what to do
 
 def push(
     server: Server,
-    local: Local,
+    local: LocalSide,
     memory: Memory,
     save: Callable[[], None],
     *,
@@ -80,7 +470,7 @@ def push(
 
 def push_again(
     server: Server,
-    local: Local,
+    local: LocalSide,
     known: Known,
     tell: Callable[[Report], None] | None = None,
 ) -> Report:
@@ -155,7 +545,7 @@ class _Push:
     """One attempt, with what is gathered for the next call."""
 
     server: Server
-    local: Local
+    local: LocalSide
     memory: Memory
     known: Known
     save: Callable[[], None]

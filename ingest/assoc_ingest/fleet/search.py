@@ -1,31 +1,233 @@
-"""`search --remote`: messages of all machines, as hits like those of a local search.
-
-The server finds and ranks (`assoc.search_v1`): messages that hold all words, phrases and prefixes
-of the query. Titles and the smaller stores are not searched there, and nothing is relaxed.
+"""Asks the server what a local database is asked: queries in its dialect, and a search of all
+machines.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..ask import query_parser
+from ..ask import query as query_parser
 from ..ask.candidates import Candidate
+from ..ask.conversation import resume_line
 from ..ask.filters import Filters
-from ..ask.hits import Hit, Marker
-from ..ask.lookup import shortest
-from ..ask.ranking import ALL_WORDS, VERBATIM, Found, is_special
-from ..ask.resume import resume_line
-from ..ask.search_result import Group, SearchResult
-from ..ask.terms import Term, Terms
+from ..ask.query import Term, Terms
+from ..ask.refs import shortest
+from ..ask.search import ALL_WORDS, VERBATIM, Found, Group, Hit, Marker, SearchResult, is_special
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
-from .fetched import MOST_OF_A_FRAME
+from . import connect, server
+from .connect import destination_of
+from .pull import MOST_OF_A_FRAME
 
 if TYPE_CHECKING:
-    import sqlite3
+    from psycopg import Cursor
+
+
+# ------------------------------------------------------------------------------------------------
+# Makes a query of `queries/` one that PostgreSQL runs, with the same rows in the same order.
+#
+# The queries are written for SQLite and keep to what PostgreSQL knows, too, or what the functions
+# and views of the schema `assoc_read` add. What is left differs in every query in the same way:
+#
+# - A parameter `:name` is `%(name)s`, always a text.
+# - SQLite takes NULL for less than every value, PostgreSQL for more, so each `order by` says where
+#   the rows with NULL stand.
+# - `cross join ... on` fixes an order of joins, which PostgreSQL chooses itself.
+# - An integer has 64 bits: `bigint`.
+# - `is` compares values of which either may be NULL: `is not distinct from`.
+# - Ids in a JSON array are numbers.
+# - The id of a message or a file is made of its place, so no index has it: what joins a tool call
+#   to
+#   its messages, or to calls of the same file, compares the places themselves.
+
+
+_token = re.compile(
+    r"""--[^\n]*|\s+|'(?:[^']|'')*'|"[^"]*"|(?<!:):[a-z_]\w*|\w+|.""", re.DOTALL | re.IGNORECASE
+)
+_AFTER_A_KEY = {",", ")", "limit", "rows", "range", "union"}
+"""What stands behind a key of an `order by`: the next one, or what ends them."""
+
+
+def translated(query: str) -> str:
+    """Return the text of a query for psycopg, whose parameters all are given by name."""
+    text = "".join(_sorted_as_sqlite(map(_of_postgres, _tokens(query))))
+    for old, new in _REPLACED:
+        text = old.sub(new, text)
+    return text
+
+
+_SAME = r"\b(\w+)\.{} = (\w+)\.{}\b"
+_FILE = r"\1.origin_id = \2.origin_id and \1.file_no = \2.file_no"
+_CALL = r"\1.byte_offset = \2.byte_offset and \1.block = \2.block and \2.is_call = 1"
+_RESULT = r"\1.byte_offset = \2.result_offset and \1.block = \2.result_block"
+_REPLACED = tuple(
+    (re.compile(old), new)
+    for old, new in (
+        (r"\bcross join (\w+ \w+) on\b", r"join \1 on"),
+        (r"\bas integer\)", "as bigint)"),
+        (r"\bchar\(", "chr("),
+        (r"\bis (?=\w+\.)", "is not distinct from "),
+        (r"\bselect value from json_each\(%", "select value::bigint from json_each(%"),
+        (rf"{_SAME.format('id', 'call_id')}", rf"{_FILE} and {_CALL}"),
+        (rf"{_SAME.format('id', 'result_id')}", rf"{_FILE} and {_RESULT}"),
+        (rf"{_SAME.format('file_id', 'file_id')}", _FILE),
+    )
+)
+
+
+def _tokens(query: str) -> Iterator[str]:
+    """Yield the words and signs of a query without its comments, white space as one blank."""
+    for match in _token.finditer(query):
+        word = match[0]
+        if not word.startswith("--"):
+            yield " " if word.isspace() else word
+
+
+def _of_postgres(word: str) -> str:
+    if word.startswith(":") and word != ":":
+        return f"%({word[1:]})s::text"
+    return word.replace("%", "%%")
+
+
+def _sorted_as_sqlite(tokens: Iterable[str]) -> Iterator[str]:
+    """Yield the tokens, and behind each key of an `order by` where NULL stands."""
+    depth = 0
+    sorting: list[int] = []  # the depths of the brackets in which keys are being read
+    before = last = ""
+    for word in [*tokens, ")"]:
+        if sorting and depth == sorting[-1] and word in _AFTER_A_KEY:
+            yield " nulls last " if last == "desc" else " nulls first "
+            if word != ",":
+                sorting.pop()
+        depth += (word == "(") - (word == ")")
+        if depth >= 0:
+            yield word
+        if word != " ":
+            before, last = last, word
+        if (before, word) == ("order", "by"):
+            sorting.append(depth)
+
+
+# ------------------------------------------------------------------------------------------------
+# Asks the server of a fleet what a local database is asked: the same queries, the same code.
+#
+# `Central` has as much of `sqlite3.Connection` as code needs that only reads: it translates a
+# query (`dialect`) and gives rows like those of SQLite. Everything is one transaction that only
+# reads and sees one state of the server; settings end with it, so a pool of connections may lie
+# between.
+
+
+OF_ONE_MACHINE = {"active_sessions", "git_changes", "status_runs"}
+"""Reports about what travels as bytes only: hook events, the state of repositories, syncs."""
+
+_MOST = 10**15
+
+_SETTINGS = (
+    "set local search_path = assoc_read, pg_temp",
+    "set local statement_timeout = '10min'",
+    # It takes longer to compile such a query than to run it.
+    "set local jit = off",
+)
+
+
+class Row(tuple[Any, ...]):
+    """A row whose values have a place and a name."""
+
+    __slots__ = ()
+    names: tuple[str, ...] = ()
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return the value at a place, or of a column."""
+        return super().__getitem__(self.names.index(place) if isinstance(place, str) else place)
+
+    def keys(self) -> Sequence[str]:
+        """Return the names of the columns."""
+        return self.names
+
+
+class Central:
+    """A connection to the server that reads as one to a local database does."""
+
+    def __init__(self, destination: str) -> None:
+        """Raise FleetError if the server cannot be reached or is not set up."""
+        self._connection = connect.connect(destination)
+        from psycopg import IsolationLevel
+
+        self._destination = connect.shown(destination)
+        server.check(self._connection)
+        with connect.told():
+            self._connection.autocommit = False
+            self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            self._connection.read_only = True
+            for setting in _SETTINGS:
+                self._connection.execute(setting.encode())
+
+    def execute(self, query: str, parameters: Mapping[str, object] | None = None) -> Cursor[Row]:
+        """Run a query of ours with parameters by name. Raises FleetError."""
+        if query == "pragma database_list":  # what tells one database from another
+            query = f"select 0, 'main', '{self._destination.replace(chr(39), '')}'"
+        with connect.told():
+            cursor = self._connection.cursor(row_factory=_rows)
+            given = {name: _number(name, value) for name, value in (parameters or {}).items()}
+            return cursor.execute(_translated(query).encode(), given)
+
+    def close(self) -> None:
+        """End the transaction and the connection."""
+        self._connection.close()
+
+
+def central(database: Path) -> sqlite3.Connection:
+    """Open the server of the fleet for code that reads, at its destination."""
+    return cast(sqlite3.Connection, Central(destination_of(database)))
+
+
+def _number(name: str, value: object) -> object:
+    """Return a number as SQLite takes it: fractions cut, a limit below 0 is none, none is huge."""
+    if name not in ("limit", "days") or value in (None, ""):
+        return value
+    try:
+        whole = int(max(-_MOST, min(_MOST, float(str(value)))))
+    except ValueError:
+        return value
+    return _MOST if whole < 0 and name == "limit" else whole
+
+
+@cache
+def _translated(query: str) -> str:
+    return translated(query)
+
+
+def _rows(cursor: Cursor[Any]) -> Callable[[Iterable[Any]], Row]:
+    columns = tuple(column.name for column in cursor.description or ())
+    kind = type("Row", (Row,), {"names": columns, "__slots__": ()})
+    return lambda values: cast(Row, kind(map(_as_sqlite, values)))
+
+
+def _as_sqlite(value: Any) -> Any:
+    """Return a value as SQLite gives it: sums of integers are integers, truth is 0 or 1."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        return int(value) if isinstance(exponent, int) and exponent >= 0 else float(value)
+    return value
+
+
+# ------------------------------------------------------------------------------------------------
+# `search --remote`: messages of all machines, as hits like those of a local search.
+#
+# The server finds and ranks (`assoc.search_v1`): messages that hold all words, phrases and
+# prefixes of the query. Titles and the smaller stores are not searched there, and nothing is
+# relaxed.
+
 
 _MOST_FRAMES = 100
 """Frames of a file that are fetched to number its lines."""

@@ -1,26 +1,28 @@
-"""What a machine remembers of its pushes: `<database>.push`, which only its user can read.
-
-It is no part of the database: a copy of the database has no identity, and cannot push as the
-original does. No password is in it, and no text.
-"""
+"""What a machine remembers of its pushes: `<database>.push`, changed by one process at a time."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import DatabaseError
-from ..project_paths import comparable
+from ..errors import BusyError, DatabaseError, UsageError
+from ..paths import comparable
 from ..store.changes import SECOND_RECORD
-from ..store.location import resolved
+from ..store.database import resolved
 from ..upkeep.private_file import write_private
-from .masks import VERSION, Masks
-from .projection import Cursor
-from .scope import EVERYTHING, Scope, of_paths
+from .projection import EVERYTHING, VERSION, Cursor, Masks, Scope, of_paths
+
+# ------------------------------------------------------------------------------------------------
+# What a machine remembers of its pushes: `<database>.push`, which only its user can read.
+#
+# It is no part of the database: a copy of the database has no identity, and cannot push as the
+# original does. No password is in it, and no text.
+
 
 _FORMAT = 1
 
@@ -129,3 +131,55 @@ def _unusable(place: Path, why: str) -> DatabaseError:
         f"{place} cannot be used: {why}. Move it away, run `assoc-ingest remote init`, and then "
         "`assoc-ingest remote adopt` to go on with what the server has"
     )
+
+
+# ------------------------------------------------------------------------------------------------
+# What this machine remembers of its server, changed by one process at a time.
+
+
+_PATIENCE = 5.0
+"""Seconds that a change of what is remembered waits for a push: each of a watch is short."""
+
+
+def state_of(database: Path) -> State:
+    """Return what this machine remembers. Raises UsageError if it was never set up."""
+    state = load(database)
+    if state is None:
+        raise UsageError(
+            "This machine has no server yet: run `assoc-ingest remote init "
+            "postgresql://user@host/database`."
+        )
+    return state
+
+
+@contextmanager
+def changing(database: Path) -> Iterator[State]:
+    """Yield what this machine remembers, and save it at the end; no push runs meanwhile.
+
+    A push that saved what it had read before would undo the change, or be undone by it.
+    """
+    with after_others(database):
+        state = state_of(database)
+        yield state
+        state.save()
+
+
+def after_others(database: Path) -> AbstractContextManager[None]:
+    """Hold the lock of pushes after waiting for it. Raises BusyError after some seconds."""
+    return one_at_a_time(database, _PATIENCE)
+
+
+@contextmanager
+def one_at_a_time(database: Path, patience: float = 0) -> Iterator[None]:
+    """Hold the lock of pushes. Raises BusyError if another process keeps it so many seconds."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(f"{place_of(database)}.lock", timeout=patience, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BusyError("Another push of this database is running.") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -15,8 +15,8 @@ from threading import Event
 
 from ..errors import UsageError
 from ..failures import as_known
-from ..store.location import log_of, resolved
-from .report import Report
+from ..store.database import log_of, resolved
+from .push import Report
 
 _PAUSE = 2.0
 """Seconds between two looks."""

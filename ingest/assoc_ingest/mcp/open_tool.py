@@ -1,24 +1,360 @@
-"""The tool `open`: what a reference means. Of a conversation a summary first, then its messages."""
+"""The tool `open`: what a reference means. Of a conversation a summary first, then its messages, a
+window at a time.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from .. import sql
+from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, Subagent, typed
+from ..ask.refs import KeyMatch, Line, Names
+from ..ask.show import cost_of, numbers_of, spent_of, tokens_of
 from ..errors import NotFoundError, UsageError
-from .answers import DEFAULT_CHARS, Answer, Item
-from .cursors import Cursors
-from .quotes import heading, quoted
+from .budget import DEFAULT_CHARS, Answer, Cursors, Item, heading, quoted
 from .tool import QUOTED, TEXT, Arguments, Tool
 
 if TYPE_CHECKING:
-    from ..ask.conversation import Conversation
-    from ..ask.stores import Entry
+    from ..ask.open import Entry
     from .index import Index
-    from .windows import Position, Window
+
+
+# ------------------------------------------------------------------------------------------------
+# Messages of a conversation as items: those around a line, or all in order, a page at a time.
+#
+# A page begins behind a place in a file, which its cursor holds, so that the last page of a long
+# conversation costs as little as the first.
+
+
+class Position(NamedTuple):
+    """A message, and the letter of its text from which on it was not shown."""
+
+    file: int
+    """The id of its file; 0 for the beginning."""
+    offset: int
+    block: int
+    letter: int = 0
+
+
+_LARGE, _BLOCKS = 10**10, 1_000  # bytes of a file, and blocks of a line, at most
+
+
+@dataclass(slots=True)
+class Window:
+    """Messages of one conversation or subagent, from a position on."""
+
+    conversation: Conversation
+    parts: list[Part]
+    marks: frozenset[int] = frozenset()
+    agent_key: str | None = None
+    earlier: int = 0
+    """Messages before it, where that is known: at least one."""
+
+    def items(self, start: Position, positions: list[Position]) -> Iterator[Item]:
+        """Yield the messages; the position of each is added to `positions` before it is yielded."""
+        names = self.conversation.names()
+        for part in self._parts_from(start):
+            root = str(self.conversation.session["root"])
+            for message in self.conversation.messages_of(part):
+                if message.stands_elsewhere and message.answers is None:
+                    continue
+                positions.append(Position(part.file, message.byte_offset, message.block))
+                line = names.line(message.file_id, message.byte_offset)
+                item: Item = {
+                    "ref": names.at(message.file_id, line),
+                    "is_marked": True if message.id in self.marks else None,
+                    "agent_key": self.agent_key,
+                    **_shown(message),
+                    "file": f"{root}/{message.file}",
+                    "line": line,
+                    "byte": message.byte_offset,
+                }
+                yield {field: value for field, value in item.items() if value is not None}
+
+    def furthest(self) -> Position:
+        """Return a position with numbers as long as those of any message here."""
+        sizes = {file.id: file.size for file in self.conversation.files}
+        most = max((sizes.get(part.file, _LARGE) for part in self.parts), default=0)
+        return Position(max((part.file for part in self.parts), default=0), most, _BLOCKS)
+
+    def _parts_from(self, start: Position) -> list[Part]:
+        """Return the parts from a position on. Raises UsageError if its file is not there."""
+        if not start.file:
+            return self.parts
+        files = [part.file for part in self.parts]
+        if start.file not in files:
+            raise UsageError("The cursor leads to what is no longer there. Open the ref again.")
+        first, *others = self.parts[files.index(start.file) :]
+        before = _before(start)
+        if first.after is None or before > first.after:
+            first = first._replace(after=before)
+        return [first, *others]
+
+
+def whole(conversation: Conversation, key: KeyMatch) -> Window:
+    """Return all messages of a conversation, or of a subagent."""
+    subagent = _subagent(conversation, key.agent_key)
+    return Window(conversation, [*conversation.parts(subagent)], agent_key=key.agent_key)
+
+
+def messages_around(conversation: Conversation, line: Line, before: int, after: int) -> Window:
+    """Return the messages before and after a line, and those of the line itself."""
+    rows = conversation.line(line)
+    inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
+    key = next((one.agent_key for one in conversation.subagents if one.id == inside), None)
+    part = Part(line.file.path, line.file.id, inside)
+    first = Place(rows[0]["byte_offset"], rows[0]["block"])
+    last = Place(rows[-1]["byte_offset"], rows[-1]["block"])
+    earlier, _ = conversation.around(part, first, before + 1)
+    _, later = conversation.around(part, last, after + 1)
+    part = part._replace(
+        after=earlier[before] if len(earlier) > before else None,
+        until=later[after] if len(later) > after else None,
+    )
+    return Window(
+        conversation,
+        [part],
+        frozenset(row["id"] for row in rows),
+        key,
+        max(len(earlier) - before, 0),
+    )
+
+
+def render(item: Item) -> str:
+    """Return a message as text."""
+    known = [item.get(field) for field in ("ref", "kind", "tool", "status")]
+    mark = "this-line" if "is_marked" in item else None
+    taken_back = "taken-back" if "is_taken_back" in item else None
+    lines = ["", heading(*known, str(item.get("time") or "")[:16], taken_back, mark)]
+    if "target" in item and "text" not in item:
+        lines.append(quoted(str(item["target"])))
+    if "text" in item:
+        lines.append(quoted(str(item["text"])))
+    if "letters" in item:
+        lines.append(f"(of {item['letters']} letters; all: this ref with before 0 and after 0)")
+    return "\n".join(lines)
+
+
+def _shown(message: Message) -> Item:
+    """Return what a message says; what a person typed without the tags around it."""
+    text = message.content
+    if message.kind in PEOPLE:
+        text = typed(message.kind, text)
+    return {
+        "kind": message.kind,
+        "time": message.timestamp,
+        "model": message.model,
+        "tool": message.tool,
+        "target": message.target,
+        "status": message.status,
+        "exit_code": message.exit_code,
+        "text": text,
+        "is_cut_in_index": True if message.is_cut else None,
+        "is_taken_back": True if message.is_superseded else None,
+    }
+
+
+def _before(position: Position) -> Place:
+    """Return the place right before a position: a query begins behind a place."""
+    if position.block:
+        return Place(position.offset, position.block - 1)
+    return Place(position.offset - 1, 2**31)
+
+
+def _subagent(conversation: Conversation, agent_key: str | None) -> Subagent | None:
+    found = [one for one in conversation.subagents if one.agent_key == agent_key]
+    if agent_key is not None and not found:
+        raise UsageError(f"Nothing of the subagent {agent_key!r} is indexed.")
+    return max(found, key=lambda one: one.message_count, default=None)
+
+
+def outcome(conversation: Conversation) -> tuple[Item | None, str]:
+    """Return the last text of the agent, and how the conversation ended."""
+    session = conversation.session["id"]
+    ends = sql.ask(conversation.connection, "pages/session_ends", sessions=f"[{session}]")
+    row = ends.fetchone()
+    state = str(row["state"]) if row is not None else "finished"
+    last = sql.ask(conversation.connection, "pages/last_answer", session=session).fetchone()
+    if last is None:
+        return None, state
+    ref = conversation.names().of(last["file_id"], last["byte_offset"])
+    return {"ref": ref, "time": last["timestamp"], "text": last["text"]}, state
+
+
+# ------------------------------------------------------------------------------------------------
+# A conversation in few words: what it was about, what was asked, how it ended, what it changed.
+
+
+_PROMPTS = 4  # from each end
+_MOST_OF_EACH = 20  # entries of a list
+_LONGEST = 600  # letters of a prompt
+_OF_OUTCOME = 3_000
+
+_FACTS = {
+    "project": "project",
+    "branch": "git_branch",
+    "cwd": "cwd",
+    "source": "source",
+    "started": "started_at",
+    "ended": "ended_at",
+    "messages": "message_count",
+    "prompt_count": "prompt_count",
+    "tool_calls": "tool_call_count",
+    "tag": "tag",
+    "forked_from": "forked_from",
+}
+"""Fields of a summary, and of which column of the session they are."""
+
+
+def summary(conversation: Conversation) -> Item:
+    """Return what is known of a conversation, its messages left out."""
+    session, connection = conversation.session, conversation.connection
+    id = session["id"]
+    last, state = outcome(conversation)
+    if last is not None:
+        last["text"] = _short(str(last["text"]), _OF_OUTCOME)
+    edits = sql.ask(connection, "pages/session_edits", session=id, limit=-1).fetchall()
+    counts = {
+        "changed_files": len(edits),
+        "subagents": len(conversation.subagents),
+        "files": len(conversation.files),
+    }
+    item: Item = {
+        "key": conversation.short_key(),
+        "kind": "summary",
+        "title": session["title"],
+        "state": state,
+        **{field: session[column] for field, column in _FACTS.items()},
+        "branches": branches(connection, id),
+        "models": conversation.models,
+        **_usage(conversation),
+        "resume": conversation.resume,
+        "prompts": prompts(connection, [id], conversation.names()).get(id, []),
+        "outcome": last,
+        "totals": {field: count for field, count in counts.items() if count > _MOST_OF_EACH} or None,
+        "changed_files": _filled(edits),
+        "work": _work(_rows(connection, "session_work", id)),
+        "links": _rows(connection, "session_links", id),
+        "subagents": [
+            {"key": one.agent_key, "type": one.agent_type, "about": one.description,
+             "messages": one.message_count}
+            for one in islice(conversation.subagents, _MOST_OF_EACH)
+        ],
+        "files": [f"{session['root']}/{file.path}" for file in islice(conversation.files, _MOST_OF_EACH)],
+    }  # fmt: skip
+    return {field: value for field, value in item.items() if value not in (None, [], "")}
+
+
+def _usage(conversation: Conversation) -> Item:
+    """Return what a conversation used and cost, as numbers and in words."""
+    known = spent_of(conversation)
+    numbers = {**known.as_json(), "output_tokens": conversation.session["output_tokens"]}
+    del numbers["stated_by_model"]
+    words = [tokens_of(numbers_of(conversation), known), cost_of(known)]
+    return {
+        "usage": {name: value for name, value in numbers.items() if value is not None},
+        "used": " · ".join(filter(None, words)),
+    }
+
+
+def branches(connection: sqlite3.Connection, session: object) -> list[str]:
+    """Return the branches on which a conversation was held, if there were several."""
+    rows = sql.ask(connection, "pages/session_branches", session=session)
+    stated = [str(row["branch"]) for row in islice(rows, _MOST_OF_EACH)]
+    return stated if len(stated) > 1 else []
+
+
+def prompts(
+    connection: sqlite3.Connection, sessions: Iterable[object], names: Names, most: int = _PROMPTS
+) -> dict[object, list[Item]]:
+    """Return the first and the last prompts of sessions, by the id of the session."""
+    found: dict[object, list[Item]] = {}
+    ids = f"[{','.join(map(str, sessions))}]"
+    for row in sql.ask(connection, "pages/session_prompts", sessions=ids, limit=most):
+        text = _short(typed(row["kind"], row["text"] or ""), _LONGEST)
+        item: Item = {
+            "ref": names.of(row["file_id"], row["byte_offset"]),
+            "number": row["number"],
+            "time": row["timestamp"],
+            "text": text,
+        }
+        found.setdefault(row["session_id"], []).append(item)
+    return found
+
+
+def render_summary(item: Item) -> str:
+    """Return a summary as text."""
+    lines = ["", heading(item.get("key")) + f" {item.get('state', '')}".rstrip()]
+    known = [item[field] for field in ("title", "project", "branch", "started") if field in item]
+    if isinstance(several := item.get("branches"), list):
+        known.append(f"branches: {', '.join(map(str, several))}")
+    if known:
+        lines.append(quoted(" · ".join(map(str, known))))
+    if "used" in item:
+        lines.append(f"Used: {item['used']}")
+    for field, title in _TITLES.items():
+        entries = item.get(field)
+        if not isinstance(entries, list):
+            continue
+        totals = item.get("totals")
+        total = totals.get(field) if isinstance(totals, dict) else None
+        lines.append(f"{title}, {len(entries)} of {total}:" if total else f"{title}:")
+        for entry in entries:
+            lines += rendered_entry(entry)
+    last = item.get("outcome")
+    if isinstance(last, dict):
+        lines += ["Last answer:", *rendered_entry(last)]
+    return "\n".join(lines)
+
+
+_TITLES = {
+    "prompts": "Prompts",
+    "changed_files": "Files changed",
+    "work": "Tasks, todos and plans",
+    "links": "Links",
+    "subagents": "Subagents",
+}
+
+
+def rendered_entry(entry: object) -> list[str]:
+    """Return the lines of an entry of a list: its reference, and what it says, quoted."""
+    if not isinstance(entry, dict):
+        return [quoted(str(entry))]
+    lines = [heading(entry[field]) for field in ("ref", "key") if entry.get(field)]
+    said = [str(value) for field, value in entry.items() if field in _SAID and value is not None]
+    return lines + ([quoted(" · ".join(said))] if said else [])
+
+
+_SAID = ("text", "path", "what", "title", "status", "kind", "url", "type", "about", "state")
+
+
+def _work(rows: list[Item]) -> list[Item]:
+    return [{name: value for name, value in row.items() if name != "id"} for row in rows]
+
+
+def _rows(connection: sqlite3.Connection, query: str, session: object) -> list[Item]:
+    return _filled(sql.ask(connection, f"pages/{query}", session=session))
+
+
+def _filled(rows: Iterable[sqlite3.Row]) -> list[Item]:
+    """Return the first rows as objects, without what they do not know."""
+    return [
+        {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118
+        for row in islice(rows, _MOST_OF_EACH)
+    ]
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"
+
+
+# ------------------------------------------------------------------------------------------------
+# The tool `open`: what a reference means. Of a conversation a summary first, then its messages.
+
 
 _BEFORE, _AFTER, _MOST = 4, 8, 200
 _CANDIDATES = 20
@@ -28,9 +364,8 @@ _EACH = 3_000  # characters of an answer for each message before the line
 def run(index: Index, arguments: Arguments) -> Answer:
     """Return what the reference means."""
     from ..ask.excerpt import Options
-    from ..ask.opening import opened
+    from ..ask.open import opened
     from ..ask.refs import Line
-    from . import windows
 
     reference = str(arguments["ref"])
     around = [arguments.get("before"), arguments.get("after")]
@@ -47,19 +382,18 @@ def run(index: Index, arguments: Arguments) -> Answer:
     conversation, what = found
     if isinstance(what, Line):
         before, after = _counts(arguments)
-        window = windows.around(conversation, what, before, after)
+        window = messages_around(conversation, what, before, after)
         is_alone = not before and not after
         return _messages(window, arguments, cursors, is_alone=is_alone, notes=what.notes)
     if around != [None, None]:
         raise UsageError("before and after are counted from a line. Give a ref with one: KEY:LINE")
-    window = windows.whole(conversation, what)
+    window = whole(conversation, what)
     return _messages(window, arguments, cursors, has_summary=what.agent_key is None)
 
 
 def _candidates(connection: sqlite3.Connection, reference: str) -> tuple[str, ...]:
     """Return the keys that a reference may mean: those that begin like it, or are nearest to it."""
-    from ..ask.lookup import nearest_keys, sessions_beginning_with
-    from ..ask.refs import split
+    from ..ask.refs import nearest_keys, sessions_beginning_with, split
 
     if split(reference) is not None:
         return ()
@@ -88,9 +422,6 @@ def _messages(
     notes: tuple[str, ...] = (),
 ) -> Answer:
     """Return a summary, or the messages of a window from where the cursor says."""
-    from . import windows
-    from .summary import render as render_summary
-    from .summary import summary
 
     place = cursors.place(arguments.get("cursor"), [0, 0, 0, 0])
     conversation = window.conversation
@@ -103,7 +434,7 @@ def _messages(
             said=("A summary; the messages are behind the cursor, or around a ref.",),
             behind=lambda: cursors.made(1, 0, 0, 0),
         )
-    start = windows.Position(max(place[0] - 1, 0), *place[1:])
+    start = Position(max(place[0] - 1, 0), *place[1:])
     positions: list[Position] = []
 
     def cursor(number: int, letter: int) -> str:
@@ -112,7 +443,7 @@ def _messages(
 
     return Answer(
         items=window.items(start, positions),
-        render=windows.render,
+        render=render,
         cursor=cursor,
         first=start.letter,
         is_shared=not is_alone,

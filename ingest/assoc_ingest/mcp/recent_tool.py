@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from .. import humanize, sql
+from .. import sql, terminal
 from ..errors import NotFoundError, UsageError
-from ..project_paths import comparable
-from .answers import Answer, Item
-from .cursors import Cursors
-from .quotes import heading, quoted
-from .summary import branches, prompts, rendered_entry
+from ..paths import comparable
+from .budget import Answer, Cursors, Item, heading, quoted
+from .open_tool import branches, prompts, rendered_entry
 from .tool import QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
     where = {"project": projects and json.dumps(projects), **{name: given[name] for name in times}}
     sessions = sql.ask(connection, "lists/sessions", **where, limit=limit).fetchall()
     left = sql.ask(connection, "lists/open", **where, limit=_OPEN + 1).fetchall()
-    said = [f"{humanize.many(len(sessions), 'conversation')}, the newest first."]
+    said = [f"{terminal.many(len(sessions), 'conversation')}, the newest first."]
     said += [f"Open: {'more than ' * (len(left) > _OPEN)}{min(len(left), _OPEN)}, at the end."]
     found = [*map(dict, sessions), *map(dict, left[:_OPEN])]
     return Answer(
@@ -69,7 +67,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
 
 def _projects(connection: sqlite3.Connection, arguments: Arguments) -> list[int] | None:
     """Return the ids of the projects that are asked for, None for all."""
-    from ..ask.project_names import find_projects
+    from ..ask.filters import find_projects
 
     project, directory = arguments.get("project"), arguments.get("cwd")
     if project and directory:
@@ -81,7 +79,7 @@ def _projects(connection: sqlite3.Connection, arguments: Arguments) -> list[int]
 
 def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     """Return the projects of a directory: what is there, or nearest above it."""
-    from ..ask.project_names import find_projects
+    from ..ask.filters import find_projects
 
     if not PurePosixPath(directory).is_absolute() and not PureWindowsPath(directory).is_absolute():
         raise UsageError("cwd is a directory: give its absolute path.")
@@ -96,8 +94,7 @@ def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
 
 
 def _items(connection: sqlite3.Connection, found: list[Item]) -> Iterator[Item]:
-    from ..ask.lookup import short_key
-    from ..ask.refs import Names
+    from ..ask.refs import Names, short_key
 
     names = Names(connection)
     for row in found:

@@ -6,15 +6,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..humanize import branch_besides, many
-from .answers import Answer, Item
-from .cursors import Cursors
-from .quotes import heading, quoted
+from ..terminal import branch_besides, many
+from .budget import Answer, Cursors, Item, heading, quoted
 from .tool import PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
-    from ..ask.hits import Hit
-    from ..ask.search_result import Group, SearchResult
+    from ..ask.search import Group, Hit, SearchResult
     from .index import Index
 
 _CONVERSATIONS, _MOST = 8, 50
@@ -25,8 +22,7 @@ _SHOWN = 3  # hits of a conversation
 def run(index: Index, arguments: Arguments) -> Answer:
     """Search, and return a conversation as an item."""
     from ..ask.filters import Filters
-    from ..ask.hits import with_lines
-    from ..ask.search import search
+    from ..ask.search import search, with_lines
 
     asked = {name: arguments.get(name) for name in PROPERTIES if name != "limit"}
     cursors = Cursors("search", str(index.settings.database), index.settings.project, asked)
@@ -81,7 +77,7 @@ def _relaxed(index: Index, result: SearchResult) -> Item | None:
         return relaxed
     from ..ask.candidates import Candidates
     from ..ask.filters import Filters
-    from ..ask.terms import Term
+    from ..ask.query import Term
 
     candidates = Candidates(index.connection, Filters())
     corrected = result.relaxation.corrected if result.relaxation else {}
@@ -123,7 +119,7 @@ def _item(group: Group) -> Item:
 
 
 def _hit(hit: Hit) -> Item:
-    from ..ask.snippets import plain
+    from ..ask.matches import plain
 
     text, _ = plain(hit.snippet)
     item: Item = {

@@ -11,9 +11,7 @@ from ..errors import NotFoundError, UsageError
 from ..failures import Failure, kind_of
 from ..store.sql_child import Value
 from ..store.sql_process import SECONDS, Limits
-from .answers import MOST_CHARS, Answer, Item
-from .cursors import Cursors
-from .quotes import heading, quoted
+from .budget import MOST_CHARS, Answer, Cursors, Item, heading, quoted
 from .tool import TEXT, Arguments, Tool, number
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .answers import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS
-from .messages import Object
+from .budget import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS
+from .protocol import Object
 
 if TYPE_CHECKING:
-    from .answers import Answer
+    from .budget import Answer
     from .index import Index
 
 Arguments = dict[str, object]

@@ -12,7 +12,7 @@ from .codex.home import Codex
 from .copilot import Copilot
 from .cortex import Cortex
 from .gemini import Gemini
-from .opencode.home import OpenCode
+from .opencode import OpenCode
 from .pi import Pi
 
 SOURCES: dict[str, Source] = {

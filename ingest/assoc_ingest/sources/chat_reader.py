@@ -1,22 +1,170 @@
-"""Shared by sources that read conversations: a `Reader` that gathers a transcript.
-
-It gathers one row per content block, the two halves of each tool call, and facts of the session.
-The store can merge all of them with those of the next stretch of the file.
+"""Shared by the sources of agents: gathers a transcript; tools, patches and media that they have
+in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ..fields import MAX_TEXT, TOOL_KINDS, has_cjk, has_invisible, is_count, left_over
-from ..project_paths import comparable
-from ..records import Message, Record, SessionEntry, Transcript, UnmatchedResult, Usage
-from ..source import Claim
+from ..fields import (
+    MAX_TEXT,
+    TOOL_KINDS,
+    has_cjk,
+    has_invisible,
+    is_count,
+    left_over,
+    mapping,
+    number,
+    placeholder,
+)
+from ..paths import comparable
+from ..records import OTHER, Message, Record, SessionEntry, Transcript, UnmatchedResult, Usage
+from ..source import LOG, Claim, Listing, Recognition, Source
 from ..when import Zone
-from .claude import tools as tools
-from .jsonl import JSONObject, exact_object
+from .claude import tools
+from .claude.tools import result_text
+from .jsonl import JSONObject, complete_prefix, exact_object
 from .reader import Reader
+
+# ------------------------------------------------------------------------------------------------
+# Shared by sources of agents: the files that a patch for `apply_patch` changes.
+#
+# It names them on lines of their own: `*** Add File: a.py`, `*** Update File: a.py`, `*** Delete
+# File: a.py`, `*** Move to: b.py`.
+
+
+_patched = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,4096})$", re.MULTILINE)
+
+
+def patched(patch: str, cwd: str | None) -> tuple[str, ...]:
+    """Return the files that a patch names, in full, each once."""
+    names = dict.fromkeys(found[1].strip() for found in _patched.finditer(patch))
+    return tuple(in_full(name, cwd) for name in names)
+
+
+def in_full(path: str, cwd: str | None) -> str:
+    """Return a path in full, if it is relative and the working directory is known."""
+    is_full = path.startswith(("/", "\\")) or path[1:2] == ":"
+    return path if is_full or cwd is None else f"{cwd.rstrip('/')}/{path}"
+
+
+# ------------------------------------------------------------------------------------------------
+# Shared by sources of agents: values without the bytes of images, and without signatures.
+#
+# Programs keep what only a model's provider can read in their conversations: encrypted reasoning,
+# signatures of thoughts. Nobody can read it, and it is larger than what was said.
+
+
+_OPAQUE = frozenset(
+    [
+        *("signature", "thinkingSignature", "textSignature", "thoughtSignature"),
+        *("reasoningOpaque", "encryptedContent", "encrypted_content"),
+    ]
+)
+_MAX_DEPTH = 64
+
+
+def image(media_type: object, data: object) -> str:
+    """Return the description of an image, or of another file, in place of its bytes."""
+    return placeholder({"type": "image", "source": {"media_type": media_type, "data": data}})
+
+
+def image_in(block: JSONObject) -> str | None:
+    """Return the description of a block that is an image or a file, None for other blocks."""
+    if "data" in block and "mimeType" in block:
+        return image(block["mimeType"], block["data"])
+    return None
+
+
+def text_of(content: object) -> str:
+    """Return the text of a tool's result: texts as they are, images as their descriptions."""
+    if isinstance(content, list):
+        blocks = [(item, image_in(mapping(item))) for item in content]
+        content = [item if shown is None else shown for item, shown in blocks]
+    return result_text(content)
+
+
+def readable(value: object, depth: int = 0) -> object:
+    """Return a copy of a value that has only what people can read; images are described."""
+    if depth >= _MAX_DEPTH:
+        return value
+    if isinstance(value, list):
+        return [readable(item, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if (shown := image_in(value)) is not None:
+        value = {**value, "data": shown}
+    return {k: readable(item, depth + 1) for k, item in value.items() if k not in _OPAQUE}
+
+
+# ------------------------------------------------------------------------------------------------
+# Shared by sources of agents: a home with logs of JSON objects, and what their tools do.
+
+
+_JOINTS = dict.fromkeys(map(ord, "-_"))  # that ids contain
+
+
+class AgentSource(Source):
+    """A source of an agent whose files are logs in one home, unless it says otherwise."""
+
+    is_agent = True
+    variable = ""
+    """The environment variable that names the home, or a directory that has it."""
+    below = ""
+    """The home below what the variable names."""
+    place = ""
+    """The home below that of the user, if the variable is not set."""
+    resume: tuple[str, ...] = ()
+    """The command that resumes a session, which the id of the session completes."""
+
+    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
+        """Return the configured home, else the default."""
+        stated = environment.get(self.variable, "").strip()
+        parts = (stated, self.below) if stated else (home, self.place)
+        return ["/".join(filter(None, parts))] if parts[0] else []
+
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has files in the directories of the layout, with names as only this agent has."""
+        paths = (tuple(path.split("/")) for path in listing)
+        is_home = any(len(parts) > 1 and self.claim(parts) for parts in paths)
+        return Recognition.CERTAIN if is_home else Recognition.NO
+
+    def resume_command(self, session_key: str) -> list[str] | None:
+        """The program finds a session by its id."""
+        is_id = session_key[:1].isalnum() and session_key.translate(_JOINTS).isalnum()
+        return [*self.resume[:-1], self.resume[-1].format(session_key)] if is_id else None
+
+    def shape(self, claim: Claim) -> str:
+        """Conversations grow."""
+        return LOG
+
+    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
+        """Whole objects at the start of an unterminated tail can be read."""
+        return complete_prefix(tail)
+
+
+def actions(**tools: str) -> Callable[[str | None], str]:
+    """Return a function that says what a tool does by its name.
+
+    `tools` has the names of the tools of each action, separated by blanks.
+    """
+    known = {tool: action for action, names in tools.items() for tool in names.split()}
+    return lambda name: known.get(name or "", OTHER)
+
+
+def exit_code(text: str, mark: str, end: str) -> int | None:
+    """Return the exit code that an output states after its last `mark`, None if it states none."""
+    return number(text.rpartition(mark)[2].partition(end)[0].strip()) if mark in text else None
+
+
+# ------------------------------------------------------------------------------------------------
+# Shared by sources that read conversations: a `Reader` that gathers a transcript.
+#
+# It gathers one row per content block, the two halves of each tool call, and facts of the
+# session. The store can merge all of them with those of the next stretch of the file.
+
 
 _MAX_PROMPT = 2000
 _SUMS = (

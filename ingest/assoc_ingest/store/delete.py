@@ -11,13 +11,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from ..derive import agents
+from ..derive import projects
 from ..derive.changeset import Touched, fill
 from ..derive.statements import note_groups
 from ..files import archive
 from ..sql import id_list
 from . import fts, upserts
-from .inserts import CLEARED
+from .rows import CLEARED
 
 _DELETED_AT_ONCE = 5000
 _FILES_AT_ONCE = 500
@@ -103,7 +103,7 @@ def remove_files(connection: sqlite3.Connection, touched: Touched, file_ids: Ite
         archive.clear(connection, file_id)
         for table, condition in upserts.CONDITIONS.items():
             connection.execute(f"delete from {table} where file_id = ? and {condition}", (file_id,))
-        agents.remove_file(connection, file_id)
+        projects.remove_file(connection, file_id)
         connection.execute(  # as if only the name of the team's directory were known
             "update teams set name = key, description = null, created_at = null,"
             " lead_agent_key = null, lead_session_key = null, lead_session_id = null,"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..failures import is_damage
-from .bulk import THROWN_AWAY
+from .database import THROWN_AWAY
 from .transaction import transaction
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
 from ..store.batch import FILE_BYTES, Batch
-from ..store.clock import Clock
-from ..store.file_rows import OpenFile
-from ..store.report import Report
-from ..store.row_buffer import Written
+from ..store.rows import OpenFile, Written
+from ..store.runs import Report
+from ..store.transaction import Clock
 
 if TYPE_CHECKING:
     from ..workers.index_aside import IndexAside

@@ -1,37 +1,244 @@
-"""What a sync has to do: which files changed below the roots, which are gone.
-
-A file whose stat has not changed since the last sync is not opened. No file is marked as gone if
-its root is missing or empty (an unmounted disk leaves an empty directory), or if its directory
-cannot be listed.
-
-A plan can be limited to places where something has changed. If such a plan cannot decide something,
-it is doubtful, and all roots have to be walked: a missing file may have moved anywhere, and of
-several hard links the first one counts, wherever it is.
+"""What a sync has to do: its roots, which files changed, moved or are gone, and which places a
+change touches.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files.agent_files import AgentFiles
-from ..files.exclusions import Forgotten, load_secrets, owners
+from ..errors import AmbiguousHomeError, NotFoundError, UnreadableError, UsageError
+from ..files.exclusions import AgentFiles, Forgotten, load_secrets, owners
 from ..files.exclusions import load as load_forgotten
-from ..files.scanning import Walk
-from ..files.stores import Stores
-from ..files.walk import WHOLE, Found, Place, Root, apart, walk
+from ..files.steps import Work
+from ..files.stored_names import original_root, stored_name, stored_root
+from ..files.stores import Stores, reading
+from ..files.tail import resume
+from ..files.walk import (
+    WHOLE,
+    Found,
+    Place,
+    Root,
+    Walk,
+    apart,
+    default_roots,
+    directories_in_homes,
+    recognised,
+    root_at,
+    walk,
+)
+from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
 from ..secrets.forget import ForgottenSecrets
-from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, parts_of
-from ..store.known_files import KnownFiles
-from ..store.report import Report
+from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
+from ..sources import SOURCES
+from ..store.batch import KnownFiles
+from ..store.runs import Report
+from ..store.transaction import transaction
+from ..store.upserts import OF_THEIR_PLACE
 
 if TYPE_CHECKING:
-    from ..files.steps import Work
-    from ..upkeep.moved_copies import Home, Returned
+    from ..upkeep.forget import Home, Returned
+
+
+# ------------------------------------------------------------------------------------------------
+# The directories of projects on this machine: which of them exist.
+#
+# This is the only place where a path from a transcript is looked up on disk: an absolute path,
+# and only to see whether it exists.
+
+
+def look_at_projects(connection: sqlite3.Connection) -> None:
+    """Record which projects are on this disk, and which of them are worktrees."""
+    changes = []
+    rows = connection.execute(
+        "select id, path, parent_id is not null or repository is not null, on_disk, is_worktree"
+        " from projects where path is not null or on_disk is not null"
+    )
+    for project_id, path, is_known, *before in rows:
+        is_there = path is not None and is_absolute(path) and is_directory(path)
+        is_worktree = int(is_file(f"{path}/.git")) if is_there else is_known or None
+        on_disk = None if path is None else int(is_there)  # the lines that stated it may be gone
+        if before != [on_disk, is_worktree]:
+            changes.append((on_disk, is_worktree, project_id))
+    if changes:
+        with transaction(connection):
+            connection.executemany(
+                "update projects set on_disk = ?, is_worktree = ? where id = ?", changes
+            )
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds the roots: those that the user gives, or the defaults and all that were ever given.
+#
+# A failing root does not affect the others. If a root is missing or cannot be read, that is
+# reported, and its rows are kept.
+
+
+Given = Root | Path
+"""What the user gives: a root, or a path that could not be read yet and is tried again."""
+
+_Roots = dict[tuple[str, Path], Root]
+
+
+def given_roots(paths: Sequence[Path], only: str | None) -> list[Given]:
+    """Return the roots at these paths, or the paths that cannot be read yet.
+
+    Raises UsageError for a path that is not a root, and if none of them can be read.
+    """
+    given: list[Given] = []
+    failure: UnreadableError | None = None
+    for path in paths:
+        try:
+            given += recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            given.append(path)
+            failure = error
+    if failure is not None and not any(isinstance(item, Root) for item in given):
+        raise failure
+    return given
+
+
+def find_roots(
+    connection: sqlite3.Connection | None,
+    given: Sequence[Given],
+    only: str | None,
+    report: Report,
+) -> list[Root]:
+    """Return the roots to read: those given, otherwise the defaults and the remembered ones.
+
+    Raises NotFoundError, which lists the paths that were searched, if there is none.
+    """
+    roots = _named(given, only, report) if given else _known(connection, only, report)
+    report.roots = [root.name for root in roots.values()]
+    return list(roots.values())
+
+
+def root_paths(
+    connection: sqlite3.Connection, given: Sequence[Given], only: str | None
+) -> list[Path]:
+    """Return the paths at which `find_roots` looks, whether or not they exist."""
+    if given:
+        return [item.path if isinstance(item, Root) else item for item in given]
+    remembered = [path for _, path in _remembered(connection, only)]
+    return [*default_roots(os.environ, _project_paths(connection)), *remembered]
+
+
+def _named(given: Sequence[Given], only: str | None, report: Report) -> _Roots:
+    roots: _Roots = {}
+    for item in given:
+        path = item.path if isinstance(item, Root) else item
+        if not _is_here(path, report):
+            continue
+        try:
+            found = [item] if isinstance(item, Root) else recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            _tell(report, path, error.reason)
+        except AmbiguousHomeError as error:
+            _tell(report, path, error.reason)
+        except UsageError:  # it is not a root any more
+            report.missing_roots.append(stored_root(path))
+        else:
+            roots.update(((root.source.name, root.path), root) for root in found)
+    return roots
+
+
+def _known(connection: sqlite3.Connection | None, only: str | None, report: Report) -> _Roots:
+    looked = default_roots(os.environ, _project_paths(connection))
+    remembered = list(_remembered(connection, only))
+    unread: list[tuple[Path, str]] = []
+    roots: _Roots = {(root.source.name, root.path): root for root in _shaped(looked, only, unread)}
+    for kind, path in remembered:
+        if _is_here(path, report) and kind in SOURCES and (kind, path) not in roots:
+            roots[kind, path] = root_at(SOURCES[kind], path, SOURCES)
+    known = {path for _, path in remembered}
+    unread = [(path, why) for path, why in unread if not any(map(path.is_relative_to, known))]
+    if not roots and not remembered:
+        raise NotFoundError(_nothing_found(looked, unread))
+    for path, why in unread:
+        _tell(report, path, why)
+    return roots
+
+
+def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
+    inner = directories_in_homes(SOURCES)
+    places = ", ".join(str(path) for path in looked if path.name not in inner)
+    because = "".join(f" Could not read {path}: {why}." for path, why in dict.fromkeys(unread))
+    return (
+        f"No home directory of a coding agent found (looked at {places}).{because} "
+        "Give one: assoc-ingest sync PATH"
+    )
+
+
+def _is_here(path: Path, report: Report) -> bool:
+    """Does the directory of a root exist? If not, or if that is unknown, the report says so."""
+    if is_directory(path):
+        return True
+    why = why_unknown(path)
+    if why is None:
+        report.missing_roots.append(stored_root(path))
+    else:
+        _tell(report, path, why)
+    return False
+
+
+def _tell(report: Report, path: Path, why: str) -> None:
+    if (str(path), why) not in report.unreadable:
+        report.unreadable.append((str(path), why))
+
+
+def _project_paths(connection: sqlite3.Connection | None) -> list[str]:
+    """Return the directories of known projects that are on this disk."""
+    if connection is None:
+        return []
+    rows = connection.execute("select path from projects where on_disk = 1 order by path")
+    return [path for (path,) in rows]
+
+
+def _shaped(paths: list[Path], only: str | None, unread: list[tuple[Path, str]]) -> Iterator[Root]:
+    """Yield the roots among these paths; those that cannot be read are added to `unread`."""
+    for path in paths:
+        if not is_directory(path):
+            if (found := obstacle(path)) is not None:
+                unread.append(found)
+            continue
+        try:
+            yield from recognised(path, SOURCES, only)
+        except UnreadableError as error:
+            unread.append((real_path(error.place), error.reason))
+        except AmbiguousHomeError as error:
+            unread.append((real_path(path), error.reason))
+        except UsageError:
+            pass  # it exists, but contains nothing to read
+
+
+def _remembered(
+    connection: sqlite3.Connection | None, only: str | None
+) -> Iterator[tuple[str, Path]]:
+    if connection is None:
+        return
+    for kind, root in connection.execute("select kind, root from sources order by id"):
+        if only in (None, kind) and not root.startswith(PULLED):
+            yield kind, original_root(root)
+
+
+# ------------------------------------------------------------------------------------------------
+# What a sync has to do: which files changed below the roots, which are gone.
+#
+# A file whose stat has not changed since the last sync is not opened. No file is marked as gone
+# if its root is missing or empty (an unmounted disk leaves an empty directory), or if its
+# directory cannot be listed.
+#
+# A plan can be limited to places where something has changed. If such a plan cannot decide
+# something, it is doubtful, and all roots have to be walked: a missing file may have moved
+# anywhere, and of several hard links the first one counts, wherever it is.
+
 
 _NAME_LEFT_OUT = "its name has a forgotten credential. To have it read, rename it."
 
@@ -89,7 +296,7 @@ def make_plan(
         known = KnownFiles(connection, source_id, limits)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     if plan.work and plan.forgotten.exclusions and connection is not None:
-        from ..upkeep.moved_copies import without_forgotten
+        from ..upkeep.forget import without_forgotten
 
         plan.work, plan.returned = without_forgotten(
             connection, plan.forgotten, plan.work, plan.homes
@@ -276,3 +483,86 @@ def _unread(work: Work) -> int:
     if known is None or shape != LOG:
         return work.found.size
     return max(0, work.found.size - known.checkpoint.offset)
+
+
+# ------------------------------------------------------------------------------------------------
+# Maps changed paths to the places that a sync has to visit.
+
+
+def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
+    """Return the places below the roots that a sync has to visit for these absolute paths.
+
+    For a file, that is its directory; for a directory, the directory and everything below it, since
+    the system does not report what was in it when it appeared. A path that no source would walk to
+    is ignored.
+    """
+    changed = list(changed)
+    found: dict[Root, set[Place]] = {}
+    for root in roots:
+        above = str(root.path)
+        for path in changed:
+            if path == above or path.startswith(above + os.sep):
+                parts = tuple(map(stored_name, Path(path).relative_to(root.path).parts))
+                if places := _places(root, parts, path):
+                    found.setdefault(root, set()).update(places)
+    return found
+
+
+def _places(root: Root, parts: tuple[str, ...], path: str) -> set[Place]:
+    source = root.source
+    if not all(source.descends(parts[:length]) for length in range(1, len(parts))):
+        return set()
+    is_directory = is_file = True  # a path that is gone may have been either
+    with suppress(OSError):
+        mode = os.lstat(path).st_mode
+        is_directory, is_file = stat.S_ISDIR(mode), stat.S_ISREG(mode)
+    places = set()
+    if is_directory and (not parts or source.descends(parts)):
+        places.add(Place(parts))
+    if is_file and parts and source.claim(parts) is not None:
+        places.add(Place(parts[:-1], is_deep=False))
+    return places
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds the files of a plan that are known under other paths: they moved.
+
+
+def match_moved(plan: Plan) -> set[int]:
+    """Match new files with vanished ones, whose rows they take over.
+
+    The two have the same claim, apart from the path, and the new one begins with all the bytes that
+    were read of the old one. Returns the ids of the files found again.
+    """
+    vanished: dict[tuple[object, ...], list[KnownFile]] = {}
+    for root, file in plan.gone:
+        claim = claim_at(root.source, file.path)
+        if claim is not None and file.checkpoint.offset:
+            vanished.setdefault(_identity(root, claim), []).append(file)
+    moved = set()
+    for place, work in enumerate(plan.work if vanished else ()):
+        candidates = vanished.get(_identity(work.root, work.claim), [])
+        known = _same_content(work, candidates) if work.known is None else None
+        if known is not None:
+            plan.work[place] = replace(work, known=known)
+            candidates.remove(known)
+            moved.add(known.id)
+    return moved
+
+
+def _identity(root: Root, claim: Claim) -> tuple[object, ...]:
+    place = claim.parts if claim.kind in OF_THEIR_PLACE else None
+    return root.path, claim.kind, claim.session_key, claim.agent_key, claim.named_agent, place
+
+
+def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
+    if not candidates:
+        return None
+    try:
+        with reading(work) as (descriptor, size):
+            for file in candidates:
+                if resume(descriptor, size, file.checkpoint, thorough=True):
+                    return file
+    except OSError:
+        pass  # reading it will fail, too
+    return None

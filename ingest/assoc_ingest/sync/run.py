@@ -13,26 +13,249 @@ from __future__ import annotations
 import gc
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
-from ..files.agent_files import to_read_again
+from ..files import stored_names
+from ..files.changes import read
+from ..files.entries import opened
+from ..files.exclusions import to_read_again
+from ..files.steps import Opened, Part, Step, Work, without_unsettled
+from ..files.stored_names import original_parts
+from ..files.stores import most_bytes, reading
 from ..files.walk import Root
-from ..source import facts_of
-from ..store.clock import Clock
-from ..store.database import open_reader, writing
-from ..store.derivation import is_rebuild_due
-from ..store.report import Progress, Report
-from ..store.staging import building
-from ..store.sync_runs import record_end
-from ..store.transaction import transaction
+from ..source import LOG, KnownFile, facts_of
+from ..store.batch import known_file
+from ..store.database import in_bulk, is_rebuild_due, open_reader, writing
+from ..store.runs import Progress, Report, record_end, record_start
+from ..store.swap import building
+from ..store.transaction import Clock, transaction
+from ..upkeep.forget import note
+from ..upkeep.recover import has_its_bytes
 from ..when import now
-from . import project_dirs
-from .plan import Places, Plan, is_large, make_plan
-from .roots import Given, find_roots, given_roots
+from ..workers.pool import worker_count
+from . import plan as project_dirs
+from .pipeline import Batches
+from .plan import Given, Places, Plan, find_roots, given_roots, is_large, make_plan, match_moved
+
+if TYPE_CHECKING:
+    from ..workers.index_aside import IndexAside
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds files and roots on disk whose paths were lost with a damaged page.
+#
+# Such a file keeps its rows and its archive under a placeholder path (`lost`). A new file with
+# the same bytes is that file: it takes over the row and is read again, so that the tables end up
+# as if nothing had been lost. A root is found by one of its files.
+
+
+_TRIED = 100  # files of a lost root that are looked for
+
+
+def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
+    """Let files of a plan take over the rows of lost ones that have the same bytes.
+
+    Also finds files that came back and of which a part was lost. Returns the ids of the files whose
+    path is known again. Raises sqlite3.Error.
+    """
+    found_again: dict[int, int] = {}
+    unnamed = [
+        file
+        for file_id in stored_names.unnamed_files(connection)
+        if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
+    ]
+    unnamed.sort(
+        key=lambda file: -file.checkpoint.offset
+    )  # longest first: a fork begins like its original
+    for place, work in enumerate(plan.work):
+        known = work.known
+        if known is None:
+            found = _first_that_matches(connection, work, _fitting(work, unnamed))
+        elif known.gone_at is not None and known.checkpoint.head_hash == b"":
+            found = _first_that_matches(connection, work, [known])  # see `archive_gaps`
+        else:
+            continue
+        if found is None:
+            continue
+        if known is None:
+            unnamed.remove(found)
+            found_again[found.id] = work.source_id
+        # This marker never matches, so the whole file is read in place of what was kept.
+        plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
+    if found_again:
+        with transaction(connection):
+            connection.executemany(
+                "update files set source_id = ? where id = ?",
+                ((source_id, id_) for id_, source_id in found_again.items()),
+            )
+    return set(found_again)
+
+
+def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
+    """Return the lost files that a new one can be, judging by its path and size."""
+    claim, size = work.claim, most_bytes(work)
+    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
+    return [
+        file
+        for file in unnamed
+        if (file.checkpoint.offset <= size if is_log else file.checkpoint.offset == size)
+        and (None in (file.session_key, claim.session_key) or file.session_key == claim.session_key)
+    ]
+
+
+def _first_that_matches(
+    connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
+) -> KnownFile | None:
+    """Return the first candidate whose remaining bytes are in a file at the same offsets."""
+    if not candidates:
+        return None
+    try:
+        with reading(work) as (descriptor, _):
+            fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
+            return next(fits, None)
+    except OSError:
+        return None  # reading it will fail, too
+
+
+def find_lost_roots(
+    connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]
+) -> None:
+    """Give lost roots the one of the new roots that has their files; take them out of `missing`."""
+    for root in roots:
+        for source_id, placeholder in stored_names.unnamed_roots(connection, root.source.name):
+            if _lies_in(connection, source_id, root.path):
+                with transaction(connection):
+                    connection.execute(
+                        "update sources set root = ?, gone_at = null where id = ?",
+                        (root.name, source_id),
+                    )
+                missing[:] = [place for place in missing if place != placeholder]
+                break
+
+
+def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
+    """Is one of the files of a root in this directory?"""
+    rows = connection.execute(
+        "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
+        (source_id,),
+    ).fetchall()
+    known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
+    for file in known:
+        if file is None:
+            continue
+        with suppress(OSError):  # another one may be readable
+            location = directory.joinpath(*original_parts(file.path))
+            with opened(str(location)) as descriptor:
+                if has_its_bytes(connection, file, descriptor):
+                    return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------
+# Reads files and indexes messages in one process or in several.
+#
+# What several processes need is imported only then.
+
+
+def steps(work: Sequence[Work], *, thorough: bool, count: int) -> Generator[Step, None, None]:
+    """Yield the steps for each file, read in so many processes.
+
+    With `thorough`, every byte read before is compared.
+    """
+    if count == 1:
+        return read(work, thorough=thorough)
+    from ..workers import reading
+
+    return reading.read(work, thorough=thorough, count=count)
+
+
+def index_aside(
+    connection: sqlite3.Connection, *, is_wanted: bool
+) -> AbstractContextManager[IndexAside | None]:
+    """Let another process index the messages of a database that nobody can see yet."""
+    if not is_wanted:
+        return nullcontext()
+    from ..workers import index_aside as aside
+
+    return aside.index_aside(connection)
+
+
+def started_ahead(jobs: int | None, size: int) -> AbstractContextManager[None]:
+    """Start the workers that read so many bytes while the database is being prepared."""
+    count = worker_count(jobs, size)
+    if count == 1:
+        return nullcontext()
+    from ..workers import pool
+
+    return pool.started_ahead(count)
+
+
+# ------------------------------------------------------------------------------------------------
+# Executes a plan: reads and parses what changed, stores it in batches, and marks what is gone.
+#
+# A sync that finds nothing new, as most do, never imports this module, and with it the parsers of
+# lines, the store and the derived facts.
+
+
+def execute(
+    connection: sqlite3.Connection,
+    plan: Plan,
+    report: Report,
+    clock: Clock,
+    progress: Progress | None,
+    is_stopped: Callable[[], bool] | None,
+    *,
+    thorough: bool,
+    jobs: int | None,
+    is_new: bool,
+) -> None:
+    """Do what a plan says, and add it to `report`. Raises sqlite3.Error.
+
+    When `is_stopped` returns True, the batch is finished, and the rest is left. With `thorough`,
+    every byte read before is compared. `is_new` says that nobody can see the database yet.
+    """
+    progress = progress or (lambda done, total: None)
+    if plan.returned is not None:
+        note(connection, plan.returned)
+    moved = match_moved(plan) | find_lost_files(connection, plan)
+    gone = [file.id for _, file in plan.gone if file.id not in moved]
+    report.files_gone = len(gone)
+    total = report.bytes_read + plan.bytes
+    count = worker_count(jobs, plan.bytes)
+    with (
+        in_bulk(connection) if count > 1 and not is_new else nullcontext(),
+        index_aside(connection, is_wanted=is_new and count > 1) as aside,
+        Batches(
+            connection,
+            report,
+            clock,
+            begin=lambda: record_start(connection, report),
+            progress=lambda done: progress(done, total),
+            aside=aside,
+            waits=count > 1,
+        ) as batches,
+    ):
+        with closing(steps(plan.work, thorough=thorough, count=count)) as found:
+            for step in _until(is_stopped, without_unsettled(found)):
+                batches.take(step)
+        batches.mark_gone(gone)
+
+
+def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps until it is time to stop, and then up to where a batch can end."""
+    may_end = True
+    for step in steps:
+        if may_end and is_stopped is not None and is_stopped():
+            return
+        yield step
+        may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
+
 
 WORTH_BUILDING = 32 * 1024 * 1024
 """From this many bytes on, a new database is built next to its path: less is fast anyway."""
@@ -88,7 +311,7 @@ def sync(
 
 
 def _check_git() -> None:
-    from .. import git_program
+    from .. import git as git_program
 
     if not git_program.is_installed():
         raise UsageError("git was not found on this machine. Install it, or leave out --git.")
@@ -106,7 +329,6 @@ def _build(
     If the process is killed, everything has to be read again. So building stops after `AT_RISK`
     bytes; the rest is read into the finished database.
     """
-    from .processes import started_ahead  # much to import, and mostly there is a database
 
     roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
     if not is_large(roots, WORTH_BUILDING):
@@ -174,8 +396,6 @@ def sync_into(
             plan = _plan(connection, given, options, report, places)
             if not plan.is_doubtful:
                 if plan.has_work:
-                    from .execution import execute  # much to import, and mostly nothing is new
-
                     execute(
                         connection, plan, report, clock, progress, is_stopped,
                         thorough=options.full, jobs=options.jobs, is_new=goes_on,
@@ -214,8 +434,6 @@ def _find_lost_roots(connection: sqlite3.Connection, roots: Sequence[Root], repo
     known = set(connection.execute("select kind, root from sources"))
     new = [root for root in roots if (root.source.name, root.name) not in known]
     if new:
-        from .lost_paths import find_lost_roots
-
         find_lost_roots(connection, new, report.missing_roots)
 
 
@@ -237,7 +455,7 @@ def _refresh_surroundings(
         refresh_prices(connection)
     project_dirs.look_at_projects(connection)
     if options.git:
-        from .project_git import ask_git
+        from .git import ask_git
 
         ask_git(connection)
     if options.only_news and (report.files_read or report.files_gone):

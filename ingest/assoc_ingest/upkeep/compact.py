@@ -22,11 +22,10 @@ from pathlib import Path
 
 from ..errors import BusyError, DatabaseError, DatabaseIOError
 from ..failures import Failure, kind_of
-from ..humanize import size as shown
 from ..store import fts
-from ..store.database import open_reader, writing
-from ..store.location import log_of, resolved, temporary_directory
+from ..store.database import log_of, open_reader, resolved, temporary_directory, writing
 from ..store.transaction import transaction
+from ..terminal import size as shown
 
 
 @dataclass(frozen=True, slots=True)

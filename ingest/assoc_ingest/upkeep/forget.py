@@ -1,58 +1,874 @@
-"""Forgets a conversation or a file for good.
-
-1. The files and rows that belong to it are found (`ownership`).
-2. One transaction removes them, with `secure_delete` on, so that freed pages are overwritten. It
-   inserts rows into `forgotten`, which keep every sync from reading the data again; removes the
-   conversation's own files; replaces its lines in the archive of shared logs by spaces, and derives
-   the rows of those logs again; removes its entries of shared documents, and their archived bytes.
-3. The database is rewritten (`compact`): until then, its words remain in the full-text indexes, in
-   free pages and in the log. After a kill, `is_pending` is still set, and `compact` finishes.
-
-The agent's own files are never changed.
+"""Forgets a conversation or a file for good: what it is, what belongs to it, copies elsewhere,
+tombstones.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..files import archive
-from ..files.archive import Compressor
+from ..ask.filters import find_projects
+from ..ask.refs import find_session
+from ..derive.references import FOLDED
+from ..errors import NotFoundError, UsageError
+from ..files import archive, stored_names
+from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
-from ..files.classify import first_records
 from ..files.exclusions import (
     LEFT_OUT,
+    REASONS,
+    Content,
     Exclusion,
+    Forgotten,
+    content_of,
+    is_left_out,
+    is_of,
     is_unique_key,
     issues_outside_archive,
     log_without,
+    owners,
+    places_above,
 )
-from ..files.parsing import Parser
-from ..files.tail import Prefix
+from ..files.parsing import Parser, first_records
+from ..files.steps import Work
+from ..files.stored_names import stored_root
+from ..files.stores import most_bytes, reading
+from ..files.tail import Prefix, Stretch, cut, pieces, resume
+from ..paths import real_path
 from ..records import Issue
+from ..source import LOG, UNREAD, Checkpoint, Claim, Source, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
-from ..store.batch import Batch
-from ..store.clock import Clock
+from ..store.batch import Batch, known_file
 from ..store.database import open_reader, writing
-from ..store.inserts import COUNTS
-from ..store.known_files import known_file
+from ..store.rows import COUNTS
+from ..store.transaction import Clock, transaction
+from ..store.upserts import OF_THEIR_PLACE
 from .compact import check_room, rewrite
-from .damaged_copies import kept_beside
-from .forget_target import Target, find
-from .ownership import (
-    REFERENCES,
-    Belongings,
-    Copy,
-    Key,
-    StoredFile,
-    belongings,
-    copies,
-    session_ids,
-)
-from .shared_logs import stretches
+from .recover import kept_beside
+
+# ------------------------------------------------------------------------------------------------
+# Lists what is forgotten, and undoes forgetting.
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A row of `forgotten`."""
+
+    session_key: str | None
+    path: str | None
+    root: str | None
+    forgotten_at: str
+    is_pending: int
+    secret: str | None = None
+    """The fingerprint of a credential."""
+
+
+def tombstones(database: Path) -> list[Tombstone]:
+    """Return what is forgotten, oldest first. Raises DatabaseError."""
+    reader = open_reader(database)
+    try:
+        rows = reader.execute(
+            "select session_key, path, root, forgotten_at, is_pending, null as secret"
+            " from forgotten union all select null, null, null, forgotten_at, is_pending,"
+            " fingerprint from forgotten_secrets order by forgotten_at"
+        )
+        return [Tombstone(*row) for row in rows]
+    finally:
+        reader.close()
+
+
+def remember(database: Path, name: str) -> list[Tombstone]:
+    """Let the next sync read something again: a conversation, by the beginning of its key, a path,
+    or a credential, by the beginning of its fingerprint.
+
+    What the agent has deleted in the meantime stays lost. Returns what is no longer forgotten.
+    Raises NotFoundError if nothing that is forgotten matches, BusyError if another process writes.
+    """
+    wanted = name.strip().lower()
+    back = [
+        stone
+        for stone in tombstones(database)
+        if (wanted and (stone.session_key or stone.secret or "").lower().startswith(wanted))
+        or name in (stone.path, f"{stone.root}/{stone.path}")
+    ]
+    if not back:
+        raise NotFoundError(
+            f"No forgotten session, file or credential matches {name!r}. To see them: "
+            "assoc-ingest forget --list"
+        )
+    with writing(database) as connection, transaction(connection):
+        connection.executemany(
+            "delete from forgotten where session_key is ? and path is ? and root is ?",
+            ((stone.session_key, stone.path, stone.root) for stone in back),
+        )
+        connection.executemany(
+            "delete from forgotten_secrets where fingerprint = ?",
+            ((stone.secret,) for stone in back if stone.secret is not None),
+        )
+        connection.execute(  # this marker never matches, so the whole file is read again
+            "update files set head_hash = null, mtime_ns = 0 where id in"
+            " (select file_id from issues where reason in (?, ?))",
+            REASONS,
+        )
+    return back
+
+
+# ------------------------------------------------------------------------------------------------
+# Logs with lines of several conversations, as the archive has them.
+
+
+_KEY_BYTES = 64  # at least those of a key
+
+
+def stretches(
+    frames: Iterable[Frame], file_id: int, source: Source, claim: Claim
+) -> Iterator[Stretch]:
+    """Yield the lines of a log. After a lost frame, lines keep their offsets.
+
+    Raises ArchiveError for a damaged frame.
+    """
+    for run in archive.runs(frames):
+        pieces = (archive.unpacked(frame, file_id) for frame in run)
+        yield from cut(pieces, run[0].start, lambda rest: source.complete_prefix(claim, rest))
+
+
+def names_in_log(
+    connection: sqlite3.Connection,
+    file_id: int,
+    source: Source,
+    claim: Claim,
+    keys: Collection[str],
+) -> bool:
+    """Does a log contain one of the uuids, even in a torn line or in somebody else's text?
+
+    In an agent's file, only the lines count that `log_without` would leave out.
+    """
+    if not _has(connection, file_id, [key.encode() for key in keys if is_unique_key(key)]):
+        return False
+    if claim.agent_key is None:
+        return True
+    parser, frames = Parser(source, claim), archive.stored_frames(connection, file_id)
+    return any(
+        isinstance(record, Issue) and record.reason == LEFT_OUT
+        for stretch in stretches(frames, file_id, source, claim)
+        for record in log_without(keys, parser, stretch)[1]
+    )
+
+
+def _has(connection: sqlite3.Connection, file_id: int, wanted: list[bytes]) -> bool:
+    before = b""
+    for data in archive.read(connection, file_id):
+        joined = before[-_KEY_BYTES:] + data.lower()  # a key may be split between two frames
+        if any(key in joined for key in wanted):
+            return True
+        before = joined
+    return False
+
+
+# ------------------------------------------------------------------------------------------------
+# Recognises forgotten data at other paths: in a home that was moved or copied, or under new
+# names.
+#
+# If a path names a conversation by a uuid, that decides (`exclusions.is_of`). Of other files,
+# these are ignored before anything of them is stored:
+#
+# 1. Copies: a document with exactly the bytes of a forgotten file, or a log that begins with them.
+#   A
+#    document whose rows are matched by key is a copy at the same path only: tasks have no times,
+#   and
+#    two lists can begin with the same one.
+# 2. Everything that is forgotten in a root of which this one is a copy. A root that was never read
+#    before is a copy of another one if most of its logs are in both at the same paths, and if a log
+#    begins with the same bytes, or a document from which something was left out is the same. If all
+#    that is known is that a forgotten conversation is in both roots, this applies only to what was
+#    forgotten with it: its plan, its pasted texts, the team that it led.
+#
+# What was found is recorded in `forgotten`, as if it had been forgotten there. A file that was
+# incomplete when it was first read, and now turns out to be a copy, is removed; its traces are
+# left to `compact`.
+
+
+Home = tuple[str, str]
+"""A root, and the key of a forgotten conversation that has files in it."""
+
+
+@dataclass(slots=True)
+class Returned:
+    """What a sync recognised as forgotten at another path."""
+
+    exclusions: list[Exclusion] = field(default_factory=list)
+    """Rows to add to `forgotten`."""
+    copies: dict[int, Exclusion] = field(default_factory=dict)
+    """Ids of stored files that turned out to be copies, and what they are copies of."""
+
+
+class Originals:
+    """The forgotten files, to recognise copies of them."""
+
+    def __init__(self, exclusions: Iterable[Exclusion]) -> None:
+        self._by_length: dict[int, list[Exclusion]] = {}
+        for exclusion in exclusions:
+            if exclusion.content is not None:
+                self._by_length.setdefault(exclusion.content.length, []).append(exclusion)
+        self._lengths = sorted(self._by_length)
+
+    def fitting(
+        self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
+    ) -> dict[Content, Exclusion]:
+        """Return what a file of this size can be a copy of.
+
+        Of a log, the first `read` bytes have already been compared.
+        """
+        if is_log:
+            lengths = [length for length in self._lengths if read < length <= size]
+        else:
+            lengths = [size] if size in self._by_length else []
+        if not lengths:
+            return {}
+        named = owners(claim, parts_of(path))
+        found = [
+            exclusion
+            for length in lengths
+            for exclusion in self._by_length[length]
+            if (exclusion.path == path or claim.kind not in OF_THEIR_PLACE)
+            and all(owner in (exclusion.path or "").lower() for owner in named)
+        ]
+        found.sort(
+            key=lambda exclusion: exclusion.path == path
+        )  # if several are equal, the one at the same path wins
+        return {
+            exclusion.content: exclusion for exclusion in found if exclusion.content is not None
+        }
+
+    def of(self, work: Work) -> Exclusion | None:
+        """Return what a file on disk is a copy of, None if it is not one or cannot be read."""
+        shape = work.root.source.shape(work.claim)
+        if shape == UNREAD:
+            return None
+        originals = self.fitting(
+            work.claim,
+            work.found.path,
+            most_bytes(work),
+            is_log=shape == LOG,
+            read=work.known.checkpoint.offset if work.known is not None else 0,
+        )
+        if not originals:
+            return None
+        try:
+            with reading(work) as (descriptor, _):
+                return first_of(originals, pieces(descriptor))
+        except OSError:
+            return None  # reading it will fail, too
+
+
+def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exclusion | None:
+    """Return the first of these that the bytes of a file begin with."""
+    lengths = sorted({content.length for content in originals}, reverse=True)
+    prefix = Prefix()
+    for data in parts:
+        start = 0
+        while lengths and prefix.offset + len(data) - start >= lengths[-1]:
+            end = start + lengths.pop() - prefix.offset
+            prefix, start = prefix.extended(data[start:end]), end
+            content = content_of(prefix.checkpoint())
+            if content in originals:
+                return originals[content]
+        if not lengths:
+            return None
+        prefix = prefix.extended(data[start:])
+    return None
+
+
+def key_in_root(original: Exclusion, claim: Claim) -> str | None:
+    """Return the key of the conversation of a copy, if keys like it are valid in one root only.
+
+    The root of the copy then contains the conversation, so other files and lists there can be about
+    it, too.
+    """
+    key = claim.session_key
+    is_same = key is not None and key == original.session_key and not is_unique_key(key)
+    return key if is_same else None
+
+
+# -- in a sync -----------------------------------------------------------------------------------
+
+
+def without_forgotten(
+    connection: sqlite3.Connection | None,
+    forgotten: Forgotten,
+    work: list[Work],
+    homes: set[Home],
+) -> tuple[list[Work], Returned]:
+    """Return the files to be read, without those that turn out to be forgotten.
+
+    `homes` are those of files whose path assigns them to a forgotten conversation.
+    """
+    returned = Returned()
+    if connection is None or not forgotten.exclusions:
+        return work, returned
+    originals, kept = Originals(forgotten.exclusions), []
+    for item in work:
+        original = originals.of(item)
+        if original is None:
+            kept.append(item)
+            continue
+        returned.exclusions += _learned(item, original)
+        if item.known is not None:
+            returned.copies[item.known.id] = original
+    by_root: dict[str, list[Work]] = {}
+    for item in kept:
+        by_root.setdefault(item.root.name, []).append(item)
+    for root, items in by_root.items():
+        if not _was_read(connection, root):
+            keys = {key for place, key in homes if place == root}
+            returned.exclusions += _of_copied_root(connection, forgotten, root, items, keys)
+    if not returned.exclusions:
+        return kept, returned
+    forgotten = Forgotten.of([*forgotten.exclusions, *returned.exclusions])
+    return [
+        replace(item, forgotten=forgotten.keys_in(item.root.name))
+        for item in kept
+        if not forgotten.covers(item.root.name, item.found.path, item.claim)
+    ], returned
+
+
+def _learned(item: Work, original: Exclusion) -> Iterator[Exclusion]:
+    """Yield the exclusions that follow from a copy.
+
+    Not its path, if it is a document at another path: when it changes, it may be another document.
+    """
+    root = item.root.name
+    if item.root.source.shape(item.claim) == LOG or item.found.path == original.path:
+        yield Exclusion(original.session_key, item.found.path, root)
+    if key := key_in_root(original, item.claim):
+        yield Exclusion(key, None, root)
+
+
+def _was_read(connection: sqlite3.Connection, root: str) -> bool:
+    row = connection.execute(
+        "select 1 from files f join sources s on s.id = f.source_id where s.root = ? limit 1",
+        (root,),
+    ).fetchone()
+    return row is not None
+
+
+def _of_copied_root(
+    connection: sqlite3.Connection,
+    forgotten: Forgotten,
+    root: str,
+    items: list[Work],
+    keys: set[str],
+) -> Iterator[Exclusion]:
+    """Yield the exclusions of a root that follow from those of the root that it is a copy of.
+
+    `keys` are those of forgotten conversations in it.
+    """
+    others = {
+        exclusion.root for exclusion in forgotten.exclusions if exclusion.root not in (None, root)
+    }
+    same = {other for other in others if other and _is_copy(connection, other, items)}
+    there = {place for item in items for place in places_above(item.found.path)}
+    for exclusion in forgotten.exclusions:
+        is_here = exclusion.root in same or (
+            exclusion.root in others and exclusion.session_key in keys
+        )
+        if is_here and (exclusion.path is None or exclusion.path in there):
+            yield Exclusion(exclusion.session_key, exclusion.path, root)
+
+
+def _is_copy(connection: sqlite3.Connection, other: str, items: list[Work]) -> bool:
+    """Is the root of these files a copy of another root that was read before?"""
+    rows = connection.execute(
+        "select f.path from files f join sources s on s.id = f.source_id where s.root = ?", (other,)
+    )
+    there = {path for (path,) in rows}
+    logs = [item for item in items if item.root.source.shape(item.claim) == LOG]
+    common = sum(item.found.path in there for item in logs)
+    return 2 * common >= len(logs) and any(_is_from(connection, other, item) for item in items)
+
+
+def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
+    """Does another root have a file with the same origin at this path?"""
+    row = connection.execute(
+        "select f.id from files f join sources s on s.id = f.source_id"
+        " where s.root = ? and s.kind = ? and f.path = ? order by f.generation desc",
+        (root, item.root.source.name, item.found.path),
+    ).fetchone()
+    known = known_file(connection, row[0]) if row is not None else None
+    if known is None or known.checkpoint.head_hash is None:
+        return False
+    is_log = item.root.source.shape(item.claim) == LOG
+    if not (known.checkpoint.offset if is_log else is_left_out(connection, known.id)):
+        return False
+    mark = known.checkpoint
+    try:
+        with reading(item) as (descriptor, size):
+            if is_log:
+                return resume(descriptor, size, mark, thorough=True) is not None
+            return known.size == size and _unarchived(descriptor) == mark
+    except OSError:
+        return False
+
+
+def _unarchived(descriptor: int) -> Checkpoint:
+    """Return the checkpoint of a document of which only the hash is stored, see `changes`."""
+    prefix = Prefix()
+    for data in pieces(descriptor):
+        prefix = prefix.extended(data)
+    return prefix._replace(offset=0, head=b"").checkpoint()
+
+
+def note(connection: sqlite3.Connection, returned: Returned) -> None:
+    """Record in one transaction what was found, and remove what had been read of it."""
+    if not returned.exclusions and not returned.copies:
+        return
+    with Batch(connection, Clock(connection).now()) as batch:
+        connection.executemany(
+            "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
+            " values (?, ?, ?, ?, 0) on conflict do nothing",
+            ((*exclusion[:3], batch.now) for exclusion in dict.fromkeys(returned.exclusions)),
+        )
+        connection.executemany(
+            "update forgotten set is_pending = 1 where content_hash = ?",
+            ((s.content.fingerprint,) for s in returned.copies.values() if s.content),
+        )
+        batch.remove(returned.copies, everywhere=True)
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds what belongs to a conversation: its own files, files that it shares with other
+# conversations, and conversations that contain copies of it.
+#
+# Its own are the files that have its key in their claim, their path or their lines, the plan that
+# is named after it, the pasted texts that only its prompts use, and the team that it leads with
+# that team's tasks. Shared are logs and lists with lines of several conversations.
+#
+# A copy of one of its own files belongs to it, too, if the path of the copy does not say whose it
+# is.
+
+
+REFERENCES = {
+    "prompts": "session_key",
+    "hook_events": "session_key",
+    "links": "session_key",
+    "session_entries": "session_key",
+    "documents": "session_key",
+    "todos": "session_key",
+    "tasks": "list_key",
+    "task_links": "list_key",
+    "task_changes": "list_key",
+}
+"""Tables whose rows name a conversation in a column of their own, and that column."""
+
+Key = tuple[str | None, str]
+"""The root of a conversation (None: any root), and its session key."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A row of `files`, with its root and its claim."""
+
+    id: int
+    path: str
+    kind: str
+    session_key: str | None
+    root: str
+    source: str
+    source_id: int
+    claim: Claim
+    offset: int
+    content: Content | None
+
+    @property
+    def is_log(self) -> bool:
+        """Is it read line by line?"""
+        return SOURCES[self.source].shape(self.claim) == LOG
+
+    @property
+    def is_unread(self) -> bool:
+        """Is it never opened, so that only its existence is known?"""
+        return SOURCES[self.source].shape(self.claim) == UNREAD
+
+
+@dataclass(slots=True)
+class Belongings:
+    """What belongs to one or several conversations in the database."""
+
+    keys: set[Key]
+    own: dict[int, StoredFile] = field(default_factory=dict)
+    exclusions: set[Exclusion] = field(default_factory=set)
+    """Its files that a sync has to ignore although no uuid in their path says whose they are."""
+    shared: list[StoredFile] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    """Documents that belong to no single conversation: their issues may quote this one."""
+
+
+def stored_files(
+    connection: sqlite3.Connection, ids: Iterable[int] | None = None
+) -> Iterator[StoredFile]:
+    """Yield the files that a source claims or whose path is lost; with `ids`, only those."""
+    rows = connection.execute(
+        "select f.id, f.path, f.kind, f.session_key, x.root, x.kind, x.id,"
+        " f.agent_key, f.offset, f.head_hash, f.tail_hash, f.prefix_crc"
+        " from files f join sources x on x.id = f.source_id"
+        f" where {'1' if ids is None else f'f.id in ({id_list(ids)})'}"
+        " order by x.root, f.path, f.generation"
+    )
+    for file_id, path, kind, key, root, name, source_id, agent, *mark in rows.fetchall():
+        source = SOURCES.get(name)
+        claim = claim_at(source, path) if source else None
+        claim = source.as_kind(claim, kind) if source and claim is not None else None
+        if source is not None and stored_names.is_unnamed(path):
+            claim = Claim(name, kind, session_key=key, agent_key=agent)
+        if claim is not None:
+            content = content_of(Checkpoint(*mark)) if mark[0] else None
+            yield StoredFile(
+                file_id, path, kind, key, root, name, source_id, claim, mark[0], content
+            )
+
+
+def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int]:
+    """Return the ids of the sessions with these keys."""
+    ids: list[int] = []
+    for root, key in keys:
+        rows = connection.execute(
+            "select s.id from sessions s join sources x on x.id = s.source_id"
+            " where s.session_key = ?1 and coalesce(?2, x.root) = x.root order by s.id",
+            (key, root),
+        )
+        ids.extend(session for (session,) in rows)
+    return ids
+
+
+def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile]:
+    """Return the conversations' own files, without copies, by root and path."""
+    ids = {file_id for file_id, *_ in _named(connection, keys)}
+    for _, key in keys:  # claims take time, so only of files that can match
+        rows = connection.execute(
+            "select id from files where session_key = ?1 or instr(lower(path), lower(?1))", (key,)
+        )
+        ids.update(file_id for (file_id,) in rows)
+    files = list(stored_files(connection, ids))
+    own = _belongings(connection, files, keys, ()).own
+    return [file for file in files if file.id in own]
+
+
+def belongings(
+    connection: sqlite3.Connection, keys: set[Key], named: Iterable[StoredFile] = ()
+) -> Belongings:
+    """Find what belongs to the conversations with these keys, including copies. The files in
+    `named` and their copies are added.
+
+    A copy can show that a conversation is in another root, too, which is then among the keys.
+    """
+    files, named = list(stored_files(connection)), list(named)
+    found = Belongings(keys)
+    while True:
+        found = _belongings(connection, files, found.keys, named)
+        copied = _take_copies(connection, found, files)
+        if copied <= found.keys:
+            break
+        found.keys = found.keys | copied
+    _share(connection, found, files)
+    return found
+
+
+def _belongings(
+    connection: sqlite3.Connection,
+    files: list[StoredFile],
+    keys: set[Key],
+    named: Iterable[StoredFile],
+) -> Belongings:
+    """Find the conversations' own files."""
+    found = Belongings(keys)
+    for file in files:
+        mine, parts = _keys_in(keys, file.root), parts_of(file.path)
+        if is_of(file.claim, parts, mine):
+            if owners(file.claim, parts):
+                found.own[file.id] = file
+            else:
+                _take(found, file, file.claim.session_key)
+        elif file.session_key in mine and file.claim.session_key is None:
+            _take(found, file, file.session_key)  # only its lines say whose it is
+    _take_named(connection, found, {file.id: file for file in files}, keys)
+    for file in named:
+        _take(found, file, None)
+    return found
+
+
+def _take_copies(
+    connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
+) -> set[Key]:
+    """Add the copies of its files; return the keys of the conversations of these copies."""
+    originals = Originals(found.exclusions)
+    keys: set[Key] = set()
+    for file in files:
+        if file.id in found.own:
+            continue
+        fitting = originals.fitting(file.claim, file.path, file.offset, is_log=file.is_log)
+        original = fitting.get(file.content) if file.content else None
+        if fitting and original is None:
+            original = first_of(fitting, archive.read(connection, file.id))
+        if original is not None:
+            _take(found, file, original.session_key)
+            if key := key_in_root(original, file.claim):
+                keys.add((file.root, key))
+    return keys
+
+
+def _share(connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]) -> None:
+    """Find the files that it shares with other conversations."""
+    of_rows = naming(connection, found.keys)
+    for file in files:
+        if file.id in found.own or file.claim.session_key is not None:
+            continue
+        keys = _keys_in(found.keys, file.root)
+        if file.id in of_rows or (
+            (file.is_log or stored_names.is_unnamed(file.path))
+            and names_in_log(connection, file.id, SOURCES[file.source], file.claim, keys)
+        ):
+            if stored_names.is_unnamed(file.path):  # it is not known which part of it to keep
+                found.own[file.id] = file
+                continue
+            found.shared.append(file)
+        if not file.is_log:
+            found.documents.append(file.id)
+
+
+def _take_named(
+    connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
+) -> None:
+    """Add the plan, the pasted texts and the team."""
+    for file_id, key, is_of_team in _named(connection, keys):
+        if file_id in files:
+            file = files[file_id]
+            parts = parts_of(file.path)
+            _take(found, file, key)
+            if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
+                found.exclusions.add(Exclusion(key, "/".join(parts[:2]), file.root))
+
+
+def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
+    """Yield the files of the plan, of pasted texts, and of the team with its tasks: the id, the
+    session key, and whether it belongs to a team."""
+    sessions = id_list(session_ids(connection, keys))
+    plans = connection.execute(
+        "select p.file_id, s.session_key from plans p join sessions s on s.id = p.session_id"
+        f" where s.id in ({sessions}) and p.channel = 'file' order by p.file_id"
+    ).fetchall()
+    yield from ((*row, False) for row in (*plans, *_own_pastes(connection, keys)))
+    yield from ((*row, True) for row in _of_teams(connection, sessions))
+
+
+def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
+    found.own[file.id] = file
+    found.exclusions.add(Exclusion(key, file.path, file.root, file.content))
+
+
+def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:
+    return frozenset(key for place, key in keys if place in (None, root))
+
+
+def _own_pastes(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[tuple[int, str]]:
+    """Return the files of pasted texts that no other conversation's prompt refers to."""
+    rows = connection.execute(
+        "select p.file_id, i.session_key, x.root"
+        " from prompts i join json_each(i.paste_hashes) h join pastes p on p.hash = h.value"
+        " join files f on f.id = i.file_id join sources x on x.id = f.source_id"
+        " where i.paste_hashes is not null and h.type = 'text' order by p.file_id, i.id"
+    ).fetchall()
+    wanted = set(keys)
+    users: dict[int, set[str | None]] = {}
+    for file_id, key, root in rows:
+        is_mine = (None, key) in wanted or (root, key) in wanted
+        users.setdefault(file_id, set()).add(key if is_mine else None)
+    return [(file_id, min(k for k in u if k)) for file_id, u in users.items() if None not in u]
+
+
+def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, str]]:
+    """Return the files of the teams that these sessions lead, and of those teams' tasks."""
+    folded = FOLDED.format("k.list_key")
+    return connection.execute(
+        "with led as materialized (select t.id, t.key, t.lead_session_key from teams t"
+        f" where t.lead_session_id in ({sessions}))"
+        " select f.id, l.lead_session_key from led l join files f on f.team_id = l.id"
+        " union select k.file_id, l.lead_session_key from led l join tasks k"
+        f" on {folded} = l.key where k.file_id is not null and k.channel = 'file'"
+    ).fetchall()
+
+
+def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
+    """Return the ids of files with rows that name one of the conversations."""
+    found: set[int] = set()
+    for table, column in REFERENCES.items():
+        for root, key in keys:
+            rows = connection.execute(
+                f"select distinct t.file_id from {table} t join files f on f.id = t.file_id"
+                " join sources x on x.id = f.source_id"
+                f" where t.{column} = ?1 and coalesce(?2, x.root) = x.root",
+                (key, root),
+            )
+            found.update(file_id for (file_id,) in rows)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A conversation that repeats another one, or is linked to it in another program."""
+
+    session_key: str
+    title: str | None
+    root: str
+    why: str
+    """lines (it repeats some), program (it is the same one in another program), or title."""
+
+
+def copies(connection: sqlite3.Connection, keys: set[Key], own: Iterable[int]) -> list[Copy]:
+    """Find other conversations that contain copies of these."""
+    sessions, files = id_list(session_ids(connection, keys)), id_list(own)
+    rows = connection.execute(
+        "with other as ("
+        " select o.session_id as id, 'lines' as why from messages m"
+        "  join messages o on o.uuid = m.uuid and o.file_id <> m.file_id"
+        f"  where m.file_id in ({files}) and m.uuid is not null"
+        " union select s.id, 'program' from sessions s"
+        f"  where s.linked_session_id in ({sessions})"
+        " union select s.linked_session_id, 'program' from sessions s"
+        f"  where s.id in ({sessions})"
+        " union select f.session_id, 'title' from summaries u join files f on f.id = u.file_id"
+        f"  where u.session_id in ({sessions}))"
+        " select s.session_key, s.title, x.root, min(o.why) from other o"
+        " join sessions s on s.id = o.id join sources x on x.id = s.source_id"
+        f" where s.id not in ({sessions}) group by s.id order by s.ended_at, s.session_key"
+    )
+    return [Copy(*row) for row in rows]
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds what `forget` is asked to forget: a conversation, a file, or everything about a project.
+
+
+_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A session's key or a file's name, or a project; with a root if there are several."""
+
+    name: str | None = None
+    project: str | None = None
+    root: str | None = None
+    """A directory, absolute or relative."""
+
+
+def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
+    """Return the keys of the conversations to forget, and other files to forget.
+
+    `connection` returns rows by name. A transcript stands for its conversation. Raises
+    NotFoundError if nothing matches, and UsageError, with all matches, if several do.
+    """
+    root = stored_root(real_path(target.root)) if target.root else None
+    if target.project is not None:
+        return _in_project(connection, target.project, root)
+    name = target.name or ""
+    try:
+        key = find_session(connection, name)
+    except NotFoundError:
+        key = name.strip().lower()
+        if is_unique_key(key) and naming(connection, {(None, key)}):
+            return {(None, key)}, []  # its transcript was deleted before the first sync
+        return _file(connection, name, root)
+    return {_key(connection, key, root)}, []
+
+
+def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
+    """Return the key with the root of the conversation; a uuid is the same in all roots."""
+    if is_unique_key(key):
+        return None, key
+    rows = connection.execute(
+        "select x.root from sessions s join sources x on x.id = s.source_id"
+        " where s.session_key = ?1 and coalesce(?2, x.root) = x.root order by x.root",
+        (key, root),
+    ).fetchall()
+    roots = [str(row[0]) for row in rows]
+    if len(roots) != 1:
+        places = "".join(f"\n  --root {place}" for place in roots)
+        raise UsageError(f"{len(roots)} roots have a session {key!r}; choose one:{places}")
+    return roots[0], key
+
+
+def _file(
+    connection: sqlite3.Connection, name: str, root: str | None
+) -> tuple[set[Key], list[StoredFile]]:
+    found = [
+        file
+        for file in stored_files(connection)
+        if root in (None, file.root) and name and name in _names(file)
+    ]
+    if not found:
+        raise NotFoundError(
+            f"No session or file matches {name!r}. To see them: assoc-ingest list sessions, "
+            "assoc-ingest list files"
+        )
+    if len({(file.root, file.path) for file in found}) > 1:
+        places = "".join(f"\n  {file.root}/{file.path}" for file in found[:_LISTED])
+        raise UsageError(f"{len(found)} files are named {name!r}; give the path of one:{places}")
+    file = found[0]
+    if file.kind == "transcript" and file.session_key is not None:
+        return {_key(connection, file.session_key, root or file.root)}, []
+    return set(), found
+
+
+def _names(file: StoredFile) -> tuple[str, ...]:
+    last = file.path.split("/")[-1]
+    return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
+
+
+def _in_project(
+    connection: sqlite3.Connection, project: str, root: str | None
+) -> tuple[set[Key], list[StoredFile]]:
+    """Return all conversations of matching projects, and the files that only they have."""
+    ids = set(find_projects(connection, project, exactly=True))
+    rows = connection.execute(
+        "select s.session_key, x.root, s.project_id from sessions s"
+        " join sources x on x.id = s.source_id"
+    ).fetchall()
+    keys = {
+        _key(connection, row["session_key"], row["root"])
+        for row in rows
+        if row["project_id"] in ids and root in (None, row["root"])
+    }
+    rows = connection.execute(
+        "select id, project_id from files where project_id is not null"
+        " union select file_id, project_id from documents where project_id is not null"
+    ).fetchall()
+    inside = {row["id"] for row in rows if row["project_id"] in ids}
+    files = [
+        file
+        for file in stored_files(connection)
+        if file.id in inside and file.session_key is None and root in (None, file.root)
+    ]
+    return keys, files
+
+
+# ------------------------------------------------------------------------------------------------
+# Forgets a conversation or a file for good.
+#
+# 1. The files and rows that belong to it are found (`ownership`).
+# 2. One transaction removes them, with `secure_delete` on, so that freed pages are overwritten. It
+#    inserts rows into `forgotten`, which keep every sync from reading the data again; removes the
+#    conversation's own files; replaces its lines in the archive of shared logs by spaces, and
+#   derives
+#    the rows of those logs again; removes its entries of shared documents, and their archived
+#   bytes.
+# 3. The database is rewritten (`compact`): until then, its words remain in the full-text indexes,
+#   in
+#    free pages and in the log. After a kill, `is_pending` is still set, and `compact` finishes.
+#
+# The agent's own files are never changed.
 
 
 @dataclass(frozen=True, slots=True)

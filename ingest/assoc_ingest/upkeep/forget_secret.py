@@ -38,13 +38,12 @@ from ..secrets.rules import Secret
 from ..source import LOG, KnownFile, Source
 from ..sources import SOURCES
 from ..store import upserts
-from ..store.batch import Batch
-from ..store.clock import Clock
+from ..store.batch import Batch, known_file
 from ..store.database import open_reader, writing
-from ..store.known_files import known_file
+from ..store.transaction import Clock
 from .compact import check_room, rewrite
-from .damaged_copies import kept_beside
 from .rebuild import derive_in
+from .recover import kept_beside
 
 _PROBED = 24  # letters by which rows are found: a line of a private key is not shorter
 

@@ -1,58 +1,321 @@
-"""Derives all tables again from the archive.
-
-For use when a parser has learned something, or when rows are damaged: the archive has the original
-bytes.
-
-1. The database is copied (`store/replacing`). Nobody sees the copy, so the next steps need no log.
-2. The rows of all files whose archive is complete are removed, and their bytes are parsed again, as
-   in a first sync.
-3. Everything that follows from rows is derived again, all at once, and the full-text indexes are
-   rebuilt.
-4. The content of the copy replaces that of the database in one transaction: a reader sees the old
-   rows or the new ones, never a mixture, and a rebuild that ends early has changed nothing.
-
-If the disk has no room for a copy, rows are replaced in the database itself, file by file.
-
-Rows without archived bytes are kept: entries that are gone from lists, changes of tasks that syncs
-saw, and rows of files that are not archived, which the next sync reads again if they are still on
-disk. Rows of a file whose archive has gaps are kept, too, since they may be all that is left of the
-lines there; only missing rows are added (`fill_gaps`). If SQLite cannot read a page, or a table is
-not as it should be, `recover` runs first.
+"""Derives all tables again from the archive: which files can be, in what order, and what fills the
+rest.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from ..derive.refresh import refresh_everything
-from ..errors import DamagedError, DatabaseError
-from ..files import lost
-from ..files.agent_files import AgentFiles
+from ..errors import ArchiveError, DamagedError, DatabaseError
+from ..files import archive, stored_names
+from ..files.exclusions import AgentFiles, issues_outside_archive
+from ..files.parsing import lines_of
+from ..files.replay import Replayed, replay
 from ..files.tail import Prefix
+from ..records import Issue, LineType, Message, Record, TaskChange, ToolCall, Transcript, Usage
+from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
+from ..sources import SOURCES
 from ..sql import id_list
-from ..store import database, fts, location
-from ..store.batch import Batch
-from ..store.clock import Clock
+from ..store import database, fts
+from ..store.batch import Batch, known_file
 from ..store.delete import clear_all_rows
-from ..store.replacing import has_room, replaced
-from ..store.report import Progress
-from ..store.transaction import transaction
-from ..workers import pool, replaying
-from ..workers.amount import worker_count
+from ..store.runs import Progress
+from ..store.swap import has_room, replaced
+from ..store.transaction import Clock, transaction
+from ..workers import pool, reading
 from ..workers.index_aside import index_aside
+from ..workers.pool import worker_count
 from . import recover
-from .archive_gaps import LostBytes, note_gaps, read_again_later
-from .archived_files import File, files_of, parsed, stretches_of
-from .damage import check, checked_meanwhile, damage_is_told
-from .fill_gaps import fill_in
-from .lost_tables import only_here
-from .rebuild_plan import Plan, plan_of
+from .recover import (
+    LostBytes,
+    check,
+    checked_meanwhile,
+    damage_is_told,
+    examined,
+    note_gaps,
+    only_here,
+    read_again_later,
+)
+
+# ------------------------------------------------------------------------------------------------
+# Adds missing rows to files that cannot be derived again as a whole; no rows are removed.
+#
+# These are logs whose archive has gaps, since their rows may be all that is left of the lines
+# there, and documents that are gone, since some of their rows are older than the last version.
+
+
+def fill_in(
+    batch: Batch,
+    source: Source,
+    source_id: int,
+    claim: Claim,
+    known: KnownFile,
+    gaps: list[tuple[int, int]],
+) -> None:
+    """Add the rows of a file's archived bytes that are missing."""
+    connection = batch.connection
+    file = batch.open_archived(source_id, claim, known, keeps_rows=True)
+    is_log = source.shape(claim) == LOG
+    if not known.checkpoint.offset:  # it is not archived
+        return
+    if (gaps and not is_log) or sum(end - start for start, end in gaps) > archive.MOST_BLANK:
+        return
+    present = _Present(connection, known.id)
+    calls: list[ToolCall] = []
+    pieces = archive.read_around_gaps(connection, known.id, known.checkpoint.offset)
+    for stretch in replay(source, claim, pieces):
+        calls += [record for record in stretch.records if isinstance(record, ToolCall)]
+        lacking = [record for record in stretch.records if present.lacks(record)]
+        batch.add(file, lacking, (), Prefix(), stretch.end - stretch.start)
+    batch.touch(known.id)
+    _join_calls(connection, known.id, calls)
+
+
+def _join_calls(connection: sqlite3.Connection, file_id: int, calls: Iterable[ToolCall]) -> None:
+    """Link tool calls to their blocks, where a block or the call itself was missing."""
+    for column in ("call", "result"):
+        connection.executemany(
+            f"update tool_calls set {column}_id = (select id from messages"
+            "  where file_id = ?1 and byte_offset = ?3 and block = ?4)"
+            f" where file_id = ?1 and tool_use_id = ?2 and {column}_id is null",
+            (
+                (file_id, call.tool_use_id, *place)
+                for call in calls
+                if (place := getattr(call, column)) is not None
+            ),
+        )
+
+
+class _Present:
+    """The existing rows of a file, for types that must not be inserted twice."""
+
+    def __init__(self, connection: sqlite3.Connection, file_id: int) -> None:
+        def keys(columns: str, table: str) -> set[tuple[object, ...]]:
+            rows = connection.execute(
+                f"select {columns} from {table} where file_id = ?", (file_id,)
+            )
+            return set(map(tuple, rows))
+
+        self._keys = {
+            Message: keys("byte_offset, block", "messages"),
+            ToolCall: keys("tool_use_id, byte_offset * (tool_use_id is null)", "tool_calls"),
+            Usage: keys("response_key", "usage"),
+            LineType: keys("type, subtype", "line_types"),
+            Issue: keys("reason, byte_offset", "issues"),
+            TaskChange: keys("byte_offset", "task_changes"),
+            Transcript: keys("file_id - file_id", "transcripts"),
+        }
+
+    def lacks(self, record: Record) -> bool:
+        """Is there no row for this record? For types whose insert does not check that itself."""
+        keys = self._keys.get(record.__class__)
+        return keys is None or _key(record) not in keys
+
+
+def _key(record: Record) -> tuple[object, ...]:
+    if isinstance(record, Message):
+        return record.byte_offset, record.block
+    if isinstance(record, ToolCall):
+        return record.tool_use_id, record.byte_offset * (record.tool_use_id is None)
+    if isinstance(record, Usage):
+        return (record.response_key,)
+    if isinstance(record, LineType):
+        return record.type, record.subtype
+    if isinstance(record, Issue):
+        return record.reason, record.byte_offset
+    return (record.byte_offset if isinstance(record, TaskChange) else 0,)
+
+
+# ------------------------------------------------------------------------------------------------
+# The files of a database as a rebuild takes them, and the stretches of lines in their archive.
+#
+# Worker processes parse the archive ahead of the rebuild if there is enough of it for that to
+# pay.
+
+
+class File(NamedTuple):
+    """A file of the database, and the source that reads it."""
+
+    source: Source
+    source_id: int
+    known: KnownFile
+
+
+def files_of(connection: sqlite3.Connection, which: str = "true") -> Iterator[File]:
+    """Yield the files of the sources that this version knows, in the order of their ids."""
+    rows = connection.execute(
+        "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
+        f" where {which} order by f.id"
+    ).fetchall()
+    for file_id, source_id, kind in rows:
+        known = known_file(connection, file_id)
+        if known is not None and kind in SOURCES:
+            yield File(SOURCES[kind], source_id, known)
+
+
+def parsed(
+    connection: sqlite3.Connection,
+    files: Iterable[File],
+    agents: AgentFiles,
+    count: int,
+    claims: Mapping[int, Claim | None] | None = None,
+) -> Generator[tuple[File, list[bytes] | None], None, None]:
+    """Yield the files with what workers made of their archive, None if they made nothing.
+
+    `claims` are those of the files, if they are known; None for one that no worker should parse.
+    """
+    if count == 1:
+        yield from ((file, None) for file in files)
+        return
+    waiting: deque[File] = deque()
+
+    def sent() -> Iterator[reading.Archived]:
+        for file in files:
+            waiting.append(file)
+            claim = _claim_to_parse(connection, file) if claims is None else claims[file.known.id]
+            yield _to_parse(connection, file, claim, agents)
+
+    with closing(reading.replayed(sent(), count)) as results:
+        for pieces in results:
+            yield waiting.popleft(), pieces
+
+
+def _claim_to_parse(connection: sqlite3.Connection, file: File) -> Claim | None:
+    """Return the claim of a file that a worker may parse, None of one that it may not."""
+    source, _, known = file
+    if stored_names.is_unnamed(known.path):
+        return None
+    claim = claim_of(connection, source, known)
+    return claim if claim is not None and is_archived(source, claim, known) else None
+
+
+def _to_parse(
+    connection: sqlite3.Connection, file: File, claim: Claim | None, agents: AgentFiles
+) -> reading.Archived:
+    """Return what a worker needs to parse a file; nothing for one that it should not parse."""
+    source, source_id, known = file
+    frames = []
+    if claim is not None and reading.worth_sending(known.checkpoint.offset):
+        claim = agents.with_files(source, source_id, claim)
+        frames = archive.stored_frames(connection, known.id)
+    return reading.Archived(known.id, source.name, claim, tuple(frames))
+
+
+def stretches_of(
+    connection: sqlite3.Connection,
+    source: Source,
+    claim: Claim,
+    known: KnownFile,
+    pieces: list[bytes] | None,
+) -> Iterable[Replayed]:
+    """Yield the stretches that a worker has made of a file, or make them here."""
+    if pieces is not None:
+        return reading.stretches(pieces)
+    archived = archive.read_whole(connection, known.id, known.checkpoint.offset)
+    return replay(source, claim, archived)
+
+
+def claim_of(
+    connection: sqlite3.Connection, source: Source, known: KnownFile, *, is_sound: bool = False
+) -> Claim | None:
+    """Return the claim of a file, from its path and, if that is not enough, its first lines.
+
+    If its archive `is_sound`, no more of it is unpacked than is needed.
+    """
+    if stored_names.is_unnamed(known.path):
+        claim = stored_names.claim_of_unnamed(source.name, known)
+        return claim and stored_names.with_places(connection, claim, known.id)
+    claim = claim_at(source, known.path)
+    if claim is None or source.shape(claim) != LOG:
+        return claim
+    if known.kind == FOREIGN_DOCUMENT:  # it is not archived
+        return source.as_kind(claim, known.kind)
+    read = archive.read_beginning if is_sound else archive.read
+    try:
+        return source.classify(claim, lines_of(read(connection, known.id)))
+    except ArchiveError:
+        return source.as_kind(claim, known.kind)
+
+
+def is_archived(source: Source, claim: Claim, known: KnownFile) -> bool:
+    """Can the rows of the file be derived from the archive alone?"""
+    shape = source.shape(claim)
+    if shape == LOG:
+        return True
+    return shape not in (PRIVATE, UNREAD) and known.checkpoint.offset > 0
+
+
+# ------------------------------------------------------------------------------------------------
+# Decides which files a rebuild can derive again as a whole.
+
+
+class Plan(NamedTuple):
+    """What a rebuild can do for a file."""
+
+    claim: Claim | None
+    gaps: list[tuple[int, int]]
+    """What is missing in its archive."""
+    is_as_read: bool
+    """The rest is what was read."""
+    is_whole: bool
+    """All of its rows can be derived from the archive."""
+    issues: list[Record]
+    """Issues that do not follow from the archive."""
+    is_endless: bool = False
+    """Its parser does not come to an end."""
+
+
+def plan_of(connection: sqlite3.Connection, file: File) -> Plan:
+    """Look at the archive of a file, before any of its rows are removed."""
+    source, _, known = file
+    gaps, is_as_read = examined(connection, known)
+    claim = claim_of(connection, source, known, is_sound=is_as_read and not gaps)
+    is_whole = (
+        not gaps
+        and is_as_read
+        and claim is not None
+        and is_archived(source, claim, known)
+        and not stored_names.is_unnamed(known.path)
+    )
+    issues = []
+    if is_whole and claim is not None:
+        is_log = source.shape(claim) == LOG
+        issues = issues_outside_archive(connection, known.id, is_log=is_log)
+    return Plan(claim, gaps, is_as_read, is_whole, issues)
+
+
+# ------------------------------------------------------------------------------------------------
+# Derives all tables again from the archive.
+#
+# For use when a parser has learned something, or when rows are damaged: the archive has the
+# original bytes.
+#
+# 1. The database is copied (`store/replacing`). Nobody sees the copy, so the next steps need no
+#   log.
+# 2. The rows of all files whose archive is complete are removed, and their bytes are parsed again,
+#   as
+#    in a first sync.
+# 3. Everything that follows from rows is derived again, all at once, and the full-text indexes are
+#    rebuilt.
+# 4. The content of the copy replaces that of the database in one transaction: a reader sees the old
+#    rows or the new ones, never a mixture, and a rebuild that ends early has changed nothing.
+#
+# If the disk has no room for a copy, rows are replaced in the database itself, file by file.
+#
+# Rows without archived bytes are kept: entries that are gone from lists, changes of tasks that
+# syncs saw, and rows of files that are not archived, which the next sync reads again if they are
+# still on disk. Rows of a file whose archive has gaps are kept, too, since they may be all that
+# is left of the lines there; only missing rows are added (`fill_gaps`). If SQLite cannot read a
+# page, or a table is not as it should be, `recover` runs first.
 
 
 @dataclass(slots=True)
@@ -99,7 +362,7 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     # If it is damaged, it is repaired first.
     with suppress(DamagedError), database.writing(path) as connection, damage_is_told():
         return rebuild_into(connection, progress, jobs, checks_pages=True)
-    with location.locked(path):
+    with database.locked(path):
         salvaged = recover.replace_by_sound_copy(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress, jobs)
@@ -256,14 +519,14 @@ def _derive(
     source, source_id, known = file
     is_cleared = plan is not None
     plan = plan or plan_of(connection, file)
-    if lost.is_unnamed(known.path):
+    if stored_names.is_unnamed(known.path):
         rebuilt.files_unnamed.append(known.path)
     if plan.is_endless:
         rebuilt.files_kept += 1
     elif not plan.is_whole or plan.claim is None:
         claim = plan.claim and agents.with_files(source, source_id, plan.claim)
         _keep(batch, file, plan._replace(claim=claim), rebuilt)
-    elif pieces == replaying.GIVEN_UP:
+    elif pieces == reading.GIVEN_UP:
         if is_cleared:
             raise _EndlessError(known.id)
         rebuilt.files_kept += 1
@@ -295,6 +558,6 @@ def _keep(batch: Batch, file: File, plan: Plan, rebuilt: Rebuilt) -> None:
     rebuilt.files_kept += 1
     if plan.claim is not None:
         fill_in(batch, source, source_id, plan.claim, known, [])
-    is_named = not lost.is_unnamed(known.path)  # otherwise it is found by its bytes
+    is_named = not stored_names.is_unnamed(known.path)  # otherwise it is found by its bytes
     if known.gone_at is None and is_named:
         read_again_later(connection, known.id)

@@ -1,36 +1,1129 @@
-"""Replaces a damaged database by a new one with everything that can be recovered.
-
-1. The file is copied as it is, with its log, and the copy is kept next to the database until the
-   user deletes it: it may still contain what is lost here.
-2. All rows that SQLite can read are copied into a new database, table by table in the order of
-   their ids; if reading fails, it continues after the damaged page.
-3. Rows on undamaged pages that SQLite cannot reach are found page by page (`lost_rows`).
-4. Lost rows that others refer to are recreated from what names them (`orphans`).
-5. The new database is written over the old one by SQLite's backup, which works while others read:
-   they see either the old pages or the new ones.
-
-What is then missing comes back from the archive (`rebuild`), or from the files at the next sync.
+"""Takes what can be read out of a damaged database: pages, lost rows, orphans, and what is missing
+for good.
 """
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
+import re
+import shutil
 import sqlite3
+import struct
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import sql
-from ..errors import DamagedError
+from ..errors import DamagedError, DatabaseIOError
 from ..failures import is_damage
-from ..files import archive
+from ..files import archive, stored_names
+from ..files.entries import opened
+from ..files.exclusions import is_left_out
+from ..files.stored_names import original_parts, original_root
+from ..files.tail import CHUNK, Prefix, read_at
+from ..paths import is_there
+from ..records import Issue
+from ..source import LOG, Claim, KnownFile, Whereabouts, claim_at, entry_names, facts_of
+from ..sources import SOURCES
 from ..store import changes, database, fts
-from ..store.location import log_of, temporary_directory
+from ..store.database import log_of, temporary_directory
+from ..store.rows import COUNTS
 from ..store.transaction import snapshot, transaction
-from . import damaged_copies, lost_rows, orphans, page_reader
-from .lost_rows import FARTHEST, Table, Told
-from .page_reader import Lost, Row
+from ..when import now
+from .check import REBUILD, check_references, check_schema, fresh_schema
+
+# ------------------------------------------------------------------------------------------------
+# Reads the pages of a damaged database directly from the file.
+#
+# SQLite finds a row from the root of its table, page by page: if a page on the way is damaged, it
+# cannot reach what is after it, even if that is undamaged. Here every page is read, whatever
+# points to it, and so are the entries of indexes, which repeat columns of lost rows
+# (https://www.sqlite.org/fileformat2.html).
+#
+# Nothing in a page is trusted before it is checked: a page number can be any number, and a page
+# can contain anything. What makes no sense is left out; no content of a file raises an error
+# here.
+
+
+_INDEX_NODE, _TABLE_NODE, _INDEX_LEAF, _TABLE_LEAF = 2, 5, 10, 13
+_HEADER = 100  # bytes of the file before its first page
+_LISTED = 5  # columns of the schema table
+_INTEGERS = (0, 1, 2, 3, 4, 6, 8)  # bytes of an integer, by its serial type
+
+_NONSENSE = (IndexError, ValueError, struct.error)
+"""Exceptions of decoding bytes that SQLite did not write."""
+
+
+class Lost:
+    """A value that cannot be read, or only its beginning."""
+
+    def __init__(self, beginning: bytes = b"") -> None:
+        self.beginning = beginning
+
+
+class Cell(NamedTuple):
+    """The position of a row on its page: its id, the start and the length of its values."""
+
+    id: int
+    place: int
+    length: int
+
+
+class Row(NamedTuple):
+    """A row as it is stored: its id, and the values stored with it."""
+
+    id: int
+    values: list[Any]
+    """None is stored for the id itself; there are no values after the first lost one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages of one file. The write-ahead log must be empty: see `opened`."""
+
+    data: mmap.mmap
+    size: int
+    """Size of a page in bytes."""
+    usable: int
+    """Bytes of each page that SQLite uses."""
+
+    @property
+    def count(self) -> int:
+        """The number of pages; the last one may be truncated."""
+        return -(-len(self.data) // self.size)
+
+    def page(self, number: int) -> bytes:
+        """Return the page with this number, from 1. Raises IndexError if there is none."""
+        if not 1 <= number <= self.count:
+            raise IndexError(number)
+        return self.data[(number - 1) * self.size : number * self.size]
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Yield every page with rows of a table that is in use, except the first page."""
+        free = self._free()
+        for number in range(2, self.count + 1):
+            if self.data[(number - 1) * self.size] == _TABLE_LEAF and number not in free:
+                yield Leaf(self, number, self.page(number))
+
+    def schema(self) -> list[tuple[str, str, int, str | None]]:
+        """Return what the schema table still has: name, name of the table, root page, SQL."""
+        listed = []
+        for number in self.leaves_of(1):
+            try:
+                leaf = Leaf(self, number, self.page(number))
+            except IndexError:
+                continue
+            for row in filter(None, map(leaf.row, leaf.cells())):
+                if len(row.values) == _LISTED and isinstance(row.values[3], int):
+                    _, name, table, root, statement = row.values
+                    listed.append((str(name), str(table), root, statement))
+        return [item for item in listed if not isinstance(item[3], Lost)]
+
+    def leaves_of(self, root: int) -> set[int]:
+        """Return the numbers of the pages with rows that the root of a table leads to."""
+        found = {root}
+        pending = [root]
+        while pending:
+            try:
+                number = pending.pop()
+                page, start = self.page(number), _start(number)
+                if page[start] == _TABLE_NODE:
+                    led = {
+                        child
+                        for place in (start + 8, *_places(page, start, 12))
+                        for child in struct.unpack_from(">I", page, place)
+                    }
+                    pending += led - found
+                    found |= led
+            except _NONSENSE:
+                continue
+        return found
+
+    def _free(self) -> set[int]:
+        """Return the free pages: they contain rows that were deleted."""
+        found: set[int] = set()
+        (trunk,) = struct.unpack_from(">I", self.page(1), 32)
+        while trunk and trunk not in found:
+            found.add(trunk)
+            try:
+                page = self.page(trunk)
+                trunk, count = struct.unpack_from(">II", page)
+                found.update(struct.unpack_from(f">{min(count, self.size)}I", page, 8))
+            except _NONSENSE:
+                break
+        return found
+
+    def entries(self, root: int) -> Iterator[list[Any]]:
+        """Yield the reachable entries of an index; the last value is the id of the row."""
+        for page, places in self._nodes(root):
+            for place in places:
+                try:
+                    length, at = _varint(page, place if page[0] == _INDEX_LEAF else place + 4)
+                    yield _record(self.payload(page, at, length, _most_of_index(self.usable)))
+                except _NONSENSE:
+                    continue
+
+    def reaches_all(self, root: int) -> bool:
+        """Can all pages of an index be reached from its root?"""
+        return all(page for page, _ in self._nodes(root))
+
+    def _nodes(self, root: int) -> Iterator[tuple[bytes, tuple[int, ...]]]:
+        """Yield the pages of an index, each with the offsets of its cells; b"" if it is not one."""
+        pending, seen = [root], set()
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            try:
+                page = self.page(number)
+                if page[0] == _INDEX_NODE:
+                    places = _places(page, 0, 12)
+                    for place in (8, *places):
+                        pending += struct.unpack_from(">I", page, place)
+                elif page[0] == _INDEX_LEAF:
+                    places = _places(page, 0, 8)
+                else:
+                    raise ValueError("no page of an index")
+            except _NONSENSE:
+                yield b"", ()
+            else:
+                yield page, places
+
+    def payload(self, page: bytes, start: int, length: int, most: int) -> tuple[bytes, int]:
+        """Return the readable part of a payload, and its full length."""
+        least = (self.usable - 12) * 32 // 255 - 23
+        here = length
+        if length > most:
+            here = least + (length - least) % (self.usable - 4)
+            here = here if here <= most else least
+        data = page[start : start + here]
+        if start + here > self.usable or len(data) < here:
+            raise ValueError("a payload that does not end on its page")
+        if length == here:
+            return data, length
+        (further,) = struct.unpack_from(">I", page, start + here)
+        return data + self._overflow(further, length - here), length
+
+    def _overflow(self, number: int, length: int) -> bytes:
+        """Return the readable rest of a payload, which is on a chain of pages.
+
+        A page that does not lead to a next one was overwritten, so it does not belong to the chain.
+        """
+        parts: list[bytes] = []
+        each = self.usable - 4
+        for left in range(-(-length // each), 0, -1):
+            try:
+                page = self.page(number)
+                (number,) = struct.unpack_from(">I", page)
+            except _NONSENSE:
+                break
+            if (number == 0) != (left == 1) or number > self.count or not any(page):
+                break
+            parts.append(page[4 : 4 + each])
+        return b"".join(parts)[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A page with rows of a table; it does not say of which one."""
+
+    pages: Pages
+    number: int
+    data: bytes
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the positions of its rows, with their ids."""
+        try:
+            if self.data[_start(self.number)] != _TABLE_LEAF:
+                return
+            places = _places(self.data, _start(self.number), 8)
+        except _NONSENSE:
+            return
+        for place in places:
+            with suppress(*_NONSENSE):
+                length, place = _varint(self.data, place)
+                id_, place = _varint(self.data, place)
+                yield Cell(id_, place, length)
+
+    def row(self, cell: Cell) -> Row | None:
+        """Return a row, None if its bytes make no sense."""
+        pages = self.pages
+        try:
+            payload = pages.payload(self.data, cell.place, cell.length, pages.usable - 35)
+            return Row(cell.id, _record(payload))
+        except _NONSENSE:
+            return None
+
+
+@contextmanager
+def opened_pages(path: Path) -> Iterator[Pages]:
+    """Yield the pages of a database whose log is empty. Raises ValueError if it has no header."""
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        (size,) = struct.unpack_from(">H", data, 16)
+        size = 65536 if size == 1 else size
+        if size < 512 or size & (size - 1):
+            raise ValueError("no size of a page")
+        yield Pages(data, size, size - data[20])
+
+
+def _most_of_index(usable: int) -> int:
+    """Return the number of bytes of an index entry that are stored on its page."""
+    return (usable - 12) * 64 // 255 - 23
+
+
+def _start(number: int) -> int:
+    """Return the offset of the content of a page: on the first page, after the file header."""
+    return _HEADER if number == 1 else 0
+
+
+def _places(page: bytes, start: int, header: int) -> tuple[int, ...]:
+    """Return the offsets of the cells of a page; `header` is the length of the page's header."""
+    (count,) = struct.unpack_from(">H", page, start + 3)
+    return struct.unpack_from(f">{count}H", page, start + header)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at an offset, and the offset after it."""
+    value = 0
+    for place in range(at, at + 8):
+        byte = data[place]
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            return value, place + 1
+    value = value << 8 | data[at + 8]
+    return value - (1 << 64) if value >> 63 else value, at + 9
+
+
+def _record(payload: tuple[bytes, int]) -> list[Any]:
+    """Decode the values of a row, up to the first incomplete one."""
+    data, whole = payload
+    end, at = _varint(data, 0)
+    place, values = end, []
+    while at < end:
+        kind, at = _varint(data, at)
+        length = _INTEGERS[kind] if kind < 7 else 8 if kind == 7 else max(0, kind - 12) // 2
+        if at > end or kind < 0 or kind in (10, 11) or place + length > whole:
+            raise ValueError("no record")
+        raw = data[place : place + length]
+        if len(raw) < length:
+            values.append(Lost(raw))
+            break
+        values.append(_value(kind, raw))
+        place += length
+    return values
+
+
+def _value(kind: int, raw: bytes) -> Any:
+    if kind == 0:
+        return None
+    if kind < 7:
+        return int.from_bytes(raw, signed=True)
+    if kind == 7:
+        return struct.unpack(">d", raw)[0]
+    if kind < 10:
+        return kind - 8
+    if kind % 2 == 0:
+        return raw
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return Lost()
+
+
+# ------------------------------------------------------------------------------------------------
+# Gaps in the archive of a file, and whether the missing bytes can be read again.
+
+
+_HEAD = 1024
+_COMPARED = 50  # lines
+
+
+@dataclass(slots=True)
+class LostBytes:
+    """Archived bytes of a file that are lost for good."""
+
+    root: str
+    path: str
+    bytes: int
+
+
+def examined(
+    connection: sqlite3.Connection, known: KnownFile
+) -> tuple[list[tuple[int, int]], bool]:
+    """Return the gaps in a file's archive, and whether the rest is what was read.
+
+    The latter follows from the checksum, if nothing is missing and nothing was left out. Frames
+    whose recorded number of lines is wrong or missing get the right one.
+    """
+    size, mark = known.checkpoint.offset, known.checkpoint
+    (frames,) = connection.execute(
+        "select count(*) from archive where file_id = ?", (known.id,)
+    ).fetchone()
+    prefix, covered, counts = Prefix(), [], []
+    recorded = archive.line_counts(connection, known.id)
+    for start, data in archive.sound_pieces(connection, known.id):
+        covered.append((start, start + len(data)))
+        if recorded.get(start) != (count := data.count(b"\n")):
+            counts.append((count, known.id, start))
+        prefix = prefix.extended(data)
+    if counts:
+        connection.executemany(
+            "update archive set line_count = ? where file_id = ? and start = ?", counts
+        )
+    is_marked = (
+        bool(mark.head_hash) and size > 0
+    )  # otherwise it is to be read again, or was never archived
+    is_as_read = len(covered) == frames and (
+        not is_marked or prefix.checkpoint() == mark or is_left_out(connection, known.id)
+    )
+    return archive.uncovered(covered, size), is_as_read
+
+
+def comes_back(connection: sqlite3.Connection, root: str, known: KnownFile) -> bool:
+    """Is a file on disk, so that a sync can read it again?
+
+    If it was gone, the file at its path may be another one, which does not count. An entry is as
+    long there as its store.
+    """
+    if (names := entry_names(known.path)) is not None:
+        return known.gone_at is None and is_there(original_root(root) / names[0])
+    try:
+        with opened(str(original_root(root).joinpath(*original_parts(known.path)))) as descriptor:
+            return known.gone_at is None or has_its_bytes(connection, known, descriptor)
+    except OSError:
+        return False
+
+
+def has_its_bytes(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """Does a file on disk have the remaining bytes of this one, at the same offsets?
+
+    Raises OSError.
+    """
+    found = False
+    for start, data in archive.sound_pieces(connection, known.id):
+        for low in (0, *range(_HEAD, len(data), CHUNK)):  # most files differ early
+            part = data[low : _HEAD if low == 0 else low + CHUNK]
+            if read_at(descriptor, len(part), start + low) != part:
+                return False
+        found = True
+    return found or _has_its_lines(connection, known, descriptor)
+
+
+def _has_its_lines(connection: sqlite3.Connection, known: KnownFile, descriptor: int) -> bool:
+    """If nothing of the archive is left: are the lines where the rows say they were?"""
+    rows = connection.execute(
+        "select byte_offset, byte_length, uuid from messages"
+        f" where file_id = ? and uuid is not null limit {_COMPARED}",
+        (known.id,),
+    ).fetchall()
+    return bool(rows) and all(
+        uuid.encode() in read_at(descriptor, length, offset) for offset, length, uuid in rows
+    )
+
+
+def note_gaps(
+    connection: sqlite3.Connection, source_id: int, known: KnownFile, gaps: list[tuple[int, int]]
+) -> LostBytes | None:
+    """Record which bytes of a file are not in its archive; return what is lost for good.
+
+    A file that is still on disk is not lost: it is marked, and the next sync reads it again.
+    """
+    issues = [Issue(stored_names.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
+    note_losses(connection, known.id, issues)
+    (root,) = connection.execute("select root from sources where id = ?", (source_id,)).fetchone()
+    if comes_back(connection, root, known):
+        read_again_later(connection, known.id)
+        return None
+    count = sum(issue.byte_length for issue in issues) or known.checkpoint.offset
+    return LostBytes(root, known.path, count) if count else None
+
+
+def read_again_later(connection: sqlite3.Connection, file_id: int) -> None:
+    """Make the next sync read the whole file again, if it still exists."""
+    connection.execute(
+        "update files set mtime_ns = 0, head_hash = iif(head_hash is null, null, x'') where id = ?",
+        (file_id,),
+    )
+
+
+def note_losses(connection: sqlite3.Connection, file_id: int, issues: Iterable[Issue]) -> None:
+    """Record what is lost of a file, in place of its earlier issues with the same reasons."""
+    new = list(issues)
+    connection.executemany(
+        "delete from issues where file_id = ? and reason = ?",
+        {(file_id, issue.reason) for issue in new},
+    )
+    connection.executemany(
+        "insert into issues (file_id, reason, quarantined, sample, byte_offset, byte_length)"
+        " values (?, ?, ?, ?, ?, ?)",
+        ((file_id, *issue) for issue in new),
+    )
+    connection.execute(f"update files set {COUNTS} where id = ?", (file_id,))
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds rows of a damaged database that SQLite cannot reach, and what indexes say about lost rows.
+#
+# Where rows of a table could not be read, there is a hole: a range of ids. Rows in a hole may be
+# on an undamaged page that nothing points to; they are recognised by their values, which fit the
+# columns of one table only. If the page of a row is lost, the indexes of its table still have the
+# indexed columns: the path of a file, the directory of a root.
+
+
+FARTHEST = 2**62
+"""After every id."""
+
+_TYPES = {"INTEGER": (int,), "TEXT": (str,), "BLOB": (bytes,), "REAL": (int, float)}
+_MANY = ("messages", "tool_calls", "usage", "responses")
+"""Tables with more rows than all others together, all derived from archived bytes."""
+
+_UNKNOWN = Lost()
+
+_PARTS = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
+_PART = re.compile(r"coalesce\((\w+), (''|x''|-1)\)|(\w+)")
+_FOR_NULL = {"''": "", "x''": b"", "-1": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of one of our tables."""
+
+    name: str
+    type: str
+    is_needed: bool
+
+    def takes(self, value: object) -> bool:
+        """Can this column have this value?"""
+        return not self.is_needed if value is None else isinstance(value, _TYPES[self.type])
+
+
+@dataclass(slots=True)
+class Table:
+    """A table of a damaged database: its columns, the id first, and its holes."""
+
+    name: str
+    columns: list[Column]
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    """Pairs of ids: after the first and up to the second, rows could not be read."""
+    is_disordered: bool = False
+    """Ids were not ascending, so some of them are wrong."""
+
+    def has_hole_at(self, id_: int) -> bool:
+        """Is this id in a hole?"""
+        place = bisect_left(self.holes, (id_,)) - 1  # the last that begins before it
+        return place >= 0 and id_ <= self.holes[place][1]
+
+    def fits(self, values: list[Any]) -> bool:
+        """Can these, as far as they are readable, be the values of a row of the table?"""
+        if not values or values[0] is not None or len(values) > len(self.columns):
+            return False
+        is_cut = isinstance(values[-1], Lost)
+        if not is_cut and any(column.is_needed for column in self.columns[len(values) :]):
+            return False  # rows have no value for a column that was added later
+        return len(values) - is_cut > 1 and all(
+            isinstance(value, Lost) or column.takes(value)
+            for value, column in zip(values[1:], self.columns[1:], strict=False)
+        )
+
+
+@dataclass(slots=True)
+class Told:
+    """What indexes say about the rows in the holes of a table."""
+
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The values of some columns, by id."""
+    is_complete: bool = False
+    """They say something about every row in a hole."""
+
+
+def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
+    """Return the columns of a table in the order in which they are stored; none if it is lost."""
+    try:
+        rows = connection.execute(
+            'select name, type, "notnull" from pragma_table_info(?)', (table,)
+        ).fetchall()
+    except UnicodeDecodeError:  # SQLite's message quotes the damaged text
+        return []
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return []
+    return [Column(name, type_, bool(is_needed)) for name, type_, is_needed in rows]
+
+
+def found_rows(
+    pages: Pages, tables: list[Table], told: dict[str, Told]
+) -> Iterator[tuple[Table, Row]]:
+    """Yield rows that belong in holes of these tables, from pages that SQLite cannot reach.
+
+    They may lack values at the end. A row that fits two tables cannot be assigned; such tables are
+    all derived from archived bytes.
+    """
+    owners = _owners(pages)
+    for leaf in pages.leaves():
+        owner = owners.get(leaf.number)
+        candidates = [table for table in tables if owner in (None, table.name)]
+        for cell in leaf.cells() if candidates else ():
+            near = [table for table in candidates if table.has_hole_at(cell.id)]
+            row = leaf.row(cell) if near else None
+            of = [
+                table
+                for table in near
+                if row and table.fits(row.values) and _agrees(table, row, told[table.name])
+            ]
+            if row and len(best := _best(of, row)) == 1:
+                yield best[0], row
+
+
+def _best(tables: list[Table], row: Row) -> list[Table]:
+    """Return those of the tables that a row most likely belongs to; it fits all of them."""
+    roots = [table for table in tables if table.name == "sources" and row.values[1] in SOURCES]
+    return roots or [t for t in tables if len(t.columns) == len(row.values)] or tables
+
+
+def _owners(pages: Pages) -> dict[int, str | None]:
+    """Return the table of each page that a root leads to, None if several roots do."""
+    owners: dict[int, str | None] = dict.fromkeys(pages.leaves_of(1), "sqlite_schema")
+    for name, table, root, _ in pages.schema():
+        for number in pages.leaves_of(root) if name == table and root else ():
+            owners[number] = None if number in owners else name
+    return owners
+
+
+def _agrees(table: Table, row: Row, told: Told) -> bool:
+    """Does the row agree with the indexes, as far as they have it?"""
+    here = dict(zip((column.name for column in table.columns), row.values, strict=False))
+    return all(
+        isinstance(here.get(name, _UNKNOWN), Lost) or here[name] == value
+        for name, value in told.rows.get(row.id, {}).items()
+    )
+
+
+def is_healed(sound: sqlite3.Connection, table: Table, told: Told) -> bool:
+    """Are all rows in the holes of a table back? Removes from `told` those that are."""
+    for id_ in list(told.rows):
+        if sound.execute(f"select 1 from {table.name} where id = ?", (id_,)).fetchone():
+            del told.rows[id_]
+    return told.is_complete and not told.rows
+
+
+def told_by_indexes(sound: sqlite3.Connection, pages: Pages, table: Table) -> Told:
+    """Return what the indexes of a table still say about the rows in its holes.
+
+    `sound` is an undamaged database with the same tables; it is asked for the columns of indexes
+    that have no SQL statement.
+    """
+    told = Told()
+    if table.name in _MANY:
+        return told
+    by_name = {column.name: column for column in table.columns}
+    for name, of, root, sql in pages.schema():
+        if of != table.name or name == of or not root:
+            continue
+        names = _indexed(sound, name, sql)
+        told.is_complete |= pages.reaches_all(root) and " where " not in (sql or "")
+        for *values, id_ in pages.entries(root):
+            if not isinstance(id_, int) or not table.has_hole_at(id_) or len(values) != len(names):
+                continue
+            row = told.rows.setdefault(id_, {})
+            for (column, default), value in zip(names, values, strict=True):
+                if value != default and column in by_name and by_name[column].takes(value):
+                    row[column] = value
+    return told
+
+
+def _indexed(
+    connection: sqlite3.Connection, index: str, sql: str | None
+) -> list[tuple[str, object]]:
+    """Return the columns of an index, each with the value that replaces null, if there is one.
+
+    A unique index is over `coalesce(column, '')` if the column can be null.
+    """
+    if sql is None:
+        rows = connection.execute("select name from pragma_index_info(?)", (index,))
+        return [(name, Lost) for (name,) in rows]
+    parts = _PARTS.search(sql)
+    return [
+        (column or plain, _FOR_NULL.get(stand_in, Lost))
+        for column, stand_in, plain in _PART.findall(parts[1] if parts else "")
+    ]
+
+
+# ------------------------------------------------------------------------------------------------
+# Recreates rows of `files` that are in no index, from the archive and the rows that refer to
+# them.
+#
+# Whose file it is follows from its messages, or else from its lines. The source may be able to
+# derive the path of a conversation; the path of any other file stays unknown (`lost`).
+
+
+_ENDS = (
+    'select max("end") from archive where file_id = ?',
+    "select max(byte_offset + byte_length) from messages where file_id = ?",
+    "select max(byte_offset + byte_length) from prompts where file_id = ?",
+    "select max(byte_offset + byte_length) from hook_events where file_id = ?",
+)
+"""Queries that show how far a log was read, if its row is lost."""
+_LOOKED_AT = 64 * 1024  # bytes at either end of a file that are searched for its session and path
+
+
+def as_read(
+    connection: sqlite3.Connection, file_id: int, moment: str, least: int
+) -> dict[str, Any]:
+    """Return columns that say how far a file was read, from its archive and from other tables.
+
+    Other tables show that at least `least` bytes were read. The time is zero, which no file has, so
+    that the next sync compares the file.
+    """
+    prefix, end = Prefix(), least
+    for start, data in archive.sound_pieces(connection, file_id):
+        if start == prefix.offset:
+            prefix = prefix.extended(data)
+        end = max(end, start + len(data))
+    end = max(end, *(one(connection, query, file_id) or 0 for query in _ENDS))
+    mark = prefix.checkpoint()
+    row = {
+        "size": end, "offset": end, "line_count": 0, "issue_count": 0, "first_seen_at": moment,
+        "last_synced_at": moment, "inode": 0, "device": 0, "mtime_ns": 0, "ctime_ns": 0,
+        "head_hash": mark.head_hash, "tail_hash": mark.tail_hash, "prefix_crc": mark.prefix_crc,
+    }  # fmt: skip
+    if prefix.offset < end:  # its beginning is missing: it is read again
+        row |= {"head_hash": b"", "tail_hash": b"", "prefix_crc": 0}
+    elif not end:  # files of its kind may never be archived
+        row |= {"head_hash": None, "tail_hash": None}
+    return row
+
+
+def mark_gone_like_entries(connection: sqlite3.Connection, file_id: int) -> None:
+    """Mark a document as gone if all of its entries are gone."""
+    connection.execute(
+        "update files set gone_at = (select iif(count(*) = count(gone_at), max(gone_at), null)"
+        "  from (select gone_at from tasks where file_id = ?1 and channel = 'file'"
+        "   union all select gone_at from inbox_items where file_id = ?1 and channel = 'inbox'))"
+        " where id = ?1 and gone_at is null",
+        (file_id,),
+    )
+
+
+class _Owner(NamedTuple):
+    """Whose file it is, according to its rows or its lines."""
+
+    kind: str = stored_names.UNNAMED
+    source_id: int | None = None
+    session_id: int | None = None
+    subagent_id: int | None = None
+    project_id: int | None = None
+    session_key: str | None = None
+    agent_key: str | None = None
+    directory: str | None = None
+
+
+def make_unnamed_file(
+    connection: sqlite3.Connection, file_id: int, moment: str, least: int
+) -> None:
+    """Insert the row of a file whose path is in no index."""
+    owner = (
+        _owner_by_messages(connection, file_id)
+        or _owner_by_agent(connection, file_id)
+        or _owner_by_lines(connection, file_id)
+    )
+    source_id = owner.source_id or _any_source(connection, file_id)
+    row = as_read(connection, file_id, moment, least)
+    path = _path_of(connection, owner) if row["head_hash"] else None
+    keys = owner._asdict()
+    del keys["directory"]
+    row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
+    row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
+    reason = stored_names.PATH_FROM_LINES
+    if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
+        reason = stored_names.PATH_LOST
+        insert(connection, "files", {**row, "path": stored_names.placeholder(file_id)})
+    mark_gone_like_entries(connection, file_id)
+    note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
+
+
+def _owner_by_messages(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+    """Return whose file it is, according to its messages; None if it has none."""
+    row = connection.execute(
+        "select m.session_id, s.source_id, s.session_key, s.project_id, a.id, a.agent_key"
+        " from messages m left join sessions s on s.id = m.session_id"
+        " left join subagents a on a.id = m.subagent_id and not exists ("
+        "  select 1 from messages o where o.file_id = m.file_id and o.subagent_id is null)"
+        " where m.file_id = ? limit 1",
+        (file_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    session_id, source_id, key, project_id, subagent_id, agent = row
+    directory = one(
+        connection,
+        "select w.path from working_directories w left join projects p on p.id = ?2"
+        " where w.file_id = ?1 order by w.encoded = p.key desc, w.byte_offset limit 1",
+        file_id,
+        project_id,
+    )
+    kind = "transcript" if subagent_id is None else "agent"
+    return _Owner(kind, source_id, session_id, subagent_id, project_id, key, agent, directory)
+
+
+def _owner_by_agent(connection: sqlite3.Connection, file_id: int) -> _Owner | None:
+    """Return whose sidecar a file is, according to the call that it names; None for others."""
+    row = connection.execute(
+        "select s.source_id, s.id, a.id, s.project_id, s.session_key, a.agent_key"
+        " from agent_metas m join agent_links l on l.file_id = m.file_id"
+        " join subagents a on a.agent_key = l.agent_key join sessions s on s.id = a.session_id"
+        " where m.file_id = ? limit 1",
+        (file_id,),
+    ).fetchone()
+    return row and _Owner("agent_meta", *row)
+
+
+def _owner_by_lines(connection: sqlite3.Connection, file_id: int) -> _Owner:
+    """Return whose file it is, according to its lines, if it is a conversation."""
+    head = tail = b""
+    for _, data in archive.sound_pieces(connection, file_id):
+        head, tail = head or data[:_LOOKED_AT], data[-_LOOKED_AT:]
+    lines = [*head.split(b"\n"), *tail.split(b"\n")]
+    every = (source.whereabouts(lines) for source in SOURCES.values())
+    told = next((one for one in every if one.session is not None), None)
+    if told is None:
+        return _Owner()
+    session = connection.execute(
+        "select source_id, id, project_id from sessions where session_key = ? order by id limit 1",
+        (told.session,),
+    ).fetchone() or (None, None, None)
+    kind = "transcript" if told.agent is None else "agent"
+    return _Owner(
+        kind, session[0], session[1], None, session[2], told.session, told.agent, told.directory
+    )
+
+
+def _any_source(connection: sqlite3.Connection, file_id: int) -> int:
+    """Return a root for a file whose messages do not show one."""
+    return int(
+        one(
+            connection,
+            "select source_id from tasks where file_id = ?1"
+            " union all select source_id from teams where file_id = ?1"
+            " union all select s.source_id from session_entries e"
+            "  join sessions s on s.id = e.session_id where e.file_id = ?1"
+            " union all select id from (select id from sources order by is_agent desc, id)"
+            " limit 1",
+            file_id,
+        )
+        or 1
+    )
+
+
+def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
+    """Return where the transcript of a conversation was, if that is known."""
+    source = SOURCES.get(
+        one(connection, "select kind from sources where id = ?", owner.source_id) or ""
+    )
+    if source is None or owner.kind != "transcript":
+        return None
+    key = one(connection, "select key from projects where id = ?", owner.project_id)
+    return source.path_of(Whereabouts(owner.session_key, None, owner.directory), key)
+
+
+def insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> bool:
+    """Insert a row unless it exists or lacks a required value; return whether it was inserted."""
+    names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+    cursor = connection.execute(f"insert or ignore into {table} ({names}) values ({marks})", row)
+    return cursor.rowcount > 0
+
+
+def one(connection: sqlite3.Connection, query: str, *values: object) -> Any:
+    """Return the only value of the first row, None if there is no row."""
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# Recreates lost files and roots, so that the rows that refer to them can be kept.
+#
+# 1. If an index still has columns of a lost row (`lost_rows`), the row is recreated with its id: a
+#    root from its directory, a file from its path, a session from its key. What follows from other
+#    rows is derived again later, and the next sync reads the file again.
+# 2. If no index has a file, its row is made from its archive and from the rows that refer to it. If
+#    they do not state its path, it gets a placeholder (`lost`), until a sync finds a file with the
+#    same bytes (`lost_paths`).
+# 3. A root that is in no index gets a placeholder, too.
+# 4. A reference to a row that is still missing becomes null, or if it must not be null, the row is
+#    deleted. These are rows with a damaged number for a file or root that never existed, and
+#   members
+#    of teams. Both are derived again from their files.
+
+
+_KEYED = ("sources", "projects", "sessions", "subagents", "teams", "tasks", "forgotten")
+
+
+def keep(
+    connection: sqlite3.Connection, told: dict[str, dict[int, dict[str, Any]]], holes: list[Table]
+) -> None:
+    """Recreate what rows refer to, as far as it is known. Runs inside a transaction.
+
+    `told` is what indexes say about lost rows, by table and id; `holes` are the tables with losses.
+    """
+    moment = now()
+    for table in _KEYED:
+        for id_, row in told.get(table, {}).items():
+            insert(connection, table, {**_defaults(table, row, moment), **row, "id": id_})
+    beyond: dict[int, int] = {}
+    for frame in told.get("archive", {}).values():  # of frames, only the position is known
+        if "file_id" in frame and "start" in frame:
+            beyond[frame["file_id"]] = max(beyond.get(frame["file_id"], 0), frame["start"] + 1)
+    for id_, row in told.get("files", {}).items():
+        if "path" in row and "source_id" in row:
+            _make_file(connection, id_, row, moment, beyond.get(id_, 0))
+    for id_ in _lost(connection, "sources", "files", holes):
+        _make_root(connection, id_, moment)
+    for id_ in _lost(connection, "files", "archive", holes):
+        make_unnamed_file(connection, id_, moment, beyond.get(id_, 0))
+    connection.execute(
+        "update sources set first_synced_at = coalesce((select min(f.first_seen_at) from files f"
+        "  where f.source_id = sources.id), first_synced_at) where first_synced_at = ?",
+        (moment,),
+    )
+    _drop_broken_references(connection)
+
+
+def _defaults(table: str, row: dict[str, Any], moment: str) -> dict[str, Any]:
+    """Return values for columns that must have one and are in no index."""
+    defaults: dict[str, dict[str, Any]] = {
+        "sources": {"first_synced_at": moment, "last_synced_at": moment},
+        "subagents": {"kind": "task"},
+        "teams": {"name": row.get("key")},
+        # If its document still contains the task, reading the document removes `gone_at` again.
+        "tasks": {"gone_at": moment},
+        "forgotten": {"forgotten_at": moment, "is_pending": 1},
+    }
+    return defaults.get(table, {})
+
+
+def _lost(
+    connection: sqlite3.Connection, parent: str, witness: str, holes: list[Table]
+) -> list[int]:
+    """Return the ids of the missing rows of a table that other rows refer to.
+
+    References of `witness` are trusted. Those of other tables may be damaged themselves: they count
+    only if the id is in a hole of the table.
+    """
+    found: set[int] = set()
+    tables = [name for (name,) in connection.execute("select name from pragma_table_list")]
+    for table in tables:
+        for key in connection.execute(f'pragma foreign_key_list("{table}")').fetchall():
+            if key[2] == parent:
+                rows = connection.execute(
+                    f"select distinct {key[3]} from {table} where {key[3]} is not null"
+                    f" and {key[3]} not in (select id from {parent})"
+                )
+                found.update(
+                    id_
+                    for (id_,) in rows
+                    if table == witness
+                    or any(hole.name == parent and hole.has_hole_at(id_) for hole in holes)
+                )
+    return sorted(found)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def _make_file(
+    connection: sqlite3.Connection, file_id: int, told: dict[str, Any], moment: str, least: int
+) -> None:
+    """Insert the row of a file whose path is known."""
+    claim = _claim(connection, told["source_id"], told["path"])
+    keys = (
+        {
+            "kind": claim.kind, "session_key": claim.session_key, "agent_key": claim.agent_key,
+            "team_key": claim.team_key, "project_key": claim.project_key,
+            "workflow": claim.workflow,
+        }
+        if claim is not None
+        else {"kind": stored_names.UNNAMED}
+    )  # fmt: skip
+    if told.get("session_id") is not None and keys.get("session_key") is None:
+        keys["session_key"] = one(
+            connection, "select session_key from sessions where id = ?", told["session_id"]
+        )
+    row = {**as_read(connection, file_id, moment, least), **keys, **told, "id": file_id}
+    if claim is not None and _is_log(connection, told["source_id"], claim):
+        row["gone_at"] = moment  # or else another file at its path could replace its rows
+    if insert(connection, "files", {"generation": 0, **row}):
+        mark_gone_like_entries(connection, file_id)
+
+
+def _claim(connection: sqlite3.Connection, source_id: int, path: str) -> Claim | None:
+    kind = one(connection, "select kind from sources where id = ?", source_id)
+    return claim_at(SOURCES[kind], path) if kind in SOURCES else None
+
+
+def _is_log(connection: sqlite3.Connection, source_id: int, claim: Claim) -> bool:
+    kind = one(connection, "select kind from sources where id = ?", source_id)
+    return SOURCES[kind].shape(claim) == LOG
+
+
+# -- roots ---------------------------------------------------------------------------------------
+
+
+def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> None:
+    """Insert the row of a root that is in no index; its kind is that of its files."""
+    agent = next(name for name, source in SOURCES.items() if source.is_agent)
+    votes: Counter[str] = Counter({agent: 0})  # the kind if no file shows it
+    rows = connection.execute(
+        "select path, kind from files where source_id = ? order by id", (source_id,)
+    )
+    for path, kind in rows.fetchall():
+        for name, source in SOURCES.items():
+            claim = claim_at(source, path)
+            votes[name] += claim is not None and claim.kind == kind
+    ((kind, _),) = votes.most_common(1)
+    row = {"id": source_id, "kind": kind, "root": stored_names.root_placeholder(source_id)}
+    row |= facts_of(SOURCES[kind])
+    insert(connection, "sources", {**_defaults("sources", row, moment), **row})
+
+
+# -- remaining references ------------------------------------------------------------------------
+
+
+def _drop_broken_references(connection: sqlite3.Connection) -> None:
+    """Set references to missing rows to null; delete rows that must have one."""
+    broken = 'select distinct "table", fkid from pragma_foreign_key_check'
+    while found := connection.execute(broken).fetchall():
+        for table, number in found:
+            keys = connection.execute(f"pragma foreign_key_list({table})").fetchall()
+            ((parent, column),) = ((key[2], key[3]) for key in keys if key[0] == number)
+            is_needed = one(
+                connection,
+                'select "notnull" from pragma_table_info(?) where name = ?',
+                table,
+                column,
+            )
+            change = f"delete from {table}" if is_needed else f"update {table} set {column} = null"
+            connection.execute(f"{change} where {column} not in (select id from {parent})")
+
+
+# ------------------------------------------------------------------------------------------------
+# Damaged databases are kept unchanged until the user deletes them.
+#
+# Such a copy is next to the repaired database, equally private, under a name that says when it
+# was put aside. Data that could not be recovered may still be in it.
+
+
+KEPT = ".damaged-"
+"""The part between the name of a database and the time when it was moved aside."""
+
+_COPIES = 3  # on disk at the same time: the damaged copy, the repaired database, and the log
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def kept_aside(path: Path) -> list[Path]:
+    """Return the damaged databases that were put aside next to a database."""
+    start = f"{path.name}{KEPT}"
+    try:
+        return sorted(
+            other
+            for other in path.parent.iterdir()
+            if other.name.startswith(start) and not other.name.endswith(("-wal", "-shm"))
+        )
+    except OSError:  # a directory that can be entered but not listed
+        return []
+
+
+def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a database in the order in which they can be copied while others read.
+
+    What is written to the first file in the meantime is also in the second, the log, which is not
+    started over while a transaction is open.
+    """
+    for ending in ("", "-wal"):
+        file = Path(f"{path}{ending}")
+        if file.exists():
+            yield file, ending
+
+
+def check_room(path: Path) -> None:
+    """Raise DatabaseIOError if there is no room to repair a database and keep the damaged copy."""
+    needed = _COPIES * sum(file.stat().st_size for file, _ in _files_of(path))
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise DatabaseIOError(
+            f"{path} is damaged. Repairing it while keeping the damaged copy needs"
+            f" {_megabytes(needed)} in {path.parent}, but only {_megabytes(free)} are free. Nothing"
+            " was changed. Free some space, then run: assoc-ingest rebuild"
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{-(-size // 10**6):,} MB"
+
+
+def copy_files(path: Path, copy: Path) -> None:
+    """Copy a database with its log, while it is locked. Raises DatabaseIOError and OSError."""
+    try:
+        for file, ending in _files_of(path):
+            target = os.open(f"{copy}{ending}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(target, "wb") as stream, file.open("rb") as source:
+                shutil.copyfileobj(source, stream, 1024 * 1024)
+                stream.flush()
+                os.fsync(stream.fileno())
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise DatabaseIOError(
+            f"{path} is damaged, and {path.parent} has no room for the copy that a repair needs. "
+            "Nothing was changed. Free some space, then run: assoc-ingest rebuild"
+        ) from error
+
+
+def put_aside(copy: Path, path: Path) -> Path:
+    """Rename a copy to the name under which it is kept."""
+    moment = now()[:19].replace("-", "").replace(":", "") + "Z"
+    kept = Path(f"{path}{KEPT}{moment}")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = Path(f"{path}{KEPT}{moment}-{number}")
+    return copy.rename(kept)
+
+
+def kept_beside(connection: sqlite3.Connection) -> list[str]:
+    """Return the damaged copies of the database that a repair has kept next to it."""
+    (name,) = connection.execute(
+        "select file from pragma_database_list where name = 'main'"
+    ).fetchone()
+    files = (file for kept in kept_aside(Path(name)) for file in (kept, log_of(kept)))
+    return [str(file) for file in files if file.exists()]
+
+
+# ------------------------------------------------------------------------------------------------
+# Replaces a damaged database by a new one with everything that can be recovered.
+#
+# 1. The file is copied as it is, with its log, and the copy is kept next to the database until the
+#    user deletes it: it may still contain what is lost here.
+# 2. All rows that SQLite can read are copied into a new database, table by table in the order of
+#    their ids; if reading fails, it continues after the damaged page.
+# 3. Rows on undamaged pages that SQLite cannot reach are found page by page (`lost_rows`).
+# 4. Lost rows that others refer to are recreated from what names them (`orphans`).
+# 5. The new database is written over the old one by SQLite's backup, which works while others read:
+#    they see either the old pages or the new ones.
+#
+# What is then missing comes back from the archive (`rebuild`), or from the files at the next
+# sync.
+
 
 _AT_ONCE = 500  # found rows that are inserted at a time
 _FRAME_COLUMNS = 6  # columns of `archive`; the data is the last
@@ -55,15 +1148,15 @@ def replace_by_sound_copy(path: Path) -> Salvaged:
     the disk has no room; then the database is unchanged.
     """
     with temporary_directory(path) as directory:
-        copy = directory / f"{path.name}{damaged_copies.KEPT}"
+        copy = directory / f"{path.name}{KEPT}"
         with _held(path):
-            damaged_copies.check_room(path)
-            damaged_copies.copy_files(path, copy)
+            check_room(path)
+            copy_files(path, copy)
         with closing(database.open_writer(directory / path.name)) as sound:
             with _opened(copy) as damaged:
                 damaged.execute("pragma wal_checkpoint(truncate)").fetchall()
                 salvaged = _copy_tables(damaged, copy, sound)
-            salvaged.kept = damaged_copies.put_aside(copy, path)
+            salvaged.kept = put_aside(copy, path)
             try:
                 with _opened(path) as live:
                     sound.backup(live)
@@ -96,7 +1189,7 @@ def _held(path: Path) -> Iterator[None]:
         log.exists() and log.stat().st_size > 0
     )  # closing a writable connection would remove it
     with _opened(path, "ro" if has_log else "rw") as damaged:
-        if not lost_rows.columns(damaged, "files"):
+        if not columns(damaged, "files"):
             raise DamagedError(
                 f"{path} cannot be recovered: its table list is damaged. "
                 "Move it away, with its -wal and -shm files, and run: assoc-ingest sync"
@@ -115,19 +1208,19 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
     sound.execute("pragma foreign_keys = off")
     with transaction(sound):
         sound.execute("delete from identity")  # it keeps the name of the damaged one
-        with page_reader.opened(path) as raw:
+        with opened_pages(path) as raw:
             broken = _copy_rows(damaged, sound)
             for table in broken:
-                salvaged.told[table.name] = lost_rows.told_by_indexes(sound, raw, table)
+                salvaged.told[table.name] = told_by_indexes(sound, raw, table)
             if broken:
-                found = lost_rows.found(raw, broken, salvaged.told)
+                found = found_rows(raw, broken, salvaged.told)
                 _take_in(sound, broken, found, salvaged.told)
         for table in broken:
-            if not lost_rows.is_healed(sound, table, salvaged.told[table.name]):
+            if not is_healed(sound, table, salvaged.told[table.name]):
                 salvaged.holes[table.name] = len(table.holes)
         for name in fts.indexes(sound):  # rows can be deleted only from indexes that have them
             fts.rebuild_index(sound, name)
-        orphans.keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
+        keep(sound, {name: told.rows for name, told in salvaged.told.items()}, broken)
         changes.renew(sound)
     return salvaged
 
@@ -138,11 +1231,11 @@ def _copy_rows(damaged: sqlite3.Connection, sound: sqlite3.Connection) -> list[T
     has_all = _lists_all(damaged)
     is_of_this_version = _migrations(damaged) >= _migrations(sound)
     for name in _tables(sound):
-        table = Table(name, lost_rows.columns(damaged, name))
+        table = Table(name, columns(damaged, name))
         if table.columns:
             _insert(sound, table, _Rows(damaged, table))
         elif not has_all:  # its rows cannot be reached, but have the columns of this version
-            table = Table(name, lost_rows.columns(sound, name), [(0, FARTHEST)])
+            table = Table(name, columns(sound, name), [(0, FARTHEST)])
         elif is_of_this_version:  # it was dropped
             table = Table(name, [], [(0, FARTHEST)])
         if table.holes:
@@ -183,7 +1276,7 @@ def _migrations(connection: sqlite3.Connection) -> set[str]:
 
 def _insert(sound: sqlite3.Connection, table: Table, rows: Iterable[Sequence[object]]) -> None:
     """Insert rows of a damaged table, with those of its columns that this version still has."""
-    ours = {column.name for column in lost_rows.columns(sound, table.name)}
+    ours = {column.name for column in columns(sound, table.name)}
     places = [place for place, column in enumerate(table.columns) if column.name in ours]
     names = ", ".join(f'"{table.columns[place].name}"' for place in places)
     marks = ", ".join("?" * len(places))
@@ -300,3 +1393,133 @@ class _Rows:
             if not is_damage(error):
                 raise
             return False
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds out which lost rows of a damaged database cannot be derived from any file.
+#
+# Most rows follow from archived bytes, and come back when everything is derived again. Some rows
+# were only in this database: what was forgotten, what a list contained before it was rewritten, a
+# price that the user set. What the indexes say about lost rows (`lost_rows`) shows whether such
+# rows are among them.
+
+
+_MESSAGE_KEY = ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal")
+
+
+def only_here(connection: sqlite3.Connection, salvaged: Salvaged) -> list[str]:
+    """Return the tables that lost rows which no file contains. All tables have been derived again.
+
+    If no index shows which rows there were, such rows are assumed to be lost.
+    """
+    return [
+        table
+        for table, is_lost in _NOT_DERIVED.items()
+        if table in salvaged.holes
+        and (not salvaged.told[table].is_complete or is_lost(connection, table, salvaged.told))
+    ] + [
+        table
+        for table in salvaged.holes
+        if table not in _NOT_DERIVED and _lacks_what_was_never_archived(connection, table, salvaged)
+    ]
+
+
+def _lacks_what_was_never_archived(
+    connection: sqlite3.Connection, table: str, salvaged: Salvaged
+) -> bool:
+    """Did a file that is gone and was never archived lose rows?"""
+    rows = connection.execute("select id from files where gone_at is not null and offset = 0")
+    files = {file_id for (file_id,) in rows}
+    told = salvaged.told.get(table, Told())
+    return any(row.get("file_id") in files for row in told.rows.values())
+
+
+def _lacks_a_row(connection: sqlite3.Connection, table: str, told: dict[str, Told]) -> bool:
+    ids = {id_ for (id_,) in connection.execute(f"select id from {table}")}
+    return not told[table].rows.keys() <= ids
+
+
+def _lacks_a_task(connection: sqlite3.Connection, table: str, told: dict[str, Told]) -> bool:
+    rows = connection.execute(
+        "select id from tasks where coalesce(subject, description, owner, active_form) is null"
+        " and channel = 'file'"
+    )
+    return not told[table].rows.keys().isdisjoint(id_ for (id_,) in rows)
+
+
+def _lacks_a_change_that_was_seen(
+    connection: sqlite3.Connection, table: str, told: dict[str, Told]
+) -> bool:
+    return any(row.get("file_id") is None for row in told[table].rows.values())
+
+
+def _lacks_a_message(connection: sqlite3.Connection, table: str, told: dict[str, Told]) -> bool:
+    rows = connection.execute(f"select {', '.join(_MESSAGE_KEY)} from {table}")
+    there = {tuple(row) for row in rows}
+    return any(
+        tuple(row.get(name) for name in _MESSAGE_KEY) not in there
+        for row in told[table].rows.values()
+    )
+
+
+_NOT_DERIVED = {
+    "forgotten": _lacks_a_row,
+    "forgotten_secrets": _lacks_a_row,
+    "tasks": _lacks_a_task,
+    "task_changes": _lacks_a_change_that_was_seen,
+    "inbox_items": _lacks_a_message,
+    "prices": _lacks_a_row,
+}
+"""Tables with rows that no file contains, each with the function that says whether one is lost."""
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds out whether a database is damaged, before or while its rebuild looks at its rows.
+
+
+_DAMAGED = "The database is damaged - run: assoc-ingest rebuild"
+_PATIENCE = 0.01  # seconds
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Check all pages and indexes, the schema, and that every reference leads to a row.
+
+    Raises DamagedError if something is wrong, and sqlite3.Error if the disk fails.
+    """
+    with damage_is_told(), fresh_schema() as schema:
+        (first,) = connection.execute("pragma integrity_check(1)").fetchone()
+        problems = [*check_schema(connection, schema), *check_references(connection)]
+    if first != "ok" or any(problem.remedy == REBUILD for problem in problems):
+        raise DamagedError(_DAMAGED)
+
+
+@contextmanager
+def checked_meanwhile(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let a thread `check` the database through a connection that is not used meanwhile.
+
+    If it is damaged, that is raised in place of any other error, which may be what it led to.
+    """
+    with ThreadPoolExecutor(1, "check") as thread:
+        checked = thread.submit(check, connection)
+        try:
+            yield
+        except Exception:
+            checked.result()
+            raise
+        except BaseException:
+            while wait([checked], _PATIENCE).not_done:  # the user wants to stop now
+                connection.interrupt()  # only ends a statement that runs at this moment
+            raise
+        checked.result()
+    connection.execute("pragma shrink_memory")  # of the pages that it read
+
+
+@contextmanager
+def damage_is_told() -> Iterator[None]:
+    """Turn SQLite's error that the database is damaged into ours; let other errors through."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise DamagedError(_DAMAGED) from error

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .. import humanize, sql
+from .. import sql, terminal
 from ..ask.output import write, write_table
 from ..fields import number
 from ..files.stored_names import original_root
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT
 from ..sources import SOURCES
-from ..store.clock import Clock, of_clock_behind, said
-from ..store.location import lock_of, log_of
+from ..store.database import lock_of, log_of
+from ..store.transaction import Clock, of_clock_behind, said
 from ..terminal import Paint, safe, safe_json
 
 _Row = dict[str, object]
@@ -148,7 +148,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write([safe_json(asdict(status)) + "\n"])
         return
     paint = Paint.for_stream(sys.stdout)
-    write([f"{safe(status.database)}, {humanize.size(status.size)}\n"])
+    write([f"{safe(status.database)}, {terminal.size(status.size)}\n"])
     if status.last_run is None:
         write(["No sync has run yet.\n"])
     else:
@@ -158,7 +158,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         _table(connection, status.sources)
     for run in status.failed_runs[:_LISTED]:
         how = f"failed: {safe(str(run['error']))}" if run["error"] else "was interrupted"
-        started = humanize.moment(str(run["started_at"]))
+        started = terminal.moment(str(run["started_at"]))
         write([paint(f"\nThe sync of {started} {how}\n", "red")])
     if status.clock_behind:
         write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
@@ -178,14 +178,14 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
 
 
 def _of_run(run: _Row, *, is_running: bool) -> str:
-    text = f"Last sync {humanize.moment(str(run['started_at']))}"
+    text = f"Last sync {terminal.moment(str(run['started_at']))}"
     if run["finished_at"] is None:
         return f"{text}, {'still running' if is_running else 'interrupted'}"
     counts = [
-        humanize.many(int(str(run[name])), word)
+        terminal.many(int(str(run[name])), word)
         for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))
     ]
-    return f"{text}: {', '.join(counts)}, {humanize.size(int(str(run['bytes_read'])))}"
+    return f"{text}: {', '.join(counts)}, {terminal.size(int(str(run['bytes_read'])))}"
 
 
 def sentences_of(rows: list[_Row]) -> Iterator[str]:
@@ -196,7 +196,7 @@ def sentences_of(rows: list[_Row]) -> Iterator[str]:
     for version, new in versions.items():
         named = [
             f"{' '.join(filter(None, (str(row['type']), str(row['subtype']))))}"
-            f" ({humanize.many(int(str(row['lines'])), 'line')})"
+            f" ({terminal.many(int(str(row['lines'])), 'line')})"
             for row in new[:_LISTED]
         ]
         more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""

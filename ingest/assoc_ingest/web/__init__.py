@@ -14,9 +14,8 @@ from pluggy import HookimplMarker
 
 from .. import sql
 from ..errors import UsageError
-from . import cells, foreign_sql, frame, guard, missing, queries
-from .compat import jump_item, may_view, stores_queries
-from .detect import is_ours, our_databases
+from . import foreign_sql, frame, pages, serve
+from .pages import is_ours, jump_item, may_view, our_databases, stores_queries
 from .routes import View, routes
 
 # Datasette's own name for it; taken from pluggy, so that importing this loads no Datasette.
@@ -40,11 +39,11 @@ def startup(datasette: Any) -> Later:
     """Give the queries to a Datasette that keeps them; keep the SQL of visitors apart."""
 
     async def start() -> None:
-        if guard.is_switched_on():
+        if serve.is_switched_on():
             foreign_sql.kept_apart(datasette)
         if stores_queries(datasette):
             for database in await our_databases(datasette):
-                await queries.store(datasette, database)
+                await pages.store(datasette, database)
 
     return start
 
@@ -54,7 +53,7 @@ def canned_queries(datasette: Any, database: str) -> Later:
     """Give the queries to a Datasette that asks for them each time."""
 
     async def ask() -> dict[str, dict[str, Any]]:
-        return queries.as_dictionaries() if await is_ours(datasette, database) else {}
+        return pages.as_dictionaries() if await is_ours(datasette, database) else {}
 
     return ask
 
@@ -64,14 +63,14 @@ def render_cell(
     row: Any, value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Later | None:
     """Show times, addresses and lower bounds as such, and lead from a title to its conversation."""
-    if not isinstance(value, str | int | float) or not cells.is_worth_it(column, value):
+    if not isinstance(value, str | int | float) or not frame.is_worth_it(column, value):
         return None
     text = value
 
     async def render() -> object:
         if not await is_ours(datasette, database):
             return None
-        return cells.cell(row, text, column, table, datasette.urls.database(database))
+        return frame.cell(row, text, column, table, datasette.urls.database(database))
 
     return render
 
@@ -121,31 +120,31 @@ def handle_exception(datasette: Any, request: Any, exception: Exception) -> Late
     """Show what is missing on a page of ours, with what may have been meant."""
 
     async def answer() -> Any:
-        return await missing.answer(datasette, request, exception)
+        return await frame.answer(datasette, request, exception)
 
     return answer
 
 
 # Last, so that what other plugins answer passes the guard, too.
 @hookimpl(trylast=True)
-def asgi_wrapper(datasette: Any) -> Callable[[guard.App], guard.App]:
+def asgi_wrapper(datasette: Any) -> Callable[[serve.App], serve.App]:
     """Read the times of reports; where `serve` switched it on, let the guard see every request."""
 
-    def wrap(plain: guard.App) -> guard.App:
-        async def app(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
-            if scope["type"] == "http" and queries.is_report(scope["path"]):
+    def wrap(plain: serve.App) -> serve.App:
+        async def app(scope: serve.Scope, receive: serve.Receive, send: serve.Send) -> None:
+            if scope["type"] == "http" and pages.is_report(scope["path"]):
                 try:
-                    times = queries.with_times(scope.get("query_string") or b"")
+                    times = pages.with_times(scope.get("query_string") or b"")
                 except UsageError as error:
-                    await guard.refuse((400, str(error)), send)
+                    await serve.refuse((400, str(error)), send)
                     return
                 scope = {**scope, "query_string": times}
             await plain(scope, receive, send)
 
-        if not guard.is_switched_on():
+        if not serve.is_switched_on():
             return app
         settings = datasette.plugin_config(_PLUGIN) or {}
-        return guard.guarded(app, settings.get("allowed_hosts") or ())
+        return serve.guarded(app, settings.get("allowed_hosts") or ())
 
     return wrap
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from .. import humanize, sql
+from .. import sql, terminal
 from ..ask.filters import Filters, nothing
 from ..terminal import one_line
-from . import colours, pages
+from . import charts, pages
 from .conversation import session_path
-from .counted import Counted
 from .pages import PageError
+from .urls import Counted
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -92,8 +92,8 @@ def links(datasette: Datasette, database: str) -> dict[str, Callable[..., str]]:
         "project_path": lambda project: f"{base}/-/project/{project}",
         "list_path": lambda **asked: address(here, asked),
         "usage_path": lambda key: counted.report("usage-by-session", session=key),
-        "moment": humanize.moment,
-        "many": humanize.many,
+        "moment": terminal.moment,
+        "many": terminal.many,
     }
 
 
@@ -133,7 +133,7 @@ def rows(
         row["more_models"] = len(models) - len(row["models"])
         row["cost"] = _cost(usage[row["id"]])
         row["cost_usd"] = usage[row["id"]]["cost_usd"]
-        row["git_branch"] = humanize.branch_besides(row["project"], row["git_branch"])
+        row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
         row["state"] = ends.get(row["id"])
     return found, found[0]["total"] if found else 0
 
@@ -161,7 +161,7 @@ def _read(
         "has_more": offset + len(found) < total,
         "chips": list(_chips(asked, project, here)),
         "values": _values(connection, asked, project),
-        "colour": colours.of_models(connection),
+        "colour": charts.of_models(connection),
     }
 
 
@@ -214,4 +214,4 @@ def _name(text: object) -> str:
 def _cost(usage: sqlite3.Row) -> str:
     """Return what a conversation cost, as a page shows it."""
     cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
-    return "" if cost is None and not unpriced else humanize.money(cost, partial, unpriced)
+    return "" if cost is None and not unpriced else terminal.money(cost, partial, unpriced)

@@ -15,15 +15,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .. import humanize, sql
-from ..ask import since as times
-from ..ask.usage import Estimate, Spent, estimate
-from . import charts, colours, pages
+from .. import sql, terminal
+from ..ask import filters as times
+from ..ask.queries import Estimate, Spent, estimate
+from . import charts, pages
+from .charts import Cost, together
 from .conversation import session_path
 from .conversations import address, list_path
-from .cost import Cost, together
-from .counted import EVER, Counted
 from .pages import PageError
+from .urls import EVER, Counted
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -152,7 +152,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "database": database,
         "databases": names,
         "periods": PERIODS,
-        "display": humanize,
+        "display": terminal,
         "charts": charts,
         "counted": Counted(datasette, database),
         "ever": EVER,
@@ -208,7 +208,7 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
     return {
         "newest": newest,
         "period": period,
-        "dates": humanize.days(first, today, today) if first else None,
+        "dates": terminal.days(first, today, today) if first else None,
         "columns_are_days": of_day is str,
         "since": since,
         "sessions": recent["sessions"] or 0,
@@ -216,7 +216,7 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
         "estimate": usage.estimate(connection),
         "cost_chart": charts.stacked(columns, costs, series, unpriced),
         "token_chart": charts.stacked(columns, tokens, series, partial),
-        "colour": colours.of_models(connection),
+        "colour": charts.of_models(connection),
         "is_cut": usage.is_cut,
         "days": sorted(usage.days.items(), reverse=True)[:MOST_DAYS],
         "more_days": max(len(usage.days) - MOST_DAYS, 0),

@@ -1,30 +1,142 @@
-"""One conversation as one HTML file that needs nothing else: no server, no network, no script.
-
-Its style is inline, images are in it, and its policy lets nothing load and nothing run but the few
-lines of script that open and close what is folded. It is yielded piece by piece, so that a
-conversation of any length is written; what is inside of a subagent is, too.
-"""
+"""One conversation as one HTML file that needs nothing else: no server, no network."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files as resources
 
 from markupsafe import Markup
 
-from .. import humanize
-from ..ask import export_facts, message_text
+from .. import terminal
+from ..ask import conversation as message_text
+from ..ask import export, show
 from ..ask.conversation import Message, Subagent
 from ..ask.export import ExportedConversation
-from ..ask.page import facts_of
-from ..terminal import one_line, safe
-from .entries import Entry
-from .export_entries import ExportedEntries
-from .html import joined
+from ..ask.show import facts_of
+from ..terminal import one_line, readable, safe
+from .entries import Entries, Entry, Nested
+from .html import fields, joined, shortened
+from .pages import Budget, WholeText
+
+# ------------------------------------------------------------------------------------------------
+# Messages as a file to keep shows them: as the pages do, with all of their texts and images.
+
+
+LARGEST_IMAGE = 3_000_000
+"""Characters of base64 of one image, about 2 MB; a larger one is left out."""
+
+_ALL_IMAGES = 40_000_000  # characters of base64 of all images of a file
+_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
+_SHOWN_ARGUMENTS = {"old_string", "new_string", "new_source", "content"}  # in a difference
+
+
+class ExportedEntries(Entries):
+    """Entries with all of their texts. A subagent is not in its entry: `_Page` writes it there."""
+
+    def __init__(self, conversation: ExportedConversation) -> None:
+        super().__init__(conversation, budget=WholeText())
+        self._exported = conversation
+        self._room_for_images = _ALL_IMAGES
+
+    def new_in(self, level: int, call: int) -> list[Subagent]:
+        """Return the subagents that a call spawned and that are not shown yet."""
+        found = self._spawned.get(call, ()) if level < _LEVELS else ()
+        return self.new(found)
+
+    def new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
+        """Return those that are not shown yet; from now on they are."""
+        new = [one for one in subagents if one.id not in self._shown]
+        self._shown.update(one.id for one in new)
+        return new
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Write messages of a subagent: without the days, which are those around it."""
+        day, self._day = self._day, "nested"
+        yield
+        self._day = day
+
+    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
+        """Return nothing: a long one would be in memory."""
+        return [], 0
+
+    def _entry(self, message: Message) -> Entry:
+        entry = super()._entry(message)
+        if entry.shape == "typed":  # whoever reads the file may be someone else
+            entry.who = entry.who.replace("You", "User")
+        return entry
+
+    def _call(self, message: Message) -> Entry:
+        entry = super()._call(message)
+        entry.body += _rest_of_input(message, self._budget)
+        if message.result_id is not None and entry.result is not None:
+            entry.result += self._images(message.result_id, str(entry.result))
+        if output := self._exported.output_file(message):
+            whole = shortened(output, self._budget)
+            entry.result = (entry.result or Markup("")) + _WHOLE_OUTPUT.format(whole)
+        return entry
+
+    def _aside(self, message: Message) -> Entry:
+        if message.kind == "image":
+            entry = self._new(message, "aside", "Image")
+            entry.body = self._images(message.id, message.content)
+            entry.body = entry.body or Markup('<p class="ai-image">{}</p>').format(
+                readable(message.content)
+            )
+            return entry
+        entry = super()._aside(message)
+        if message.kind == "task_notification":  # of which a page shows the summary
+            entry.summary = entry.summary or one_line(
+                message_text.heard(message.kind, message.content)
+            )
+            entry.body = shortened(message.content.strip(), self._budget)
+        if message.kind == "thinking":
+            entry.summary = entry.summary or one_line(message.content)
+        return entry
+
+    def _images(self, message: int, text: str) -> Markup:
+        shown = []
+        for image in self._exported.images(message, text):
+            if not image.data or len(image.data) > min(LARGEST_IMAGE, self._room_for_images):
+                shown.append(_NO_IMAGE.format(image.placeholder))
+                continue
+            self._room_for_images -= len(image.data)
+            shown.append(_IMAGE.format(image.media_type, image.data, image.placeholder))
+        return joined(shown)
+
+
+def _rest_of_input(message: Message, budget: Budget) -> Markup:
+    """Return what the shape in which a page shows an input leaves out of it."""
+    arguments = show.arguments_of(message)
+    if show.changes_files(message) and not isinstance(arguments.get("edits"), list):
+        rest = {key: one for key, one in arguments.items() if key not in _SHOWN_ARGUMENTS}
+        return fields(rest, budget)
+    is_list = show.things_to_do(message) is not None
+    if is_list or (show.changes_files(message) and arguments):
+        whole = json.dumps(arguments, ensure_ascii=False, indent=2)
+        return _INPUT.format(shortened(whole, budget))
+    return Markup("")
+
+
+_WHOLE_OUTPUT = Markup('<div class="ai-label">Whole output, from its own file</div>{}')
+_INPUT = Markup('<details><summary class="ai-facts">Input as JSON</summary>{}</details>')
+_IMAGE = Markup('<img class="ai-picture" src="data:{};base64,{}" alt="{}">')
+_NO_IMAGE = Markup('<p class="ai-image">{}: too large for this file, or not an image</p>')
+
+
+# ------------------------------------------------------------------------------------------------
+# One conversation as one HTML file that needs nothing else: no server, no network, no script.
+#
+# Its style is inline, images are in it, and its policy lets nothing load and nothing run but the
+# few lines of script that open and close what is folded. It is yielded piece by piece, so that a
+# conversation of any length is written; what is inside of a subagent is, too.
+
 
 _LONG_TITLE = 80  # letters, from which it is set smaller
 _PROMPT = 90  # letters of a prompt in the table of contents
@@ -58,7 +170,7 @@ class _Page:
 
     def pieces(self) -> Iterator[Markup]:
         """Yield the page."""
-        title = export_facts.title_of(self._conversation)
+        title = export.title_of(self._conversation)
         yield _head(title)
         yield Markup('<div class="ai-sheet">')
         yield from self._header(title)
@@ -67,7 +179,7 @@ class _Page:
         yield from self._messages()
         yield from self._unspawned()
         yield Markup('<footer class="ai-facts">')
-        for sentence in export_facts.closing(self._conversation):
+        for sentence in export.closing(self._conversation):
             yield Markup("<p>{}</p>").format(sentence)
         yield Markup("</footer></main></div><script>{}</script></body></html>\n").format(
             _static("export.js")
@@ -79,17 +191,15 @@ class _Page:
         yield Markup('<header class="ai-head"><h1{}>{}</h1><dl class="ai-grid">').format(
             name, title
         )
-        for name, value in export_facts.facts(self._connection, conversation):
+        for name, value in export.facts(self._connection, conversation):
             yield Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value)
         yield Markup("</dl>")
         if conversation.resume is not None:
             yield _RESUME.format(conversation.resume)
-        listed = [_link(*link) for link in export_facts.links(self._connection, conversation)]
+        listed = [_link(*link) for link in export.exported_links(self._connection, conversation)]
         if listed:
             yield Markup('<ul class="ai-links">{}</ul>').format(joined(listed))
-        files = joined(
-            Markup("<li>{}</li>").format(one) for one in export_facts.places(conversation)
-        )
+        files = joined(Markup("<li>{}</li>").format(one) for one in export.places(conversation))
         yield _FILES.format(files)
         yield Markup('<button id="fold" type="button" hidden>Expand all</button></header>')
 
@@ -100,7 +210,7 @@ class _Page:
             text = one_line(message_text.typed(message.kind, message.content))
             shown = text if len(text) <= _PROMPT else text[: _PROMPT - 1] + "…"
             anchor = self._conversation.anchor(message)
-            yield _PROMPTED.format(anchor, shown, humanize.clock(message.timestamp))
+            yield _PROMPTED.format(anchor, shown, terminal.clock(message.timestamp))
         yield Markup("</ol></nav>")
 
     def _messages(self) -> Iterator[Markup]:
@@ -129,7 +239,7 @@ class _Page:
                 yield from self._subagent(subagent)
         for count, word in ((len(hidden), "subagent"), (len(stubs), "warm-up agent")):
             if count:
-                text = f"{humanize.many(count, word)} not shown."
+                text = f"{terminal.many(count, word)} not shown."
                 yield Markup('<p class="ai-empty">{}</p>').format(text)
 
     def _shown(self, messages: Iterable[Message], agent: str | None) -> Iterator[Markup]:
@@ -169,7 +279,7 @@ class _Page:
 
     def _call(self, entry: Entry, anchor: str, agent: str | None) -> Iterator[Markup]:
         subagents = self._entries.new_in(self._level, self._calls.pop(entry.id, 0))
-        about = [entry.facts, humanize.many(len(subagents), "subagent") if subagents else ""]
+        about = [entry.facts, terminal.many(len(subagents), "subagent") if subagents else ""]
         yield _CALL.format(
             anchor, " ai-failed" if entry.is_error else "", entry.who, entry.summary,
             " · ".join(filter(None, about)), _badges(entry), entry.body,

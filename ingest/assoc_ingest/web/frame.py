@@ -1,22 +1,271 @@
-"""What the templates of all pages need to know: the navigation, and what we add to Datasette's.
-
-`templates/` has some of Datasette's own names: `base.html`, `table.html` and so on. Each passes on
-to Datasette's template unless it is given a frame, so a database of another program is shown as
-if this plugin were not there.
+"""What surrounds a page: navigation, columns and cells of tables, links of rows, and pages that
+are missing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlencode
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
 
-from .. import humanize
-from . import columns, compat, queries, row_links
-from .detect import is_for_us, our_databases
+from markupsafe import Markup
+
+from .. import sql, terminal
+from ..terminal import moment, one_line, unknown_of
+from . import pages
+from .conversation import session_path
+from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
+from .urls import Permalinks, Place
+
+# ------------------------------------------------------------------------------------------------
+# Readable cells in Datasette's tables: times, links to conversations, addresses.
+#
+# Only what is known to be harmless becomes HTML, and all text in it is escaped.
+
+
+_time = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
+# No letters that end an attribute, cannot be seen, or turn the direction of what is read.
+_address = re.compile(
+    r"https?://[^\s<>\"'`\\\x00-\x20\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]+"
+)
+
+_BOUNDED = frozenset({
+    "cost_usd", "cost_with_worktrees_usd", "cost_microusd", "output_tokens", "tokens",
+})  # fmt: skip
+"""Columns that are lower bounds where responses are partial or unpriced."""
+
+_LONG = 100  # letters of an address that are shown
+
+
+def is_worth_it(column: str, value: object) -> bool:
+    """Could the cell become anything but its plain text? Asked of every cell, so it is quick."""
+    if isinstance(value, int | float):
+        return column in _BOUNDED
+    if not isinstance(value, str) or not value:
+        return False
+    return column in ("session_key", "session", "title") or bool(
+        _time.fullmatch(value) or _address.fullmatch(value)
+    )
+
+
+def cell(row: Any, value: str | float, column: str, table: str | None, base: str) -> Markup | None:
+    """Return a cell as HTML, None where it stays as it is.
+
+    `table` is None for the rows of a query. `base` is the address of the database, without a slash
+    at its end.
+    """
+    if not isinstance(value, str):
+        counts = {name: _get(row, name) for name in ("partial", "unpriced", "is_lower_bound")}
+        known = {name: count for name, count in counts.items() if count is not _ABSENT}
+        return Markup("≥{}").format(value) if any(unknown_of(column, known)) else None
+    if column == "session_key":
+        return _conversation(base, value, value)
+    if _is_title_of_session(row, column, table):
+        return _conversation(base, _get(row, "session_key"), value)
+    if _time.fullmatch(value):
+        return _moment(value)
+    if _address.fullmatch(value):
+        shown = value if len(value) <= _LONG else value[:_LONG] + "…"
+        return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(value, shown)
+    return None
+
+
+def conversation_path(key: str) -> str:
+    """Return where the page of a conversation is below the address of its database."""
+    return f"/-/session/{quote(key, safe='')}"
+
+
+def _is_title_of_session(row: Any, column: str, table: str | None) -> bool:
+    """Is this the title of the conversation whose key is in the same row?
+
+    Where a query has a column `session`, its `title` is that of something else: a plan, a link.
+    """
+    if table not in (None, "sessions") or not isinstance(_get(row, "session_key"), str):
+        return False
+    return column == "session" or (column == "title" and _get(row, "session") is _ABSENT)
+
+
+def _conversation(base: str, key: str, text: str) -> Markup:
+    return Markup('<a href="{}{}">{}</a>').format(base, conversation_path(key), text)
+
+
+def _moment(value: str) -> Markup | None:
+    try:
+        shown = moment(value)
+    except ValueError:  # the thirtieth of February
+        return None
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(value, shown)
+
+
+_ABSENT = object()
+
+
+def _get(row: Any, column: str) -> Any:
+    try:
+        return row[column]
+    except (KeyError, IndexError):  # a row of SQLite raises the second one
+        return _ABSENT
+
+
+# ------------------------------------------------------------------------------------------------
+# Where a row leads to: the message it was read from, its conversation, its project, its team.
+
+
+TABLES = ("sessions", "subagents", "files", "messages", "tool_calls")
+_LONGEST_TITLE = 100
+
+
+class Way(NamedTuple):
+    """A place to go from a row."""
+
+    text: str
+    address: str
+
+
+async def links_of_row(
+    datasette: Any, request: Any, database: str, table: str, row: Mapping[str, Any]
+) -> list[Way]:
+    """Return the places that a row of a table leads to, the nearest first.
+
+    There are none for those who may not see what is there.
+    """
+    from datasette import Forbidden
+
+    base = datasette.urls.database(database)
+    reader = _Reader(table, row, base, lambda key: session_path(datasette, database, key))
+    try:
+        return await pages.read(
+            datasette, request, database, TABLES, lambda connection: list(reader.ways(connection))
+        )
+    except (Forbidden, PageError):
+        return []
+
+
+class _Reader(NamedTuple):
+    table: str
+    row: Mapping[str, Any]
+    base: str
+    path: Callable[[str], str]
+
+    def ways(self, connection: sqlite3.Connection) -> Iterator[Way]:
+        message = self._message(connection)
+        if message:
+            yield Way("Open the message in its conversation", message)
+        owner = sql.ask(
+            connection, "pages/row_owner",
+            session=self._id("session"), subagent=self._id("subagent"),
+        ).fetchone()  # fmt: skip
+        if owner["agent_key"]:
+            yield Way("Open the subagent", self.path(owner["agent_key"]))
+        if owner["session_key"]:
+            title = one_line(owner["title"] or "(untitled)")[:_LONGEST_TITLE]
+            yield Way(f"Open the conversation: {title}", self.path(owner["session_key"]))
+        for what in ("project", "team"):
+            if (number := self._id(what)) is not None:
+                yield Way(f"Open the {what}", f"{self.base}/-/{what}/{number}")
+
+    def _id(self, what: str) -> int | None:
+        """Return the id of the session, project or such that the row is, or refers to."""
+        value = self.row.get("id" if self.table == f"{what}s" else f"{what}_id")
+        return value if isinstance(value, int) else None
+
+    def _message(self, connection: sqlite3.Connection) -> str | None:
+        file, offset = self.row.get("file_id"), self.row.get("byte_offset")
+        if not isinstance(file, int) or not isinstance(offset, int):
+            return None
+        block = self.row.get("block")
+        place = Place(file, offset, block if isinstance(block, int) else 0)
+        link = Permalinks(connection, self.path).of([place]).get(place)
+        # Another line of the file has no message of its own: the page shows the nearest.
+        return link.address if link is not None else None
+
+
+# ------------------------------------------------------------------------------------------------
+# Which columns of a table are shown first: at most eight, those that a person reads.
+#
+# The others are one click away. Only the page is shorter, not the query, so a table is sorted and
+# continued by any column, as Datasette does it.
+
+
+MOST = 8
+"""Columns of a table on its page."""
+
+_ASKED = ("_all", "_col", "_nocol")
+"""Parameters of an address that say which columns to show."""
+
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "conversation": ("kind", "text", "tool_text", "timestamp", "session", "project", "subagent"),
+    "documents": ("kind", "title", "text", "path", "session_id", "project_id", "modified_at"),
+    "files": ("path", "kind", "size", "line_count", "issue_count", "mtime", "session_id"),
+    "hook_events": ("event", "tool_name", "cwd", "model", "source", "reason", "session_id"),
+    "inbox_items": ("text", "sender", "recipient", "kind", "timestamp", "is_read", "team_id"),
+    "messages": ("kind", "text", "tool_text", "timestamp", "session_id", "subagent_id", "model"),
+    "projects": (
+        "name", "path", "git_branch", "session_count", "last_activity_at", "parent_id", "source_id",
+    ),
+    "prompts": ("text", "timestamp", "project_path", "session_id"),
+    "response_costs": (
+        "timestamp", "model", "cost_microusd", "input_tokens", "output_tokens",
+        "cache_read_tokens", "session", "project",
+    ),
+    "responses": (
+        "model", "timestamp", "input_tokens", "output_tokens", "cache_read_tokens", "session_id",
+        "subagent_id",
+    ),
+    "sessions": (
+        "title", "project_id", "ended_at", "message_count", "prompt_count", "tool_call_count",
+        "git_branch",
+    ),
+    "subagents": (
+        "agent_type", "description", "name", "session_id", "started_at", "message_count", "tokens",
+    ),
+    "tasks": ("subject", "description", "status", "owner", "session_id", "team_id", "gone_at"),
+    "todos": ("content", "status", "priority", "session_id", "subagent_id", "gone_at"),
+    "tool_calls": (
+        "name", "target", "status", "started_at", "duration_ms", "exit_code", "session_id",
+    ),
+    "tool_calls_full": (
+        "name", "target", "status", "started_at", "input", "output", "session", "project",
+    ),
+}  # fmt: skip
+"""Of the tables and views whose first columns are not those that are read most."""
+
+
+def shown(table: str, names: Sequence[str], asked: Mapping[str, str]) -> list[int]:
+    """Return the places of the columns to show, in order.
+
+    The first is the row's own link where the table has one. What the address sorts or filters by
+    is shown, too.
+    """
+    every = list(range(len(names)))
+    if len(names) <= MOST or any(name in asked for name in _ASKED):
+        return every
+    wanted = [name for name in FIRST.get(table, ()) if name in names]
+    if wanted:
+        chosen = [names.index(name) for name in wanted]
+        if 0 not in chosen and names[0] not in FIRST[table]:
+            chosen.insert(0, 0)
+    else:
+        chosen = every
+    chosen = chosen[:MOST]
+    named = {name.split("__")[0] for name in asked}
+    named |= {asked[name] for name in ("_sort", "_sort_desc") if name in asked}
+    chosen += [place for place in every if names[place] in named and place not in chosen]
+    return chosen
+
+
+# ------------------------------------------------------------------------------------------------
+# What the templates of all pages need to know: the navigation, and what we add to Datasette's.
+#
+# `templates/` has some of Datasette's own names: `base.html`, `table.html` and so on. Each passes
+# on to Datasette's template unless it is given a frame, so a database of another program is shown
+# as if this plugin were not there.
+
 
 CONVERSATIONS, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
 
@@ -24,14 +273,14 @@ _SECTIONS = (
     ("Search", re.compile(r"/-/assoc/search/?")),
     ("Dashboard", re.compile(r"/-/assoc/dashboard/?|/[^/]+/-/(?:project|team)/.*")),
     ("Conversations", re.compile(r"/|/-/assoc/?|/[^/]+/-/sessions?(?:/.*)?")),
-    ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{queries.PREFIX}.*)")),
+    ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{pages.PREFIX}.*)")),
     ("Tables", re.compile(r"/-/|/[^/]+(?:/[^-].*)?")),
 )
 """To which place of the navigation an address belongs: the first that fits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TablePlace:
     """A place of the navigation."""
 
     text: str
@@ -50,7 +299,7 @@ class Frame:
     is_one_of_many: bool
     """Are there several assoc-ingest databases, so that addresses have to name theirs?"""
 
-    def navigation(self) -> list[Place]:
+    def navigation(self) -> list[TablePlace]:
         """Return the places of the header; without a database only those that need none."""
         urls = self.datasette.urls
         asked = f"?{urlencode({'db': self.database})}" if self.is_one_of_many else ""
@@ -64,7 +313,9 @@ class Frame:
         }
         current = self._section()
         return [
-            Place(text, address, text == current) for text, address in places.items() if address
+            TablePlace(text, address, text == current)
+            for text, address in places.items()
+            if address
         ]
 
     def others(self, links: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -76,20 +327,20 @@ class Frame:
         self, table: str, known: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
     ) -> list[int]:
         """Return the places of the columns that a table shows first."""
-        return columns.shown(table, [column["name"] for column in known], asked)
+        return shown(table, [column["name"] for column in known], asked)
 
-    async def ways(self, table: str, cells: Iterable[Mapping[str, Any]]) -> list[row_links.Way]:
+    async def ways(self, table: str, cells: Iterable[Mapping[str, Any]]) -> list[Way]:
         """Return where the row of a table leads to: its message, its conversation, its project."""
         row = {cell["column"]: cell["raw"] for cell in cells}
-        return await row_links.of(self.datasette, self.request, str(self.database), table, row)
+        return await links_of_row(self.datasette, self.request, str(self.database), table, row)
 
     def report_names(self) -> list[str]:
         """Return the names that our reports and lists have among the queries of the database."""
-        return list(queries.for_people())
+        return list(pages.for_people())
 
     async def descriptions(self) -> dict[str, str]:
         """Return what metadata says of the tables of the database."""
-        return await compat.descriptions(self.datasette, str(self.database))
+        return await pages.descriptions(self.datasette, str(self.database))
 
     async def report(self, name: str | None) -> Report | None:
         """Return the report or list with this name in Datasette, None if there is no such one."""
@@ -103,7 +354,7 @@ class Frame:
 
     def moment(self, text: str) -> str:
         """Return a stored time as a field of a form shows it, and takes it again."""
-        return humanize.moment(text)
+        return terminal.moment(text)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""
@@ -117,7 +368,7 @@ async def of(datasette: Any, request: Any, template: str | None, database: str |
     ours = [
         name
         for name in await our_databases(datasette)
-        if await compat.may_view(datasette, actor, name)
+        if await pages.may_view(datasette, actor, name)
     ]
     named = database or _in_path(datasette, request)
     is_own_page = (template or "").startswith("assoc_")
@@ -137,3 +388,47 @@ def _in_path(datasette: Any, request: Any) -> str | None:
         return None
     path = request.path.removeprefix(datasette.setting("base_url")).lstrip("/")
     return str(tilde_decode(path.split("/")[0]))
+
+
+# ------------------------------------------------------------------------------------------------
+# What is shown where Datasette finds no page: a search for what was asked, and the nearest names.
+#
+# Only where the page would be one of ours; what asks for data gets Datasette's own answer.
+
+
+_LONGEST = 100  # letters of a name that is compared with others
+_NEAR = 5
+
+
+async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
+    """Return the page that tells what is missing or wrong, None to leave that to Datasette."""
+    status = getattr(exception, "status", None)
+    if status == 400 and "/-/" in request.path:  # 0.65 takes it for the row of a table
+        status = 404
+    asks_for_data = request.path.endswith((".json", ".csv")) or "json" in str(
+        request.headers.get("accept") or ""
+    )
+    if status not in (400, 404) or asks_for_data or getattr(exception, "message_is_html", False):
+        return None
+    found = await of(datasette, request, None, None)
+    if found is None:
+        return None
+    if status == 400:
+        return await pages.error_page(datasette, request, PageError(400, str(exception)))
+    wanted = pages.unquoted(request.path.rstrip("/").rpartition("/")[2])
+    links = await _near(datasette, str(found.database), wanted)
+    near = " The nearest names:" if links else ""
+    error = PageError(404, f"There is no page {pages.cut(request.path)!r}.{near}", links, wanted)
+    return await pages.error_page(datasette, request, error, found.database)
+
+
+async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, str]]:
+    """Return tables, views and reports that are called nearly so, and their addresses."""
+    held = datasette.get_database(database)
+    urls = datasette.urls
+    tables = {*await held.table_names(), *await held.view_names()}
+    tables -= set(await held.hidden_table_names())
+    known = {name: urls.table(database, name) for name in sorted(tables)}
+    known |= {name: urls.query(database, name) for name in pages.for_people()}
+    names = get_close_matches(wanted[:_LONGEST], known, _NEAR)
+    return [(name, known[name]) for name in names]

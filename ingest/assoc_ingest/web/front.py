@@ -15,11 +15,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .. import humanize, sql
-from ..ask import since as times
-from . import charts, compat, conversations, guard, pages
-from .detect import is_for_us, our_databases
-from .pages import PageError
+from .. import sql, terminal
+from ..ask import filters as times
+from . import charts, conversations, pages, serve
+from .pages import PageError, is_for_us, our_databases
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -51,11 +50,11 @@ class Span:
 
 async def home(datasette: Datasette, request: Request) -> Response:
     """Return what is at `/`: our first page where it belongs there, else Datasette's."""
-    is_first = guard.is_switched_on() or len(await our_databases(datasette)) == 1
+    is_first = serve.is_switched_on() or len(await our_databases(datasette)) == 1
     is_ours = is_first and await is_for_us(datasette)
     if is_ours and await pages.databases(datasette, request, TABLES):
         return await view(datasette, request)
-    return await compat.index(datasette, request)
+    return await pages.index(datasette, request)
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
@@ -72,7 +71,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "database": database,
         "databases": names,
         "weekdays": _WEEKDAYS,
-        "display": humanize,
+        "display": terminal,
         "table": lambda name: datasette.urls.table(database, name),
         **conversations.links(datasette, database),
     }
@@ -117,7 +116,7 @@ def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
     first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
     asked = {"since": f"{first}", "until": f"{last}"}
     count = conversations.count(connection, asked)
-    return Span(f"{text} ({humanize.days(first, last, times.present().date())})", asked, count)
+    return Span(f"{text} ({terminal.days(first, last, times.present().date())})", asked, count)
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:

@@ -1,24 +1,107 @@
-"""Stored text as harmless HTML: Markdown, differences and matches.
-
-This is the only module that says of a text that it is HTML. What it says so of was escaped piece
-by piece, or came out of the sanitiser. Each piece takes what it needs of the page's budget.
-"""
+"""Stored text as harmless HTML: Markdown, differences, marks, pictures, the input of a tool call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
+from difflib import Match, SequenceMatcher
 from functools import cache
+from html import unescape
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from ..ask import snippets
-from ..terminal import readable
-from .budget import Budget
-from .difference import TooMuchError, compared, one_behind_the_other
+from .. import terminal
+from ..ask import matches
+from ..ask.conversation import Message
+from ..ask.matches import Span
+from ..ask.show import BOXES, arguments_of, changes_files, target_of, things_to_do
+from ..records import PLAN, RUN
+from ..terminal import one_line, readable
+from .pages import Budget
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+
+
+# ------------------------------------------------------------------------------------------------
+# What changed between two texts, line by line, with a few lines around it.
+#
+# Comparing takes time that grows with the square of lines that are alike, or worse: three edits
+# of some hundred equal lines are tens of millions of comparisons. They are counted while they are
+# made, and where there are too many, old and new lines stand one behind the other.
+
+
+MOST_LINES = 1_500
+"""Lines of both texts together that are compared."""
+
+Row = tuple[str, str]
+"""A sign and a line: `-` what was, `+` what is, a space what stayed, `…` what is left out."""
+
+
+class TooMuchError(Exception):
+    """The two texts are too long or too much alike to compare."""
+
+
+def compared(before: list[str], after: list[str], budget: Budget) -> list[Row]:
+    """Return what changed. Raises TooMuchError."""
+    if not before or not after:
+        return one_behind_the_other(before, after)
+    if len(before) + len(after) > MOST_LINES:
+        raise TooMuchError
+    rows = list(_rows(before, after, _Matcher(before, after, budget), budget.context))
+    return rows or [(" ", line) for line in before]  # nothing changed
+
+
+def one_behind_the_other(before: list[str], after: list[str]) -> list[Row]:
+    """Return all lines that were, and all that are."""
+    return list(chain((("-", line) for line in before), (("+", line) for line in after)))
+
+
+def _rows(
+    before: list[str], after: list[str], matcher: SequenceMatcher[str], context: int
+) -> Iterator[Row]:
+    for number, group in enumerate(matcher.get_grouped_opcodes(context)):
+        if number:
+            yield "…", ""
+        for kind, first, last, start, stop in group:
+            if kind == "equal":
+                yield from ((" ", line) for line in before[first:last])
+            else:
+                yield from (("-", line) for line in before[first:last])
+                yield from (("+", line) for line in after[start:stop])
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Counts what it compares before it does."""
+
+    def __init__(self, before: list[str], after: list[str], budget: Budget) -> None:
+        super().__init__(None, before, after, autojunk=False)
+        self._budget = budget
+        # A line is held against each equal line of the other text, wherever that stands.
+        alike = Counter(after)
+        self._pairs_before = [0, *accumulate(1 + alike[line] for line in before)]
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        pairs = self._pairs_before[-1 if ahi is None else ahi] - self._pairs_before[alo]
+        if not self._budget.compares(pairs):
+            raise TooMuchError
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
+# ------------------------------------------------------------------------------------------------
+# Stored text as harmless HTML: Markdown, differences and matches.
+#
+# This is the only module that says of a text that it is HTML. What it says so of was escaped
+# piece by piece, or came out of the sanitiser. Each piece takes what it needs of the page's
+# budget.
+
 
 LONGEST = 60_000
 """Letters of a plain message, and of Markdown that is formatted."""
@@ -74,7 +157,7 @@ def marked(snippet: str) -> Markup:
     """Return a snippet with its matches in `<mark>`."""
     return joined(
         Markup("<mark>{}</mark>").format(one) if found else escape(one)
-        for piece, found in snippets.parts(snippet)
+        for piece, found in matches.parts(snippet)
         for one in [readable(piece)]
     )
 
@@ -153,3 +236,178 @@ def _kept(tag: str, attribute: str, value: str) -> str | None:
     """Return the value of an attribute; None takes it away: a relative link would lead to us."""
     is_other = attribute != "href" or value.strip().lower().startswith(_SCHEMES)
     return value if is_other else None
+
+
+# ------------------------------------------------------------------------------------------------
+# The input of a tool call as a page shows it: a command, a difference, a list.
+
+
+_MOST_INPUT = 50  # arguments, changes and things to do of one call
+_LONG_NAME, _LONG_ITEM = 200, 2000  # letters
+_NONE = Markup("")
+_MARKDOWN = {"prompt", "plan", "message", "summary"}
+_FIELD = Markup('<dt>{}</dt><dd class="ai-value">{}</dd>')
+
+
+def body_of(message: Message, budget: Budget) -> Markup:
+    """Return the input of a call as HTML."""
+    arguments = arguments_of(message)
+    if not arguments:
+        is_empty = not message.content.strip("{} \n")
+        return _NONE if is_empty else shortened(message.content, budget)
+    if changes_files(message):
+        return _changes(arguments, budget)
+    if (todos := things_to_do(message)) is not None:
+        return _list(todos, budget)
+    if message.action == RUN and isinstance(arguments.get("command"), str):
+        return _command(arguments, budget)
+    return fields(arguments, budget)
+
+
+def summary_of(message: Message, directory: str | None) -> str:
+    """Return one line about a call: what it was applied to, or how far a list is done."""
+    arguments = arguments_of(message)
+    if (todos := things_to_do(message)) is not None:
+        done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
+        return f"{done} of {len(todos)} done"
+    if message.action == PLAN and isinstance(arguments.get("taskId"), str):
+        changes = [
+            f"{key} {value}" if key != "status" else str(value)
+            for key, value in arguments.items()
+            if key != "taskId" and isinstance(value, str)
+        ]
+        if changes:
+            return one_line(f"task {arguments['taskId']}: {', '.join(changes)}")
+    return target_of(message, directory)
+
+
+def fields(arguments: dict[str, object], budget: Budget) -> Markup:
+    """Return named values as HTML, long texts in a form in which they are read."""
+    count = _few(arguments, budget)
+    rows = [
+        _FIELD.format(_named(key, budget), _value(key, value, budget))
+        for key, value in islice(arguments.items(), count)
+    ]
+    shown = Markup('<dl class="ai-fields">{}</dl>').format(joined(rows)) if rows else _NONE
+    return shown + _more(len(arguments) - count, "value")
+
+
+def _changes(arguments: dict[str, object], budget: Budget) -> Markup:
+    edits = arguments.get("edits")
+    changes = edits if isinstance(edits, list) else [arguments]
+    count = _few(changes, budget)
+    parts = [
+        difference(
+            _text(edit, "old_string"), _text(edit, "new_string", "new_source", "content"), budget
+        )
+        for edit in changes[:count]
+        if isinstance(edit, dict)
+    ]
+    return joined(parts) + _more(len(changes) - count, "change")
+
+
+def _list(items: list[object], budget: Budget) -> Markup:
+    count = _few(items, budget)
+    rows = [
+        Markup("<li><span>{}</span> {}</li>").format(
+            BOXES.get(str(item.get("status")), "☐"),
+            _named(str(item.get("content") or item.get("activeForm") or ""), budget, _LONG_ITEM),
+        )
+        for item in items[:count]
+        if isinstance(item, dict)
+    ]
+    shown = Markup('<ul class="ai-todos">{}</ul>').format(joined(rows))
+    return shown + _more(len(items) - count, "item")
+
+
+def _command(arguments: dict[str, object], budget: Budget) -> Markup:
+    rest = {key: value for key, value in arguments.items() if key != "command"}
+    command = shortened(f"$ {arguments['command']}", budget, "ai-plain ai-command")
+    return command + fields(rest, budget)
+
+
+def _value(key: str, value: object, budget: Budget) -> Markup:
+    if isinstance(value, str):
+        if key in _MARKDOWN and "\n" in value:
+            return Markup('<div class="ai-prose">{}</div>').format(markdown(value, budget))
+        return shortened(value, budget)
+    return shortened(json.dumps(value, ensure_ascii=False, indent=2), budget)
+
+
+def _named(text: str, budget: Budget, most: int = _LONG_NAME) -> str:
+    """Return a text on one line, as much of it as there is room for."""
+    shown = budget.beginning(text, most)
+    return one_line(shown) if shown == text else one_line(shown) + "…"
+
+
+def _few(parts: Sized, budget: Budget) -> int:
+    """Return how many of the parts of a call are shown."""
+    return budget.pieces(len(parts), _MOST_INPUT)
+
+
+def _more(count: int, word: str) -> Markup:
+    if not count:
+        return _NONE
+    return note(f"… and {terminal.many(count, f'more {word}')}: open the row")
+
+
+def _text(edit: dict[str, object], *keys: str) -> str:
+    return next((text for key in keys if isinstance(text := edit.get(key), str)), "")
+
+
+# ------------------------------------------------------------------------------------------------
+# Placeholders of images in a text: what a page asks the route of `images` for.
+
+
+LARGEST = 8_000_000
+"""Bytes of an image that is shown."""
+
+_MOST = 20  # of one message
+# As `fields.placeholder` writes it, of the types that every browser shows.
+_placeholder = re.compile(r"\[image image/(?:png|jpeg|gif|webp) ([\d,]{1,12}) bytes\]", re.ASCII)
+
+
+@dataclass(slots=True)
+class Picture:
+    """An image of a message, and what is shown where there is none."""
+
+    message: int
+    number: int
+    """Which image of its message it is, from 1."""
+    text: str
+    address: str = ""
+
+
+def in_text(message: int, text: str) -> Iterator[Picture]:
+    """Yield the images for which the text of a message has placeholders; not those too large."""
+    found = dict.fromkeys(match[0] for match in islice(_placeholder.finditer(text), _MOST))
+    for number, placeholder in enumerate(found, start=1):
+        size = _placeholder.fullmatch(placeholder)
+        if size is not None and int(size[1].replace(",", "") or 0) <= LARGEST:
+            yield Picture(message, number, placeholder)
+
+
+# ------------------------------------------------------------------------------------------------
+# Marks words in HTML that was made of stored text: only in its text, never in a tag.
+
+
+Look = Callable[[str], list[Span]]
+"""Says where in a text the words are."""
+
+# What `html` makes: a value of an attribute stands between double quotes, and may have a `>`.
+_tag = re.compile(r'(<(?:[^<>"]++|"[^"]*+")*+>)')
+
+
+def marked_html(body: str, look: Look) -> Markup:
+    """Return HTML, or text, with the words that `look` finds in `<mark>`; tags stay as they are."""
+    pieces: list[str] = []
+    for number, piece in enumerate(_tag.split(str(escape(body)))):
+        if number % 2 or not piece:
+            pieces.append(piece)
+            continue
+        text, position = unescape(piece), 0
+        for start, end in look(text):
+            pieces.append(f"{escape(text[position:start])}<mark>{escape(text[start:end])}</mark>")
+            position = end
+        pieces.append(escape(text[position:]))
+    return Markup("".join(pieces))  # noqa: S704 - the tags it had, and escaped text

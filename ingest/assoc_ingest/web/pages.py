@@ -1,29 +1,302 @@
-"""What all pages share: finding the database, checking permissions, showing errors.
-
-A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
-reads everything in one transaction, so that a sync between two queries cannot make a page
-contradict itself, and a template is filled. What a user can get wrong ends as a page that says so.
+"""What all pages share: finding the database, permissions, versions of Datasette, keys in paths,
+budgets.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl, unquote_plus, urlencode
+from weakref import WeakKeyDictionary
 
-from .. import sql
+from .. import sql, terminal
+from ..ask import refs
+from ..ask.filters import since, until
+from ..ask.refs import KeyMatch
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..failures import Failure, kind_of
+from ..sql import Query
+from ..store.database import APPLICATION_ID
 from ..store.transaction import snapshot
 from ..terminal import safe
-from . import compat
-from .detect import is_ours
+from . import serve
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
+
+# ------------------------------------------------------------------------------------------------
+# Limits how much one page shows: conversations can be huge, and any part may be hostile.
+#
+# A page has as many letters, as much Markdown and as many comparisons of lines as a browser and a
+# reader can bear. Each text on it takes its share; what finds nothing left is shown shorter or
+# plainer, and the page says so. The rest is a click away, in the row.
+
+
+LETTERS = 1_500_000
+"""Of stored text on a page."""
+
+PIECES = 20_000
+"""Lines of differences, values and other pieces, which cost more than their letters."""
+
+LAID_OUT = 200_000
+"""Letters of Markdown, and cells of tables in it, that are laid out on a page."""
+
+COMPARISONS = 4_000_000
+"""Pairs of lines that are compared on a page."""
+
+
+class Budget:
+    """What is left for a page."""
+
+    context: int = 3
+    """Unchanged lines around each change of a difference."""
+
+    def __init__(self) -> None:
+        self._letters = LETTERS
+        self._pieces = PIECES
+        self._laid_out = LAID_OUT
+        self._comparisons = COMPARISONS
+
+    def beginning(self, text: str, most: int) -> str:
+        """Return the beginning of a text, at most so many letters and what the page has left."""
+        shown = text[: min(most, self._letters)]
+        self._letters -= len(shown)
+        return shown
+
+    def pieces(self, count: int, most: int) -> int:
+        """Return how many pieces of so many may be shown, at most `most`; they are taken."""
+        some = min(count, most, self._pieces)
+        self._pieces -= some
+        return some
+
+    def lays_out(self, cost: int) -> bool:
+        """May Markdown of this cost be laid out? If so, it is taken."""
+        if cost > self._laid_out:
+            return False
+        self._laid_out -= cost
+        return True
+
+    def compares(self, pairs: int) -> bool:
+        """May so many more pairs of lines be compared?"""
+        self._comparisons -= pairs
+        return self._comparisons >= 0
+
+
+class WholeText(Budget):
+    """The budget of a file to keep: every text is whole; only what is laid out is bounded."""
+
+    context = 1_000_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._laid_out = 20 * LAID_OUT
+
+    def beginning(self, text: str, most: int) -> str:
+        """Return the text."""
+        return text
+
+    def pieces(self, count: int, most: int) -> int:
+        """Return the count."""
+        return count
+
+
+# ------------------------------------------------------------------------------------------------
+# The queries that Datasette offers, and the form in which it wants them.
+#
+# These are the reports and lists that a person can run with an empty form: every parameter may be
+# left out, which is seen from `coalesce(:name, '')` or `nullif(:name, '')`.
+#
+# There, `usage_by_day` is called `ask-usage-by-day`. Its times may be any that `since` and
+# `until` take elsewhere (`with_times`). Some are called as a view is, and each line of Datasette
+# hides one of the two behind the other; no table has a dash in its name.
+
+
+PREFIX = "ask-"
+"""What their names in Datasette begin with."""
+
+_IDS = "(select value from json_each(:project))"
+_NAMED = (
+    "(select o.id from projects n"
+    " join projects o on coalesce(o.same_as, o.id) = coalesce(n.same_as, n.id)"
+    " where :project collate nocase in (n.id || '', n.path, n.name))"
+)
+"""A command has already found the ids of a project; into a form, a person writes what it is."""
+
+_optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
+
+
+def for_people() -> dict[str, Query]:
+    """Return the queries that are shown, by the names that they have in Datasette."""
+    return {
+        PREFIX + name.replace("_", "-"): query._replace(sql=query.sql.replace(_IDS, _NAMED))
+        for name, query in sql.named_queries().items()
+        if set(query.parameters) <= set(_optional.findall(query.sql))
+    }
+
+
+def as_dictionaries() -> dict[str, dict[str, Any]]:
+    """Return the queries as the hook of 0.65 wants them; it writes into what it gets."""
+    return {
+        name: {
+            "sql": query.sql,
+            "title": query.title,
+            "description": query.description,
+            "params": list(query.parameters),
+            "hide_sql": True,
+        }
+        for name, query in for_people().items()
+    }
+
+
+def with_times(query: bytes) -> bytes:
+    """Return what stands behind the ? of the address of a report, its times as they are stored.
+
+    SQL compares them as text. Raises UsageError for one that is none.
+    """
+    given = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    read = {"since": since, "until": until}
+    return urlencode(
+        [(name, read[name](text) if name in read and text else text) for name, text in given]
+    ).encode()
+
+
+def is_report(path: str) -> bool:
+    """Is this the path of one of these queries, in any form of its rows?"""
+    return path.rpartition("/")[2].partition(".")[0] in for_people()
+
+
+async def store(datasette: Any, database: str) -> None:
+    """Give the queries to Datasette 1.0, which keeps them until it ends."""
+    for name, query in for_people().items():
+        await datasette.add_query(
+            database,
+            name,
+            query.sql,
+            title=query.title,
+            description=query.description,
+            parameters=list(query.parameters),
+            hide_sql=True,
+            is_trusted=True,  # they may be asked by those who may not write SQL
+            source="assoc-ingest",
+        )
+
+
+# ------------------------------------------------------------------------------------------------
+# Recognises assoc-ingest databases among Datasette's: by their content, never by their name.
+
+
+_known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+async def is_ours(datasette: Any, database: str) -> bool:
+    """Is this a database of assoc-ingest? It is asked once, though every cell wants to know."""
+    found = datasette.databases.get(database)
+    if found is None:
+        return False
+    if found not in _known:
+        _known[found] = await _application_id(found) == APPLICATION_ID
+    return _known[found]
+
+
+async def our_databases(datasette: Any) -> list[str]:
+    """Return the names of the assoc-ingest databases."""
+    return [name for name in datasette.databases if await is_ours(datasette, name)]
+
+
+async def is_for_us(datasette: Any) -> bool:
+    """Is the server there for assoc-ingest: is it `serve`, or has it nothing but our databases?"""
+    ours = await our_databases(datasette)
+    others = set(datasette.databases) - {"_internal"} - set(ours)
+    return bool(ours) and (serve.is_switched_on() or not others)
+
+
+async def _application_id(database: Any) -> int:
+    (row,) = (await database.execute("pragma application_id")).rows
+    return int(row[0])
+
+
+# ------------------------------------------------------------------------------------------------
+# The differences between Datasette 0.65 and 1.0, in one place.
+#
+# Pages and hooks ask here, and need not know which of them they run in.
+
+
+async def may_view(datasette: Any, actor: Any, database: str, tables: Iterable[str] = ()) -> bool:
+    """May `actor` see the database, and each of these tables or views of it?"""
+    asked: list[tuple[str, str | None, str | None]] = [("view-database", database, None)]
+    asked += [("view-table", database, table) for table in tables]
+    if not hasattr(datasette, "allowed"):  # in 0.65 no permission implies another
+        asked.insert(0, ("view-instance", None, None))
+    for action, parent, child in asked:
+        if not await _may(datasette, actor, action, parent, child):
+            return False
+    return True
+
+
+async def _may(
+    datasette: Any, actor: Any, action: str, database: str | None, table: str | None
+) -> bool:
+    if not hasattr(datasette, "allowed"):
+        resource = (database, table) if table else database
+        answer = await datasette.permission_allowed(actor, action, resource, default=True)
+        return bool(answer)
+    from datasette.resources import DatabaseResource, TableResource
+
+    place = TableResource(database, table) if table else DatabaseResource(database)
+    return bool(await datasette.allowed(action=action, resource=place, actor=actor))
+
+
+def stores_queries(datasette: Any) -> bool:
+    """Are queries given to Datasette once, when it starts? 0.65 asks a hook for them each time."""
+    return hasattr(datasette, "add_query")
+
+
+def jump_item(database: str, sql: str, parameters: dict[str, str]) -> Any:
+    """Return what 1.0 takes for its menu of places to jump to; 0.65 has none and never asks."""
+    from datasette.jump import JumpSQL
+
+    return JumpSQL(sql=sql, params=parameters, database=database)
+
+
+async def index(datasette: Any, request: Any) -> Any:
+    """Return Datasette's own first page. 0.65 has it at `/` only, 1.0 at `/-/`, too."""
+    from datasette.views.index import IndexView
+
+    request.scope = {**request.scope, "url_route": {"kwargs": {"format": None}}}
+    return await IndexView(datasette).dispatch_request(request)
+
+
+async def descriptions(datasette: Any, database: str) -> dict[str, str]:
+    """Return what the metadata of a database says of each of its tables and views."""
+    if hasattr(datasette, "get_resource_metadata"):
+        known = {
+            table: (await datasette.get_resource_metadata(database, table)).get("description")
+            for table in await _tables(datasette, database)
+        }
+    else:
+        entries = (datasette.metadata("tables", database=database) or {}).items()
+        known = {table: (entry or {}).get("description") for table, entry in entries}
+    return {table: str(text) for table, text in known.items() if text}
+
+
+async def _tables(datasette: Any, database: str) -> list[str]:
+    held = datasette.get_database(database)
+    return [*await held.table_names(), *await held.view_names()]
+
+
+# ------------------------------------------------------------------------------------------------
+# What all pages share: finding the database, checking permissions, showing errors.
+#
+# A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
+# reads everything in one transaction, so that a sync between two queries cannot make a page
+# contradict itself, and a template is filled. What a user can get wrong ends as a page that says
+# so.
+
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -79,8 +352,7 @@ async def databases(datasette: Datasette, request: Request, tables: Sequence[str
     return [
         name
         for name in datasette.databases
-        if await is_ours(datasette, name)
-        and await compat.may_view(datasette, request.actor, name, tables)
+        if await is_ours(datasette, name) and await may_view(datasette, request.actor, name, tables)
     ]
 
 
@@ -103,7 +375,7 @@ async def read(
 
     if database not in datasette.databases or not await is_ours(datasette, database):
         raise PageError(404, f"There is no assoc-ingest database named {database!r}.")
-    if not await compat.may_view(datasette, request.actor, database, tables):
+    if not await may_view(datasette, request.actor, database, tables):
         raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
     limit = queries * int(datasette.setting("sql_time_limit_ms"))
     try:
@@ -217,3 +489,40 @@ def _in_one_transaction(
 def _first_sentence(error: AssocIngestError) -> str:
     """Return the message without the command that it recommends, which is not for a page."""
     return str(error).split(" To see them:")[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# Which conversation the path of a page names; where it names none or several, what is near.
+
+
+def find(connection: sqlite3.Connection, prefix: str, path: Callable[[str], str]) -> KeyMatch:
+    """Return the conversation or subagent whose key begins with `prefix`.
+
+    Raises PageError with links to what the prefix can mean, or to the nearest keys; `path` gives
+    the address of the page of a key.
+    """
+    try:
+        return refs.find_key(connection, prefix)
+    except NotFoundError as error:
+        near = refs.nearest_keys(connection, prefix)
+        message = f"No session matches {prefix!r}." + (" The nearest keys:" if near else "")
+        raise PageError(404, message, [(key, path(key)) for key in near], prefix) from error
+    except UsageError as error:
+        rows = refs.sessions_beginning_with(connection, prefix)
+        word = "sessions" if rows else "subagents"
+        found = [
+            (
+                f"{row['title'] or '(untitled)'} · {terminal.moment(row['ended_at'])} · "
+                f"{row['session_key']}",
+                path(row["session_key"]),
+            )
+            for row in rows
+        ] or [
+            (
+                f"{row['description'] or row['agent_type'] or ''} · {row['agent_key']}",
+                path(row["agent_key"]),
+            )
+            for row in refs.agents_beginning_with(connection, prefix)
+        ]
+        message = f"{len(found):,} {word} begin with {cut(prefix)!r}."
+        raise PageError(300, message, found) from error

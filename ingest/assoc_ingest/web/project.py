@@ -1,26 +1,173 @@
-"""The page of one project: its sessions, tasks, plans, notes, links, worktrees and teams."""
+"""The pages of one project and of one team."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import humanize, sql
+from markupsafe import Markup
+
+from .. import sql, terminal
 from . import pages
-from .budget import Budget
+from .charts import Cost, together
 from .conversation import session_path
-from .cost import Cost, together
-from .counted import Counted
-from .html import markdown
-from .named_row import named_row
-from .pages import MOST_LINKS, PageError
+from .html import fields, markdown
+from .pages import MOST_LINKS, Budget, PageError
+from .urls import Counted
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds the project or team that an address names by id, name or key.
+
+
+def named_row(
+    connection: sqlite3.Connection, query: str, wanted: str, word: str, address: str
+) -> pages.Row:
+    """Return the one row that `query` finds.
+
+    Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
+    """
+    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
+    number = int(wanted) if is_number else None
+    rows = pages.ask(connection, query, id=number, name=wanted)
+    if not rows:
+        raise PageError(404, f"No {word} matches {wanted!r}.")
+    if len(rows) > 1:
+        links = [
+            (f"{row['name']} in {row['root']} ({row['key']})", f"{address}/{row['id']}")
+            for row in rows
+        ]
+        raise PageError(300, f"{len(rows)} {word}s are named {wanted!r}.", links)
+    return rows[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# The page of one team: its members, each one's inbox as a thread, and its tasks.
+
+
+TEAM_TABLES = ("teams", "team_members", "inbox_items", "tasks", "task_dependencies", "sessions")
+MOST_MEMBERS = 200
+"""Messages of a team on its page, and tasks; the tables have the others."""
+
+"""Members of a team on its page."""
+
+_SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
+
+
+@dataclass(slots=True)
+class Letter:
+    """A message from one member to another."""
+
+    id: int
+    sender: str
+    moment: str
+    kind: str
+    body: Markup
+    is_unread: bool
+    is_gone: bool
+
+
+@dataclass(slots=True)
+class Thread:
+    """The inbox of one member, the oldest message first."""
+
+    name: str
+    member: pages.Row | None
+    letters: list[Letter] = field(default_factory=list)
+
+
+async def team(datasette: Datasette, request: Request) -> Response:
+    """Return the page of the team that the address names by number, name or key."""
+    from datasette.utils import tilde_decode
+
+    database = tilde_decode(request.url_vars["database"])
+    wanted = pages.named(request, "team")
+    base = f"{datasette.urls.database(database)}/-"
+    budget = Budget()
+    context = await pages.read(
+        datasette, request, database, TEAM_TABLES,
+        lambda connection: _read_team(connection, wanted, f"{base}/team", budget),
+    )  # fmt: skip
+    context |= {
+        "database": database,
+        "display": terminal,
+        "markdown": partial(markdown, budget=budget),
+        "base": base,
+        "most": MOST_MEMBERS,
+        "session_path": lambda key: session_path(datasette, database, key),
+        "table": lambda name: datasette.urls.table(database, name),
+    }
+    return await pages.page(datasette, request, "team", context)
+
+
+def _read_team(
+    connection: sqlite3.Connection, wanted: str, address: str, budget: Budget
+) -> dict[str, object]:
+    team = named_row(connection, "pages/team", wanted, "team", address)
+    members = pages.ask(connection, "pages/team_members", "prompt", team=team["id"])
+    letters = pages.ask(
+        connection, "pages/team_inbox", "text", "summary", team=team["id"], limit=MOST_MEMBERS + 1
+    )
+    tasks = pages.ask(
+        connection, "pages/team_tasks", "description", team=team["id"], limit=MOST_MEMBERS + 1
+    )
+    # Asked before the threads are laid out: the time that this takes counts as the queries' own.
+    gone = dict(map(tuple, sql.ask(connection, "pages/team_gone", team=team["id"])))
+    return {
+        "title": team["name"],
+        "team": team,
+        "threads": _threads(members[:MOST_MEMBERS], letters[:MOST_MEMBERS], budget),
+        "more_members": max(len(members) - MOST_MEMBERS, 0),
+        "has_older": len(letters) > MOST_MEMBERS,
+        "gone": gone,
+        "tasks": tasks[:MOST_MEMBERS],
+        "has_more_tasks": len(tasks) > MOST_MEMBERS,
+    }
+
+
+def _threads(members: list[pages.Row], letters: list[pages.Row], budget: Budget) -> list[Thread]:
+    threads = {str(member["name"]): Thread(str(member["name"]), member) for member in members}
+    for row in reversed(letters):
+        name = str(row["recipient"] or "(nobody)")
+        thread = threads.setdefault(name, Thread(name, None))
+        thread.letters.append(
+            Letter(
+                id=row["id"],
+                sender=str(row["sender"] or "(unknown)"),
+                moment=terminal.moment(row["timestamp"]),
+                kind=row["kind"],
+                body=_body(row, budget),
+                is_unread=row["is_read"] == 0,
+                is_gone=row["gone_at"] is not None,
+            )
+        )
+    return list(threads.values())
+
+
+def _body(row: pages.Row, budget: Budget) -> Markup:
+    """Return what a message says; programs write JSON to each other."""
+    text = row["text"] or row["summary"] or ""
+    try:
+        inner = json.loads(text) if row["kind"] != "message" else None
+        if isinstance(inner, dict):
+            shown = {key: value for key, value in inner.items() if key not in _SHOWN}
+            return fields(shown, budget)
+    except (ValueError, RecursionError):  # no JSON, or nested a thousand times
+        pass
+    return markdown(text, budget)
+
+
+# ------------------------------------------------------------------------------------------------
+# The page of one project: its sessions, tasks, plans, notes, links, worktrees and teams.
+
 
 TABLES = ("projects", "sessions", "tasks", "plans", "documents", "links", "teams")
 PAGE = 50
@@ -30,7 +177,7 @@ MOST = 30
 """Tasks, texts and links on a page, of each."""
 
 
-async def view(datasette: Datasette, request: Request) -> Response:
+async def project(datasette: Datasette, request: Request) -> Response:
     """Return the page of the project that the address names by number, name or key."""
     from datasette.utils import tilde_decode
 
@@ -44,7 +191,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     )  # fmt: skip
     context |= {
         "database": database,
-        "display": humanize,
+        "display": terminal,
         "markdown": partial(markdown, budget=Budget()),
         "base": base,
         "counted": Counted(datasette, database),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import sql
 from ..sql import Query
-from . import pages, queries
+from . import pages
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 def grouped() -> dict[str, list[Report]]:
     """Return the reports by their headings, the lists as the last group."""
     found: dict[str, list[Report]] = {heading: [] for heading in (*sql.GROUPS.values(), LISTS)}
-    for name, query in queries.for_people().items():
+    for name, query in pages.for_people().items():
         heading = LISTS if query.folder == "lists" else sql.GROUPS[query.group]
         found[heading].append(Report(name, query.title, _told(query)))
     return {heading: reports for heading, reports in found.items() if reports}
@@ -116,7 +116,7 @@ def grouped() -> dict[str, list[Report]]:
 
 async def report_of(datasette: Any, request: Any, database: str, name: str | None) -> Report | None:
     """Return the report or list of this name with its form, None if the name is of no such one."""
-    query = queries.for_people().get(name or "")
+    query = pages.for_people().get(name or "")
     if name is None or query is None:
         return None
     known = await _known(datasette, request, database)

@@ -6,18 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from . import (
-    compat,
     conversation,
     conversations,
     dashboard,
-    download,
     front,
-    images,
-    news,
+    pages,
     project,
     reports,
     search_page,
-    team,
     timeline,
 )
 from .pages import PageError, error_page
@@ -30,17 +26,17 @@ View = Callable[["Datasette", "Request"], Awaitable["Response | AsgiStream"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/$", front.home),
-    (r"^/-/$", compat.index),
+    (r"^/-/$", pages.index),
     (r"^/-/assoc/?$", front.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", images.view),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", news.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", conversation.download),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", conversation.image),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", conversation.news),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", timeline.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
-    (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.view),
-    (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", team.view),
+    (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.project),
+    (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", project.team),
     (r"^/-/assoc/search/?$", search_page.view),
     (r"^/-/assoc/dashboard/?$", dashboard.view),
 )

@@ -1,32 +1,666 @@
-"""The page of a search over all stores of one database: a card for each conversation, and facets.
-
-What is found, and in which order, is that of the command line (`search_results`); a card shows it
-(`search_cards`), and facets narrow it (`search_facets`), as the address says (`search_address`).
-
-Whatever the names and the query are, the page has an end: snippets are short (`snippets`), names
-are cut, and of the values of a facet those with the most hits are offered.
-"""
+"""The page of a search: its address, results, facets and cards."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
 
-from .. import humanize, sql
+from markupsafe import Markup
+
+from .. import sql, terminal
+from ..ask import search
+from ..ask.blocks import bare, named_source, who_of
+from ..ask.candidates import SAID, Candidate, Candidates
+from ..ask.filters import Filters, Nothing, project_ids
+from ..ask.search import (
+    ALL_WORDS,
+    FACETS,
+    LAST_TIER,
+    RELAXED,
+    Findings,
+    Found,
+    Hit,
+    Hits,
+    Part,
+    Place,
+    Relaxation,
+    find,
+    preference_of_kind,
+    read_hits,
+)
 from ..errors import UsageError
-from . import pages, search_address
+from ..terminal import one_line
+from . import pages, urls
 from .conversation import session_path
+from .html import marked
 from .pages import PageError
-from .search_address import LONGEST_QUERY, SORTS, Asked
-from .search_cards import Cards, Paths
-from .search_facets import Chosen, Projects, chosen, offered
-from .search_results import PAGE, Results, results
+from .urls import Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
+
+# ------------------------------------------------------------------------------------------------
+# What the address of the search page asks for, and the addresses of other searches from there.
+#
+#     q, db, sort, page    the query; in which database; by relevance or `newest` first; which page
+#     kind, project ...    filters, as the options of the command with these names
+#     raw=1                the query is an FTS5 expression
+#     closest=0            only what has all words
+#     narrow=kind,month    these filters came later: they leave out some of what was found, and are
+#                          not part of the question
+#
+# A value of a facet is offered with the number of what it leads to. So its link says what the
+# page did that it stands on: a question that is asked again within a filter may be relaxed where
+# it was not before, or otherwise.
+
+
+FILTERS = (*FACETS, "session", "tool", "since", "until")
+SORTS = {"": "Best first", "newest": "Newest first"}
+LONGEST_QUERY = 4_000  # letters: it is in each of the links
+LONGEST_VALUE = 1_000  # letters of a value that is a link
+_OTHERS = ("q", "db", "sort", "page", "raw", "closest", "narrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One search, as its address says it; parameters without a value are left out."""
+
+    here: str
+    values: Mapping[str, str]
+    is_cut: bool = False
+    """Was the query too long?"""
+
+    @property
+    def query(self) -> str:
+        """The query, as it was typed."""
+        return self.values.get("q", "")
+
+    @property
+    def page(self) -> int:
+        """The number of the page, from 1."""
+        return pages.page_number(self.values.get("page"))
+
+    @property
+    def narrowed(self) -> frozenset[str]:
+        """The names of the filters that only leave out some of what was found."""
+        names = frozenset(filter(None, self.values.get("narrow", "").split(",")))
+        return names & self.values.keys()
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The filters that are set."""
+        return {name: self.values[name] for name in FILTERS if name in self.values}
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What the next question is asked with, too."""
+        names = (*FILTERS, "sort", "raw")
+        return {name: self.values[name] for name in names if name in self.values}
+
+    def address(self, **changes: str | None) -> str:
+        """Return the address of the search with other values, its first page if none is said."""
+        changed = {**self.values, "page": None, **changes}
+        return f"{self.here}?{urlencode({name: text for name, text in changed.items() if text})}"
+
+    def without(self, name: str) -> str:
+        """Return the address of the search without a filter."""
+        if not self.filters.keys() - {name}:
+            return self.address(**{name: None}, narrow=None, closest=None)
+        return self.address(**{name: None}, narrow=",".join(sorted(self.narrowed - {name})))
+
+    def without_filters(self) -> str:
+        """Return the address of the search without any."""
+        return self.address(**dict.fromkeys(FILTERS), narrow=None, closest=None)
+
+    def within(self, name: str, value: str, *, narrowing: bool) -> str:
+        """Return the address of the part of what was found that has a value of a filter.
+
+        `narrowing`: some of it lacks a word, or the query itself has such a filter.
+        """
+        if narrowing:
+            return self.address(**{name: value}, narrow=",".join(sorted({*self.narrowed, name})))
+        return self.address(**{name: value}, closest="0")
+
+    def question(self) -> Filters:
+        """Return the filters that are part of the question."""
+        names = self.filters.keys() - self.narrowed
+        given: dict[str, object] = {name: self.values[name] for name in names}
+        return Filters.of({**given, "kind": (given["kind"],) if "kind" in given else ()})
+
+    def wanted(self, connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+        """Return the values of the other filters that are left."""
+        found = {name: frozenset((self.values[name],)) for name in self.narrowed}
+        if "project" in found:
+            ids = json.loads(project_ids(connection, self.values["project"]))
+            found["project"] = frozenset(map(str, ids))
+        return found
+
+
+def parse(request: Request, here: str) -> Asked:
+    """Return what an address asks for; raise PageError for a value that means nothing."""
+    given = {name: request.args.get(name) or "" for name in (*_OTHERS, *FILTERS)}
+    for name, text in given.items():
+        if name != "q" and len(text) > LONGEST_VALUE:
+            raise PageError(400, f"The value of {name} is too long.")
+    _check("order", given["sort"], tuple(SORTS)[1:])
+    for name in given["narrow"].split(","):
+        _check("filter", name, (*FACETS, "session"))
+    values = {name: text for name, text in given.items() if text}
+    if "q" in values:
+        values["q"] = given["q"][:LONGEST_QUERY]
+    return Asked(here, values, is_cut=len(given["q"]) > LONGEST_QUERY)
+
+
+def _check(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value and value not in known:
+        raise PageError(400, f"Unknown {what} {value!r}. Choose one of: {', '.join(known)}.")
+
+
+# ------------------------------------------------------------------------------------------------
+# What the search page found: cards in order, one page of them, and what they can be narrowed to.
+#
+# A card stands for a conversation, or for what belongs to none. The best stand where the search
+# of the command line puts them. Behind those it has not ranked, because there are very many,
+# stand the others, with what people and agents said before thinking, and thinking before tools.
+# In one conversation each hit is a card.
+
+
+PAGE = 20
+"""Cards on a page."""
+
+_RANKED = 10  # conversations at least: as many as the command line ranks
+_SHOWN = 3  # hits of a card
+
+
+@dataclass(slots=True)
+class Card:
+    """A conversation that was found, or one thing that belongs to none."""
+
+    hits: int = 0
+    newest: str = ""
+    parts: list[Part] = field(default_factory=list)
+    ranked: list[Found] = field(default_factory=list)
+    """Those hits that the search has put in order, best first."""
+    shown: list[Hit] = field(default_factory=list)
+    """Filled for the page that is shown; at least one."""
+
+    @property
+    def is_close(self) -> bool:
+        """Does even its best hit lack a word?"""
+        return bool(self.ranked) and self.ranked[0].why == RELAXED
+
+    @property
+    def preference(self) -> int:
+        """What people and agents said comes first."""
+        return min(part.preference for part in self.parts)
+
+    def best(self) -> list[Place]:
+        """Return a few of its hits: those that were ranked first, then the newest of each part."""
+        others = sorted(self.parts, key=lambda part: part.newest, reverse=True)
+        others.sort(key=lambda part: part.preference)
+        places = [one.candidate.place for one in self.ranked]
+        places += [part.places[0] for part in others]
+        places += [part.places[-1] for part in others]
+        return list(dict.fromkeys(places))[:_SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a search found, and the cards of one page."""
+
+    cards: list[Card]
+    page: int
+    total: int
+    """Cards at all."""
+    hits: int
+    is_cut: bool
+    """There are more of both: they were not counted."""
+    counts: dict[str, Counter[str]]
+    """How many cards each value of a facet has."""
+    relaxation: Relaxation | None
+    corrected: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    words: tuple[str, ...]
+    """The words of the query that say what is looked for."""
+    without: tuple[str, ...]
+    fields: frozenset[str]
+    """The filters that are in the query itself."""
+    has_close: bool
+    """Are there hits that lack a word?"""
+    split: int | None
+    """From which card of the page on all lack a word; None if that is no border."""
+    is_mixed: bool
+    """Do some cards of the page lack a word, and not only the last ones?"""
+    nothing: Nothing | None
+    """Why nothing was found."""
+
+    @property
+    def has_more(self) -> bool:
+        """Is there another page?"""
+        return self.page * PAGE < self.total
+
+
+def results(connection: sqlite3.Connection, asked: Asked) -> Results:
+    """Return a page of what was found.
+
+    Raises UsageError or NotFoundError where the address asks for what means nothing.
+    """
+    raw = asked.query if "raw" in asked.values else None
+    question, wanted = asked.question(), asked.wanted(connection)
+    apart = "session" in asked.values
+    found = find(
+        connection, asked.query, question, limit=_RANKED, raw=raw is not None,
+        closest=asked.values.get("closest") != "0",
+    )  # fmt: skip
+    close = found.beyond()
+    every = Candidates(connection, question.limited_by(found.terms.fields))
+    hits = Hits.of(every, found.terms, raw, apart=apart)
+    hits.add(connection, _not_counted(every, found, close))
+    ranked = found.listed if apart else [one for group in found.groups for one in group.found]
+    if hits.is_cut:
+        # What is older than all that was counted may be among the best.
+        hits.add(connection, _without_owner(ranked, hits, apart=apart))
+    parts = hits.parts
+    if wanted:
+        parts = [part for part in parts if part.fits(wanted)]
+        known = search.parts_of(connection, (one.candidate for one in ranked), apart=apart)
+        ranked = [one for one in ranked if known[one.candidate.place].fits(wanted)]
+    cards = _in_order(
+        _cards(parts, ranked, apart=apart), newest=asked.values.get("sort") == "newest"
+    )
+    why = found.nothing
+    if wanted and not cards:
+        why = _why_nothing(asked, hits.parts, wanted)
+    start = (asked.page - 1) * PAGE
+    shown = _read(connection, cards[start : start + PAGE], found, hits)
+    return _results(
+        asked, found, parts, cards, shown,
+        is_cut=hits.is_cut, has_close=bool(close), why=why,
+    )  # fmt: skip
+
+
+def _why_nothing(
+    asked: Asked, parts: Iterable[Part], wanted: Mapping[str, frozenset[str]]
+) -> Nothing:
+    """Say how many cards there are without each filter that came later, and without all of them."""
+    filters = Filters.of(asked.filters)
+
+    def left(*names: str) -> int:
+        others = {name: values for name, values in wanted.items() if name not in names}
+        return len({part.owner for part in parts if part.fits(others)})
+
+    alone = ((name, filters.told(name), left(name)) for name in wanted)
+    return Nothing(tuple(one for one in alone if one[2]), left(*wanted))
+
+
+def _not_counted(every: Candidates, found: Findings, close: Iterable[Found]) -> list[Candidate]:
+    """Return those close hits that are not among the ones with all words.
+
+    Where there are many with all words, the search has not seen them all: one of the others may
+    have been found again as one that lacks some.
+    """
+    candidates = [one.candidate for one in close]
+    ids = {one.place[1] for one in candidates if one.is_message}
+    if not ids or not found.candidates.is_cut:
+        return candidates
+    rows = every.counted(found.terms, len(ids) + 1, apart=True, among=ids)
+    known = {("message", row["apart"]) for row in rows}
+    return [one for one in candidates if one.place not in known]
+
+
+def _without_owner(ranked: Iterable[Found], hits: Hits, *, apart: bool) -> list[Candidate]:
+    owners = {part.owner for part in hits.parts}
+    return [one.candidate for one in ranked if search.owner_of(one.candidate, apart) not in owners]
+
+
+def _cards(parts: Iterable[Part], ranked: Iterable[Found], *, apart: bool) -> list[Card]:
+    """Return the cards, those with ranked hits first, in their order."""
+    cards: dict[object, Card] = {}
+    for one in ranked:
+        cards.setdefault(search.owner_of(one.candidate, apart), Card()).ranked.append(one)
+    for part in parts:
+        card = cards.setdefault(part.owner, Card())
+        card.parts.append(part)
+        card.hits += part.hits
+        card.newest = max(card.newest, part.newest)
+    return [card for card in cards.values() if card.parts]
+
+
+def _in_order(cards: list[Card], *, newest: bool) -> list[Card]:
+    by_time = sorted(cards, key=lambda card: card.newest, reverse=True)
+    if newest:
+        return by_time
+    ranked = [card for card in cards if card.ranked and not card.ranked[0].is_thought]
+    first = sorted(ranked, key=lambda card: card.ranked[0].tier)
+    thoughts = [card for card in cards if card.ranked and card.ranked[0].is_thought]
+    others = thoughts + [card for card in by_time if not card.ranked]
+    return first + sorted(others, key=lambda card: card.preference)
+
+
+def _read(
+    connection: sqlite3.Connection, cards: Iterable[Card], found: Findings, hits: Hits
+) -> list[Card]:
+    """Read what is shown of these cards; what says the same as another hit is not shown again."""
+    shown = list(cards)
+    known = {one.candidate.place: one for card in shown for one in card.ranked}
+    places = {place for card in shown for place in card.best()} - known.keys()
+    ids = [number for what, number in places - hits.rows.keys()]
+    rows = sql.ask(connection, "pages/found_messages", ids=json.dumps(ids))
+    others = [Candidate(row, SAID) for row in rows]
+    others += [hits.rows[place] for place in places & hits.rows.keys()]
+    known |= {one.place: Found(one, ALL_WORDS, LAST_TIER, 0.0) for one in others}
+    wanted = [known[place] for card in shown for place in card.best() if place in known]
+    read = read_hits(connection, wanted, found.marker)
+    for card in shown:
+        distinct: dict[str, Hit] = {}
+        for place in card.best():
+            if hit := read.get(place):
+                distinct.setdefault(hit.snippet, hit)
+        card.shown = list(distinct.values())
+        found.marker.look(card.shown[0].title or "" if card.shown else "")
+    return [card for card in shown if card.shown]
+
+
+def _results(
+    asked: Asked, found: Findings, parts: list[Part], cards: list[Card], shown: list[Card], *,
+    is_cut: bool, has_close: bool, why: Nothing | None,
+) -> Results:  # fmt: skip
+    lacking = [card.is_close for card in shown]
+    first = lacking.index(True) if True in lacking else 0
+    split = first if first and all(lacking[first:]) else None
+    return Results(
+        cards=shown,
+        page=asked.page,
+        total=len(cards),
+        hits=sum(card.hits for card in cards),
+        is_cut=is_cut,
+        counts=search.counts(parts),
+        relaxation=found.relaxation(),
+        corrected=found.question.corrected if found.question else {},
+        notes=found.notes(len(cards)),
+        words=tuple(clause.name for clause in found.terms.content),
+        without=tuple(term.text for term in found.terms.without),
+        fields=frozenset(name for name, _ in found.terms.fields),
+        has_close=has_close,
+        split=split,
+        is_mixed=split is None and len(set(lacking)) > 1,
+        nothing=why,
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# What the search page offers to narrow a search, and what of it is chosen.
+#
+# A facet is a plain link. It is offered where it has several values, each with as many cards as
+# the page has that it leads to.
+
+
+_VALUES, _MORE_VALUES = 8, 40  # of a facet: those that are seen, and those that unfold
+_LONG_QUERY = 300  # letters of a query with which so many links would be too much
+_LABELS = {"session": "Conversation", "since": "From", "until": "Up to"}
+
+
+class Value(NamedTuple):
+    """A value of a facet, and the address of what it leads to."""
+
+    key: str
+    text: str
+    cards: int
+    address: str
+
+
+class Facet(NamedTuple):
+    """What was found can be narrowed by these values."""
+
+    name: str
+    values: list[Value]
+    folded: list[Value]
+    """Further ones."""
+    left_out: int
+    """How many more there are."""
+
+
+class Chosen(NamedTuple):
+    """A filter that is set, and the address without it."""
+
+    name: str
+    text: str
+    address: str
+
+
+class Projects:
+    """The names and the directories of projects."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        rows = sql.ask(connection, "pages/project_names")
+        self._known = {str(row["id"]): row for row in rows}
+
+    def name(self, key: str) -> str:
+        """Return the name of the project with this id; what is none, as it is."""
+        row = self._known.get(key)
+        return shown_name((row["name"] or row["key"] or "") if row else key, "(unnamed)")
+
+    def names(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the names of projects; of one name, with directories, and else with sources."""
+        names = {key: self.name(key) for key in keys}
+        for column in ("path", "source"):
+            facts: dict[str, set[str]] = {}
+            for key, name in names.items():
+                facts.setdefault(name, set()).add(self._fact(key, column))
+            names = {
+                key: f"{name} ({self._fact(key, column)})" if len(facts[name]) > 1 else name
+                for key, name in names.items()
+            }
+        return names
+
+    def _fact(self, key: str, column: str) -> str:
+        row = self._known.get(key)
+        return shown_name((row[column] or row["key"] or "") if row else key)
+
+
+def shown_name(text: str, nameless: str = "(untitled)") -> str:
+    """Return a name as the page shows it."""
+    return one_line(pages.cut(text)) or nameless
+
+
+def is_narrowing(found: Results, name: str) -> bool:
+    """Is a filter to leave out some of what was found, rather than to be asked with?"""
+    own = {name, "since", "until"} if name == "month" else {name}
+    return found.has_close or not own.isdisjoint(found.fields)
+
+
+def offered(asked: Asked, found: Results, projects: Projects) -> Iterator[Facet]:
+    """Yield the facets that are not chosen and have more than one value."""
+    for name in FACETS:
+        counter = found.counts.get(name)
+        if name in asked.values or not counter or len(counter) < 2:
+            continue
+        ordered = counter.most_common()
+        if name == "month":
+            ordered.sort(reverse=True)
+        narrowing = is_narrowing(found, name)
+        texts = _texts(name, counter, projects)
+        values = [
+            Value(key, texts[key], cards, asked.within(name, key, narrowing=narrowing))
+            for key, cards in ordered[: _VALUES + _MORE_VALUES]
+            if len(key) <= LONGEST_VALUE
+        ]
+        seen = values[:_VALUES]
+        folded = values[_VALUES:] if len(asked.query) <= _LONG_QUERY else []
+        yield Facet(name, seen, folded, len(ordered) - len(seen) - len(folded))
+
+
+def chosen(asked: Asked, found: Results, projects: Projects) -> Iterator[Chosen]:
+    """Yield the filters that are set."""
+    for name, value in asked.filters.items():
+        text = _texts(name, [value], projects)[value]
+        if name == "session":
+            titles = [hit.title for card in found.cards for hit in card.shown[:1]]
+            text = shown_name(next(filter(None, titles), value))
+        yield Chosen(_LABELS.get(name, name.capitalize()), text, asked.without(name))
+
+
+def _texts(name: str, keys: Iterable[str], projects: Projects) -> dict[str, str]:
+    """Return how the values of a facet are shown."""
+    if name == "project":
+        return projects.names(keys)
+    return {key: shown_name(key.replace("_", " ") if name == "kind" else key) for key in keys}
+
+
+# ------------------------------------------------------------------------------------------------
+# Cards of the search page: a conversation, or what belongs to none, with its best hits.
+#
+# A hit leads to its message by a link that lasts; what is no message, to its row.
+
+
+_ROWS = {
+    "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",
+    "todo": "todos", "plan": "plans", "document": "documents", "prompt": "prompts",
+    "tool_result_file": "tool_result_files",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The addresses of other pages."""
+
+    session: Callable[[str], str]
+    project: Callable[[str], str]
+    table: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class CardPlace:
+    """A hit as a card shows it."""
+
+    address: str
+    who: str
+    name: str
+    """`said`, `thinking` or `tools`: how much it counts."""
+    moment: str
+    snippet: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A card as the page shows it."""
+
+    title: str
+    address: str
+    moment: str
+    is_close: bool
+    is_said_to_be_close: bool
+    """Has it a badge? The command line does not say it of corrected words."""
+    project: tuple[str, str] | None
+    """Name and address."""
+    facts: list[str]
+    places: list[CardPlace]
+    more: int
+    more_address: str | None
+
+
+class Cards:
+    """Makes the cards of one page."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, asked: Asked, found: Results, paths: Paths,
+        projects: Projects,
+    ) -> None:  # fmt: skip
+        self._asked = asked
+        self._found = found
+        self._paths = paths
+        self._projects = projects
+        ids = [hit.id for card in found.cards for hit in card.shown if hit.what == "message"]
+        rows = urls.rows(connection, ids)
+        links = Permalinks(connection, paths.session).of(row.place for row in rows.values())
+        self._messages = {
+            one: links[row.place].address for one, row in rows.items() if row.place in links
+        }
+
+    def all(self) -> list[Shown]:
+        """Return the cards, in order."""
+        return [self._card(card) for card in self._found.cards]
+
+    def _card(self, card: Card) -> Shown:
+        found, best = self._found, card.shown[0]
+        key = card.parts[0].values.get("project")
+        branch = terminal.branch_besides(best.project, best.branch)
+        places = [self._place(hit) for hit in card.shown if hit.what != "session"]
+        more = card.hits - len(card.shown)
+        is_by_time = self._asked.values.get("sort") == "newest"
+        return Shown(
+            title=shown_name(best.title or _file_name(best)),
+            address=self._address(best),
+            moment=terminal.moment(card.newest if is_by_time else best.time),
+            is_close=card.is_close,
+            is_said_to_be_close=card.is_close
+            and (not found.relaxation or found.relaxation.is_said),
+            project=(self._projects.name(key), self._paths.project(key)) if key else None,
+            facts=[shown_name(fact) for fact in (branch, named_source(best)) if fact],
+            places=places,
+            more=more,
+            more_address=self._more(card) if more and best.session_key else None,
+        )
+
+    def _more(self, card: Card) -> str | None:
+        key = card.parts[0].session_key
+        if key is None or "session" in self._asked.values:
+            return None
+        return self._asked.within("session", key, narrowing=is_narrowing(self._found, "session"))
+
+    def _place(self, hit: Hit) -> CardPlace:
+        return CardPlace(
+            address=self._address(hit),
+            who=shown_name(who_of(hit)),
+            name=_name_of(hit),
+            moment=terminal.moment(hit.time),
+            snippet=marked(bare(hit)),
+        )
+
+    def _address(self, hit: Hit) -> str:
+        if hit.what == "message":
+            found = self._paths.session(hit.session_key) if hit.session_key else self._row(hit)
+            return self._messages.get(hit.id, found)
+        if hit.what == "session" and hit.session_key:
+            return self._paths.session(hit.session_key)
+        return self._row(hit)
+
+    def _row(self, hit: Hit) -> str:
+        return f"{self._paths.table(_ROWS[hit.what])}/{hit.id}"
+
+
+def _file_name(hit: Hit) -> str:
+    return (hit.file or "").rpartition("/")[2] if hit.session_key is None else "(untitled)"
+
+
+def _name_of(hit: Hit) -> str:
+    if hit.what != "message":
+        return "tools" if hit.what == "tool_result_file" else "said"
+    if hit.kind == "thinking":
+        return "thinking"
+    return (
+        "said" if preference_of_kind(hit.kind or "") < preference_of_kind("thinking") else "tools"
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# The page of a search over all stores of one database: a card for each conversation, and facets.
+#
+# What is found, and in which order, is that of the command line (`search_results`); a card shows
+# it (`search_cards`), and facets narrow it (`search_facets`), as the address says
+# (`search_address`).
+#
+# Whatever the names and the query are, the page has an end: snippets are short (`snippets`),
+# names are cut, and of the values of a facet those with the most hits are offered.
+
 
 TABLES = (
     "messages", "sessions", "subagents", "projects", "files", "inbox_items", "tasks", "todos",
@@ -43,7 +677,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         raise PageError(
             404, "No assoc-ingest database is open here, or you have no permission to see it."
         )
-    asked = search_address.parse(request, datasette.urls.path("/-/assoc/search"))
+    asked = parse(request, datasette.urls.path("/-/assoc/search"))
     database = asked.values.get("db") or names[0]
     context: dict[str, object] = {
         "title": f"{asked.query} – search" if asked.query.strip() else "Search",
@@ -54,8 +688,8 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "sorts": SORTS,
         "found": None,
         "page_size": PAGE,
-        "many": humanize.many,
-        "moment": humanize.moment,
+        "many": terminal.many,
+        "moment": terminal.moment,
         "table": lambda name: datasette.urls.table(database, name),
     }  # fmt: skip
     if asked.query.strip():

@@ -22,21 +22,129 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
-from .. import humanize, sql
-from ..ask import message_text
+from .. import sql, terminal
+from ..ask import conversation as message_text
 from ..ask.conversation import Conversation
 from ..records import ASK
 from ..terminal import one_line
-from . import conversation, keys, lanes, pages
-from .conversation_map import name_of
-from .conversation_reader import MOST_FILES, MOST_SUBAGENTS
-from .lanes import Axis, Bar, Span
+from . import conversation, pages
+from .conversation import MOST_FILES, MOST_SUBAGENTS
+from .entries import name_of
 from .pages import PageError
-from .permalinks import Permalinks, Place
+from .urls import Permalinks, Place
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
+
+# ------------------------------------------------------------------------------------------------
+# Lays spans of time out as bars in lanes, one beside the other, on one axis.
+#
+# The axis shows the time in which something ran: of a pause only a narrow gap is left. Bars that
+# would be too close to be told apart are one, so that a lane has an end however many spans it
+# has.
+
+
+WIDTH = 1_000
+"""Units of the axis."""
+
+_NARROWEST = 3.0  # units of a bar
+_GAP = 6.0  # units of a pause
+
+
+class Span(NamedTuple):
+    """Something that ran from one second to another."""
+
+    start: float
+    end: float
+    text: str
+    address: str
+    is_bad: bool = False
+
+
+class Bar(NamedTuple):
+    """A bar of a lane, in units of the axis; `others` of its spans are not named."""
+
+    x: float
+    width: float
+    text: str
+    address: str
+    is_bad: bool
+    others: int
+
+
+class Axis:
+    """Where on the axis a second is."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        """Remember when anything ran."""
+        self._runs: list[tuple[float, float]] = []
+        for start, end in sorted((span.start, span.end) for span in spans):
+            if self._runs and start <= self._runs[-1][1]:
+                self._runs[-1] = self._runs[-1][0], max(end, self._runs[-1][1])
+            else:
+                self._runs.append((start, end))
+        lengths = [end - start for start, end in self._runs]
+        gap = min(_GAP, WIDTH / 4 / max(len(self._runs), 1))
+        self.seconds = sum(lengths)
+        """How long something ran."""
+        scale = (WIDTH - gap * max(len(self._runs) - 1, 0)) / (self.seconds or 1.0)
+        self._scale = scale
+        self._places = [0.0]
+        for length in lengths:
+            self._places.append(self._places[-1] + length * scale + gap)
+
+    def x(self, second: float) -> float:
+        """Return the place of a second; of one in a pause that of the gap."""
+        run = max(bisect_right(self._runs, (second, float("inf"))) - 1, 0)
+        start, end = self._runs[run]
+        return self._places[run] + (min(max(second, start), end) - start) * self._scale
+
+
+def lane(axis: Axis, spans: Iterable[Span], *, merges: bool = True) -> list[Bar]:
+    """Return the bars of a lane, those of what went wrong last, on top of the others.
+
+    Where one `merges`, bars that touch each other are one, which leads to the first of them.
+    """
+    every = sorted(spans)
+    return [
+        bar
+        for is_bad in (False, True)
+        for bar in _bars(axis, (one for one in every if one.is_bad == is_bad), merges)
+    ]
+
+
+def _bars(axis: Axis, spans: Iterable[Span], merges: bool) -> Iterator[Bar]:
+    last: Bar | None = None
+    for span in spans:
+        x = min(axis.x(span.start), WIDTH - _NARROWEST)
+        width = max(axis.x(span.end) - x, _NARROWEST)
+        if merges and last is not None and x < last.x + last.width:
+            end = max(x + width, last.x + last.width)
+            last = last._replace(width=end - last.x, others=last.others + 1)
+            continue
+        if last is not None:
+            yield last
+        last = Bar(x, width, span.text, span.address, span.is_bad, 0)
+    if last is not None:
+        yield last
+
+
+def packed(spans: Iterable[Span], most: int) -> tuple[list[list[Span]], int]:
+    """Return spans in at most so many rows without overlap, and how many have no room."""
+    rows: list[list[Span]] = []
+    left = 0
+    for span in sorted(spans):
+        row = next((row for row in rows if row[-1].end <= span.start), None)
+        if row is not None:
+            row.append(span)
+        elif len(rows) < most:
+            rows.append([span])
+        else:
+            left += 1
+    return rows, left
+
 
 TURNS = 50
 """Turns on a page."""
@@ -91,12 +199,12 @@ class Turn:
     @property
     def took(self) -> str:
         """Return how long the turn took, in words."""
-        return humanize.duration(round(sum(end - start for start, end in self.runs) * 1000))
+        return terminal.duration(round(sum(end - start for start, end in self.runs) * 1000))
 
     @property
     def moment(self) -> str:
         """Return the local date and time."""
-        return humanize.moment(self.started_at)
+        return terminal.moment(self.started_at)
 
 
 class Lane(NamedTuple):
@@ -143,8 +251,8 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "here": path(str(shown.session["session_key"])),
         "number": number,
         "pages": -(-shown.total // TURNS),
-        "display": humanize,
-        "width": lanes.WIDTH,
+        "display": terminal,
+        "width": WIDTH,
         "most_named": MOST_NAMED,
     }
     return await pages.page(datasette, request, "timeline", context)
@@ -153,7 +261,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 def _read(
     connection: sqlite3.Connection, prefix: str, number: int, path: Callable[[str], str]
 ) -> Timeline:
-    key = keys.find(connection, prefix, path)
+    key = pages.find(connection, prefix, path)
     found = Conversation(
         connection, key.session_key, session_id=key.session_id,
         files=MOST_FILES, subagents=MOST_SUBAGENTS,
@@ -196,7 +304,7 @@ class _Reader:
         drawn, not_drawn, working = _lanes(turns, spans, agents)
         return Timeline(
             pages.brief(self._conversation.session), turns, len(prompts), drawn,
-            humanize.duration(round(working * 1000)), len(calls),
+            terminal.duration(round(working * 1000)), len(calls),
             sum(row["subagent_id"] is not None for row in calls), not_drawn,
             max(len(rows), len(calls)) < _MOST_READ,
         )  # fmt: skip
@@ -282,7 +390,7 @@ class _Reader:
                 stop = start
             name = one_line(row["name"] or "tool")
             place = Place(row["file_id"], row["byte_offset"], row["block"])
-            text = f"{name}, {humanize.clock(row['started_at'])}"
+            text = f"{name}, {terminal.clock(row['started_at'])}"
             address = self._permalinks.by_byte(place)
             yield name, Span(start, max(start, stop), text, address, is_bad)
 
@@ -323,7 +431,7 @@ def _lanes(
     if not everything:
         return [], 0, 0.0
     axis = Axis(everything)
-    drawn = [Lane("Turns", f"{timed:,}", "turn", lanes.lane(axis, spans, merges=False))]
+    drawn = [Lane("Turns", f"{timed:,}", "turn", lane(axis, spans, merges=False))]
     by_tool: dict[str, list[Span]] = {}
     counts = Counter(name for name, _ in calls)
     chosen = {name for name, _ in counts.most_common(_MOST_TOOLS)}
@@ -331,13 +439,13 @@ def _lanes(
         by_tool.setdefault(name if name in chosen else "", []).append(span)
     for name in (*sorted(chosen, key=lambda name: (-counts[name], name)), ""):
         if found := by_tool.get(name):
-            facts = humanize.many(len(found), "call")
-            drawn.append(Lane(name or "Other tools", facts, "tool", lanes.lane(axis, found)))
-    rows, left = lanes.packed(agents, _MOST_ROWS)
+            facts = terminal.many(len(found), "call")
+            drawn.append(Lane(name or "Other tools", facts, "tool", lane(axis, found)))
+    rows, left = packed(agents, _MOST_ROWS)
     for number, row in enumerate(rows):
         facts = f"{len(agents):,}" if not number else ""
         name = "Subagents" if not number else ""
-        drawn.append(Lane(name, facts, "agent", lanes.lane(axis, row)))
+        drawn.append(Lane(name, facts, "agent", lane(axis, row)))
     return drawn, left, axis.seconds
 
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..store import fts
-from ..store.row_buffer import Text
+from ..store.rows import Text
 from ..store.transaction import begin, commit
-from .parcels import WITHOUT_REFERENCES
 from .pool import SingleWorker
+from .reading import WITHOUT_REFERENCES
 
 INDEX = "messages_fts"
 _BATCHES_AHEAD = 1  # batches whose text may wait for the process

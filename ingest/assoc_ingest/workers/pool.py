@@ -35,6 +35,36 @@ from typing import BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 from . import process
 
+# ------------------------------------------------------------------------------------------------
+# How many worker processes are used.
+
+
+MOST = 8
+"""Workers that are used unless the user says otherwise: more would wait for the writer."""
+
+PAYS_FROM = 32 * 1024 * 1024
+"""From this many bytes on, workers take less time than they take to start."""
+
+
+def usual_jobs() -> int:
+    """Return how many workers are used if the user does not say: one for each core, at most 8."""
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return 1  # there is no interpreter to run workers with
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(cores, MOST)
+
+
+def worker_count(jobs: int | None, size: int) -> int:
+    """Return how many workers read so many bytes; 1: none, since they pay only for much input.
+
+    `jobs` is what the user said, None if nothing.
+    """
+    if size < PAYS_FROM:
+        return 1
+    return usual_jobs() if jobs is None else jobs
+
+
 _AHEAD = 16 * 1024 * 1024  # bytes of input for each worker that are handed out before they are used
 _PIPE_BYTES = 1024 * 1024
 _M_ARENA_MAX = -8  # of mallopt, in malloc.h

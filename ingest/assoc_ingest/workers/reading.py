@@ -1,18 +1,178 @@
-"""Reads files in worker processes: the same steps, in the same order, as `files.changes.read`."""
+"""What workers do: read files, parse them again from the archive, and pack the results for the
+writer.
+"""
 
 from __future__ import annotations
 
+import io
+import marshal
+import pickle
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, get_args
 
 from ..files import changes
-from ..files.archive import Compressor
-from ..files.packed import content_size, is_packed, opened
+from ..files.archive import Compressor, Frame, unpacked
+from ..files.entries import content_size, is_packed, opened
 from ..files.parsing import RAN_AWAY
+from ..files.replay import Replayed, replay
 from ..files.steps import Closed, Opened, Part, Step, Unreadable, Work
-from ..files.tail import CHUNK, pieces
-from ..records import Issue
-from . import parcels, pool
+from ..files.tail import CHUNK, Prefix, pieces
+from ..records import Issue, Record
+from ..source import Claim
+from ..sources import SOURCES
+from . import pool
+
+# ------------------------------------------------------------------------------------------------
+# Packs steps and stretches for the way from a worker to the writer.
+#
+# Almost everything in them is records, and the rest mostly plain values, too. So they are packed
+# with `marshal`, which takes a fifth of the time of `pickle`; the records of a stretch all of one
+# type together. What the writer has sent does not travel back.
+
+
+_KINDS: tuple[Any, ...] = get_args(Record)
+_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+WITHOUT_REFERENCES = 2
+"""The version of `marshal` to use: later ones look for repeated objects, which takes long."""
+
+_PART, _OPENED, _CLOSED, _REPLAYED, _OTHER = range(5)
+
+_Packed = list[tuple[int, list[tuple[object, ...]]]]
+
+
+def packed(results: Iterable[Step | Replayed], work: Work | None = None) -> bytes:
+    """Return what was read of a file, without the `work` that led to it.
+
+    Raises ValueError if a record has something else than plain values.
+    """
+    return marshal.dumps([_plain(result, work) for result in results], WITHOUT_REFERENCES)
+
+
+def unpacked_parcel(data: bytes, work: Work | None = None) -> list[Any]:
+    """Return what `packed` has packed."""
+    return [
+        _MADE[values[0]](work, *values[1:])
+        for values in marshal.loads(data)  # noqa: S302 - from a worker of ours
+    ]
+
+
+def _plain(result: Step | Replayed, work: Work | None) -> tuple[object, ...]:
+    """Return a result as plain values, the first of which says what it is."""
+    if isinstance(result, Part):
+        return (
+            _PART,
+            _by_kind(result.records),
+            [tuple(frame) for frame in result.frames()],
+            _plain_prefix(result.prefix),
+            result.size,
+            result.is_open,
+            result.context,
+        )
+    if isinstance(result, Replayed):
+        records = _by_kind(result.records)
+        return _REPLAYED, records, result.start, result.end, result.line_count, result.context
+    if isinstance(result, Closed):
+        return (_CLOSED,)
+    if isinstance(result, Opened) and _is_as_sent(result, work):
+        prefix = _plain_prefix(result.prefix)
+        return _OPENED, result.known is not None, prefix, result.generation, result.is_rewritten
+    data = io.BytesIO()
+    _Pickler(data, work).dump(result)
+    return _OTHER, data.getvalue()
+
+
+def _is_as_sent(opened: Opened, work: Work | None) -> bool:
+    return (
+        work is not None
+        and opened.work is work
+        and opened.claim is work.claim
+        and (opened.known is None or opened.known is work.known)
+    )
+
+
+def _plain_prefix(prefix: Prefix | None) -> tuple[object, ...] | None:
+    return None if prefix is None else tuple(prefix)
+
+
+def _by_kind(records: Iterable[Record]) -> _Packed:
+    by_kind: dict[int, list[tuple[object, ...]]] = {}
+    for record in records:
+        by_kind.setdefault(_NUMBERS[record.__class__], []).append(tuple(record))
+    return list(by_kind.items())
+
+
+# -- and back ------------------------------------------------------------------------------------
+
+
+def _prefix(values: Iterable[Any] | None) -> Prefix | None:
+    return None if values is None else Prefix(*values)
+
+
+def _records(by_kind: _Packed) -> list[Record]:
+    read: list[Record] = []
+    for number, rows in by_kind:
+        read.extend(map(_KINDS[number]._make, rows))
+    return read
+
+
+def _part(_: object, records: _Packed, frames: list[Any], prefix: Any, *rest: Any) -> Part:
+    made = [Frame(*frame) for frame in frames]
+    return Part(_records(records), partial(list, made), _prefix(prefix), *rest)
+
+
+def _opened(work: Work, is_known: bool, prefix: Any, *rest: Any) -> Opened:
+    return Opened(work, work.claim, work.known if is_known else None, _prefix(prefix), *rest)
+
+
+def _replayed(
+    _: object, records: _Packed, start: int, end: int, line_count: int, context: str | None
+) -> Replayed:
+    return Replayed(start, end, _records(records), line_count, context)
+
+
+def _other(work: Work | None, data: bytes) -> object:
+    return _Unpickler(io.BytesIO(data), work).load()
+
+
+_MADE: dict[int, Any] = {
+    _PART: _part,
+    _OPENED: _opened,
+    _CLOSED: lambda _: Closed(),
+    _REPLAYED: _replayed,
+    _OTHER: _other,
+}
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, data: io.BytesIO, work: Work | None) -> None:
+        super().__init__(data, pickle.HIGHEST_PROTOCOL)
+        self._known = {id(part): place for place, part in enumerate(_parts(work))}
+
+    def persistent_id(self, value: object) -> int | None:
+        return None if value is None else self._known.get(id(value))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: io.BytesIO, work: Work | None) -> None:
+        super().__init__(data)
+        self._known = _parts(work)
+
+    def persistent_load(self, place: int) -> object:
+        return self._known[place]
+
+
+def _parts(work: Work | None) -> tuple[object, ...]:
+    """Return what does not travel back."""
+    if work is None:
+        return ()
+    return work, work.claim, work.known, work.found, work.root, work.entry
+
+
+# ------------------------------------------------------------------------------------------------
+# Reads files in worker processes: the same steps, in the same order, as `files.changes.read`.
+
 
 JOB_BYTES = 4 * 1024 * 1024
 """Input of a job, unless it is one file that is larger."""
@@ -42,7 +202,7 @@ def read(
                 if not pieces:
                     yield from changes.read([item], thorough=thorough)
                 for piece in pieces:
-                    yield from parcels.unpacked(piece, item)
+                    yield from unpacked_parcel(piece, item)
 
 
 def _jobs(work: Iterable[Work], thorough: bool, seconds: float) -> Iterator[ReadJob]:
@@ -101,7 +261,7 @@ class ReadJob:
 
     def give_up(self, number: int) -> bytes:
         """Return the steps of a file that cannot be parsed in any reasonable time."""
-        return parcels.packed(_given_up(self.work[number]), self.work[number])
+        return packed(_given_up(self.work[number]), self.work[number])
 
 
 def _read(item: Work, packer: changes.Packer, thorough: bool) -> Iterator[bytes]:
@@ -115,9 +275,9 @@ def _read(item: Work, packer: changes.Packer, thorough: bool) -> Iterator[bytes]
     for step in changes.read_file(item, packer, thorough=thorough):
         steps.append(step)
         if isinstance(step, Part) and step.size > _LARGE:
-            yield parcels.packed(steps, item)
+            yield packed(steps, item)
             steps = []
-    yield parcels.packed(steps, item)
+    yield packed(steps, item)
 
 
 def _is_too_much(path: str, size: int) -> bool:
@@ -165,3 +325,101 @@ def _given_up(item: Work) -> list[Step]:
         Closed(),
         told,
     ]
+
+
+# ------------------------------------------------------------------------------------------------
+# Parses files again from their archive in worker processes, with the result of `files.replay`.
+
+
+GIVEN_UP = [b"given up"]
+"""Stands for the pieces of a file whose parser did not come to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A file to be parsed again; without frames, it is left to the writer."""
+
+    id: int
+    source: str
+    claim: Claim | None
+    frames: tuple[Frame, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of its archived bytes."""
+        return sum(frame.end - frame.start for frame in self.frames)
+
+
+def worth_sending(size: int) -> bool:
+    """May a worker parse a file of so many bytes? It holds in memory what it makes of it."""
+    return size <= LARGEST
+
+
+def replayed(
+    files: Iterable[Archived], count: int, seconds: float = SECONDS
+) -> Generator[list[bytes] | None, None, None]:
+    """Yield for each file what `stretches` needs, None if the writer has to parse it itself.
+
+    `count` processes parse them, which end with the iterator.
+    """
+    with pool.Workers[ReplayJob](count) as workers:
+        for job, result in workers.results(_replay_jobs(files, seconds)):
+            for number in range(len(job.files)):
+                yield (result[number] or None) if result is not None else None
+
+
+def stretches(pieces: list[bytes]) -> Iterator[Replayed]:
+    """Yield the stretches of a file from its pieces."""
+    for piece in pieces:
+        yield from unpacked_parcel(piece)
+
+
+def _replay_jobs(files: Iterable[Archived], seconds: float) -> Iterator[ReplayJob]:
+    gathered: list[Archived] = []
+    size = 0
+    for file in files:
+        if gathered and size + _FILE_BYTES + file.size > JOB_BYTES:
+            yield ReplayJob(tuple(gathered), seconds)
+            gathered, size = [], 0
+        gathered.append(file)
+        size += _FILE_BYTES + file.size
+    if gathered:
+        yield ReplayJob(tuple(gathered), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayJob:
+    """Files to be parsed again by a worker."""
+
+    files: tuple[Archived, ...]
+    seconds: float
+    is_for_writer: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of input."""
+        return sum(_FILE_BYTES + file.size for file in self.files)
+
+    def items(self) -> Iterator[Iterator[bytes]]:
+        """Yield for each file its stretches, packed."""
+        return map(_replay, self.files)
+
+    def around(self, number: int) -> tuple[ReplayJob, ReplayJob]:
+        """Return the files before one of them, and those after it."""
+        before, after = self.files[:number], self.files[number + 1 :]
+        return replace(self, files=before), replace(self, files=after)
+
+    def give_up(self, number: int) -> bytes:
+        """Return what says so instead of stretches."""
+        return GIVEN_UP[0]
+
+
+def _replay(file: Archived) -> Iterator[bytes]:
+    if file.claim is None or not file.frames:
+        return
+    lengths = LineLengths()
+    if any(lengths.is_too_much(unpacked(frame, file.id)) for frame in file.frames):
+        return
+    pieces = (unpacked(frame, file.id) for frame in file.frames)
+    for stretch in replay(SOURCES[file.source], file.claim, pieces):
+        yield packed([stretch])

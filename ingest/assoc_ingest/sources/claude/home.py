@@ -45,18 +45,10 @@ from ...source import (
 )
 from ..jsonl import JSONObject, complete_prefix, pieces
 from ..reader import Reader
-from . import history, stores
-from .paths import encoded, homes, in_project, transcript_path, uuid, whereabouts_in
-from .stores import STORES
+from . import stores
+from .stores import STORES, encoded, homes, in_project, transcript_path, uuid, whereabouts_in
 from .tools import BY_META
-from .transcript import (
-    ARTIFACT,
-    KNOWN_LINES,
-    TRANSCRIPT_TYPES,
-    TranscriptReader,
-    is_known,
-    role_of,
-)
+from .transcript import ARTIFACT, KNOWN_LINES, TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
 
 _uuid = re.compile(uuid)
 _ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
@@ -118,7 +110,7 @@ class Claude(Source):
                 return Recognition.CERTAIN
             match parts:
                 case ["history.jsonl"]:
-                    if history.believes(listing.content(path).split(b"\n")):
+                    if stores.believes(listing.content(path).split(b"\n")):
                         return Recognition.CERTAIN
                 case ["projects", directory] if _encoded_path(directory):
                     is_possible = True
@@ -210,7 +202,7 @@ class Claude(Source):
         A file that consists of summaries is a transcript, too.
         """
         if claim.kind == "history":
-            return history.believes(lines)
+            return stores.believes(lines)
         has_summaries = False
         for data in lines:
             if b'"sessionId"' not in data and b'"leafUuid"' not in data:

@@ -28,9 +28,10 @@ can be read in stretches: the store merges them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from ... import tags
 from ...fast_json import orjson
 from ...fields import (
     MAX_NAME,
@@ -38,7 +39,10 @@ from ...fields import (
     TOOL_KINDS,
     has_cjk,
     has_invisible,
+    integer,
+    is_count,
     json_text,
+    leaves,
     left_over,
     mapping,
     obvious_text,
@@ -59,6 +63,7 @@ from ...records import (
     Message,
     Record,
     SessionEntry,
+    StatedUsage,
     Statement,
     Summary,
     TaskChange,
@@ -71,14 +76,773 @@ from ...source import Claim, Line
 from ...tags import inside
 from ...when import utc
 from ..jsonl import JSONObject, exact_object, pieces
-from . import attachments as attachments
-from . import side_lines as side_lines
-from . import statements as statements
-from . import teams as teams
-from . import tools as tools
-from . import user as people
-from .paths import encoded, folded, named_after
-from .usage import merged, other_requests, stated_usage, total, usage_of_line, written_bytes
+from . import stores as teams
+from . import tools
+from .stores import UNTITLED, encoded, folded, item_of, named_after, team_key, title_of
+
+# ------------------------------------------------------------------------------------------------
+# The text of attachments: what Claude Code added to the context, of which kind, and where.
+#
+# `_LEAVES` says for each kind that is known where its text stands: keys from the attachment on,
+# lists on the way are walked through; a path that ends in `*` means all text below it. A kind
+# without a path has no text of its own (a mode, a count, a path), or its text is stored elsewhere
+# (the plan). Of any other kind, all strings up to a length are its text, but not ids, hashes and
+# signatures. `rendered` repeats the text as the model saw it, and counts only where there is no
+# other. `prompt_snapshot` has the system prompt and the schemas of all tools; nobody searches for
+# that, so only the archive has it.
+
+
+_LEAVES = {
+    "already_read_file": ("content", "content.file.content"),
+    "agent_listing_delta": ("addedLines",),
+    "async_hook_response": (
+        *("stdout", "stderr", "response.systemMessage", "response.additionalContext"),
+        "response.hookSpecificOutput.additionalContext",
+    ),
+    "critical_system_reminder": ("content",),
+    "current_session_memory": ("content",),
+    "diagnostics": ("files.diagnostics.message",),
+    "directory": ("content",),
+    "edited_text_file": ("snippet",),
+    "file": ("content", "content.file.content"),
+    "goal_status": ("content", "condition", "reason"),
+    "hook_additional_context": ("content",),
+    "hook_blocking_error": ("blockingError.*", "stdout", "stderr"),
+    "hook_error_during_execution": ("content",),
+    "hook_non_blocking_error": ("content", "stdout", "stderr"),
+    "hook_stopped_continuation": ("message",),
+    "hook_success": ("content", "stdout", "stderr"),
+    "hook_system_message": ("content",),
+    "instructions": ("files.content", "content"),
+    "invoked_skills": ("skills.content",),
+    "mcp_instructions_delta": ("addedBlocks",),
+    "mcp_resource": ("content.contents.text",),
+    "nested_memory": ("content.content",),
+    "poll_events": ("envelopes.*", "events.*"),
+    "queued_command": ("prompt",),
+    "read_truncation_notice": ("content",),
+    "relevant_memories": ("memories.content",),
+    "selected_lines_in_ide": ("content",),
+    "skill_discovery": ("skills.description",),
+    "skill_listing": ("content",),
+    "structured_output": ("data.*",),
+    "task_reminder": ("content",),
+    "task_status": ("description", "deltaSummary", "shell.command"),
+    "teammate_mailbox": ("messages.text",),
+    "todo_reminder": ("content", "content.content"),
+    **dict.fromkeys(
+        (
+            *("agent_mention", "auto_mode", "auto_mode_exit", "bagel_console", "budget_usd"),
+            *("command_permissions", "compact_file_reference", "compaction_reminder"),
+            *("companion_intro", "context_efficiency", "date_change", "deferred_tools_delta"),
+            *("dynamic_skill", "edited_image_file", "hook_cancelled", "hook_permission_decision"),
+            *("max_turns_reached", "opened_file_in_ide", "output_style", "output_token_usage"),
+            *("pdf_reference", "plan_file_reference", "plan_mode", "plan_mode_exit"),
+            *("plan_mode_reentry", "prompt_snapshot", "slash_command_metadata", "team_context"),
+            *("teammate_shutdown_batch", "token_usage", "total_tokens_reminder"),
+            *("ultra_effort_enter", "ultrathink_effort", "verify_plan_reminder"),
+            *("workflow_keyword_request",),
+        ),
+        (),
+    ),
+}
+
+KINDS = frozenset(_LEAVES)
+"""The kinds whose text is known to stand somewhere, or nowhere."""
+
+_NOT_SEARCHED = "prompt_snapshot"
+_PATHS = {kind: tuple(tuple(path.split(".")) for path in paths) for kind, paths in _LEAVES.items()}
+_MAX_DEPTH = 8
+
+
+def text_of(kind: str, attachment: JSONObject) -> str:
+    """Return the text of an attachment, each part of it once."""
+    if kind == _NOT_SEARCHED:
+        return ""
+    if kind in _PATHS:
+        parts = [text for path in _PATHS[kind] for text in _at(attachment, path, _MAX_DEPTH)]
+        return "\n".join(dict.fromkeys(parts)) or obvious_text(attachment)
+    own = {key: value for key, value in attachment.items() if key != "rendered"}
+    parts = list(leaves(own)) or list(leaves(attachment.get("rendered")))
+    return "\n".join(dict.fromkeys(parts))
+
+
+def _at(value: object, path: tuple[str, ...], depth: int) -> Iterator[str]:
+    """Yield the strings at a path."""
+    if not depth:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _at(item, path, depth - 1)
+    elif path == ("*",):
+        yield from leaves(value)
+    elif not path:
+        if isinstance(value, str) and value:
+            yield value
+    elif isinstance(value, dict):
+        yield from _at(value.get(path[0]), path[1:], depth - 1)
+
+
+def mail_in(attachment: JSONObject, moment: str | None) -> Iterator[InboxItem]:
+    """Yield the messages from other agents in a `teammate_mailbox`."""
+    messages = attachment.get("messages")
+    for item in messages if isinstance(messages, list) else ():
+        message = mapping(item)
+        text = string(message.get("text"))
+        if text is not None:
+            sent_at = utc(message.get("timestamp")) or moment
+            yield item_of(text, string(message.get("from")), None, sent_at)._replace(
+                summary=string(message.get("summary")), color=string(message.get("color"))
+            )
+
+
+# ------------------------------------------------------------------------------------------------
+# What a transcript states about tasks, todos and plans: calls of four tools, and two other lines.
+#
+# Claude Code keeps tasks, todos and plans as files (`stores`, `plans`) and deletes them earlier
+# than its transcripts. A call says what it changes, and its result says whether it did.
+#
+# ```
+# TaskCreate    {"subject","description","activeForm","metadata"}
+#               result {"task":{"id":"1","subject":".."}}, or only the text "Task #1 created
+#               successfully: .."
+# TaskUpdate    {"taskId":"1","status","owner","subject","description","activeForm","metadata",
+#                "addBlocks":["2"],"addBlockedBy":["3"]}; a key of metadata with null is removed
+#               result {"success":true,"taskId":"1","updatedFields":["status"],"statusChange":{..}};
+#               if there is no such task {"success":false}, not an error, or text "Task not found"
+# TodoWrite     {"todos":[{"content","status","activeForm"}]}, older {"content","status","priority",
+#                "id"}: the whole list, each time
+# ExitPlanMode  {"plan":".."}; from 2.0.5x on {}, later {"plan","planFilePath"}: the plan is a file
+#               result {"plan":"..","isAgent":false,"filePath":"/home/ada/.claude/plans/a-b-c.md"},
+#   of
+#               a teammate's plan "awaitingLeaderApproval":true; in text after "## Approved Plan:"
+# attachment    plan_file_reference {"planFilePath","planContent"}: the plan, repeated by a
+#   compaction
+# user line     planContent: an accepted plan, with which a new conversation begins
+# ```
+#
+# Tasks belong to the list of the team, else of the session; the agents of a session share it.
+# Todos belong to one agent. A plan is identified by the stem of its file, which is the `slug` of
+# the lines; plans of versions without files have no name.
+
+
+TASK, TODOS, PLAN = "task", "todos", "plan"
+"""Kinds of statements."""
+
+_KINDS = {
+    "TaskCreate": TASK,
+    "TaskUpdate": TASK,
+    "TodoWrite": TODOS,
+    "ExitPlanMode": PLAN,
+    "exit_plan_mode": PLAN,
+}
+_FIELDS = (
+    ("subject", "subject"),
+    ("description", "description"),
+    ("status", "status"),
+    ("owner", "owner"),
+    ("activeForm", "active_form"),
+)
+_ITEM = (("content", "content"), ("status", "status"), ("priority", "priority"), _FIELDS[-1])
+_CREATED, _DONE = "Task #", " created successfully"
+_MISSING = ("Task not found", "Task #")
+_APPROVED = "## Approved Plan"
+_REJECTED = "Rejected plan:\n"
+
+
+class Place(NamedTuple):
+    """The place of a statement: the line, which names the session and the team, and the block."""
+
+    claim: Claim
+    line: JSONObject
+    timestamp: str | None
+    byte_offset: int
+    byte_length: int
+    block: int = 0
+
+
+def called(
+    name: str | None, arguments: JSONObject, tool_use_id: str | None, place: Place
+) -> Statement | None:
+    """Return what a call states, None if it calls another tool or states nothing usable."""
+    kind = _KINDS.get(name or "")
+    if kind is None or tool_use_id is None:
+        return None
+    if kind == TASK:
+        task = _key(arguments.get("taskId"))
+        is_new = name == "TaskCreate"
+        if not is_new and task is None:
+            return None
+        stated = _task(arguments, is_new)
+        return _statement(place, kind, None if is_new else task, stated, None, tool_use_id)
+    if kind == TODOS:
+        items = arguments.get("todos")
+        if not isinstance(items, list):
+            return None
+        known = [_texts(item, _ITEM) for item in items if isinstance(item, dict)]
+        return _statement(place, kind, None, {"items": known}, None, tool_use_id)
+    path = string(arguments.get("planFilePath"))
+    stated = _plan(string(arguments.get("plan")), _stem(path) or _slug(place), "call")
+    return _statement(place, kind, None, stated, None, tool_use_id)
+
+
+def answered(text: str, extra: JSONObject, tool_use_id: str, place: Place) -> Statement | None:
+    """Return what a result adds to its call, None if it is not a result of these tools."""
+    task = mapping(extra.get("task"))
+    key = _key(task.get("id"))
+    subject = string(task.get("subject"))
+    if key is None and text.startswith(_CREATED) and _DONE in text[: MAX_NAME + len(_DONE)]:
+        number, _, rest = text.removeprefix(_CREATED).partition(_DONE)
+        key, subject = _key(number), string(rest.removeprefix(": "))
+    if key is not None:
+        return _statement(place, TASK, key, None, {"subject": subject}, tool_use_id)
+    is_missing = text == _MISSING[0] or (
+        text.startswith(_MISSING[1]) and text.endswith(" not found") and len(text) <= MAX_NAME
+    )
+    if is_missing or ("updatedFields" in extra and extra.get("success") is False):
+        return _statement(place, TASK, None, None, {"is_refused": True}, tool_use_id)
+    return _answered_plan(text, extra, tool_use_id, place)
+
+
+def _answered_plan(
+    text: str, extra: JSONObject, tool_use_id: str, place: Place
+) -> Statement | None:
+    plan = None
+    if "isAgent" in extra:
+        plan = string(extra.get("plan"))
+    elif text.startswith("User has approved") and _APPROVED in text:
+        plan = string(text.partition(_APPROVED)[2].partition("\n")[2])
+    elif text.startswith("The agent proposed a plan") and _REJECTED in text:
+        plan = string(text.partition(_REJECTED)[2])
+    added = _plan(plan, None, None)
+    if extra.get("awaitingLeaderApproval") is True:
+        added["is_awaiting"] = True
+    return _statement(place, PLAN, None, None, added, tool_use_id) if added else None
+
+
+def attached(attachment: JSONObject, place: Place) -> Statement | None:
+    """Return the plan that an attachment repeats, None if there is none."""
+    if attachment.get("type") != "plan_file_reference":
+        return None
+    path, plan = string(attachment.get("planFilePath")), string(attachment.get("planContent"))
+    if plan is None:
+        return None
+    return _statement(place, PLAN, None, _plan(plan, _stem(path), "attachment"), None, None)
+
+
+def begun_with(place: Place) -> Statement | None:
+    """Return the plan that a conversation begins with, None if the line has none."""
+    plan = string(place.line.get("planContent"))
+    if plan is None:
+        return None
+    return _statement(place, PLAN, None, _plan(plan, _slug(place), "prompt"), None, None)
+
+
+def _statement(
+    place: Place,
+    kind: str,
+    task: str | None,
+    stated: JSONObject | None,
+    added: JSONObject | None,
+    tool_use_id: str | None,
+) -> Statement | None:
+    list_key = string((stated or {}).get("name")) or _list(place, kind)
+    if list_key is None:
+        return None
+    return Statement(
+        kind,
+        list_key,
+        task,
+        None if stated is None else json_text(stated),
+        None if added is None else json_text(added),
+        place.timestamp,
+        tool_use_id,
+        place.byte_offset,
+        place.byte_length,
+        place.block,
+    )
+
+
+def _list(place: Place, kind: str) -> str | None:
+    """Return the task list that a line means; for other kinds, the session."""
+    stated = string(place.line.get("sessionId"))
+    session = folded(stated) if stated else None
+    if kind != TASK:
+        return place.claim.session_key or session
+    team = string(place.line.get("teamName"))
+    if team is not None and len(team) <= MAX_NAME:
+        return team_key(team)
+    return session or place.claim.session_key
+
+
+def _task(arguments: JSONObject, is_new: bool) -> JSONObject:
+    stated = _texts(arguments, _FIELDS)
+    if is_new:
+        stated["is_new"] = True
+    if metadata := mapping(arguments.get("metadata")):
+        stated["metadata"] = metadata
+    for name, key in (("addBlocks", "blocks"), ("addBlockedBy", "blocked_by")):
+        others = arguments.get(name)
+        if isinstance(others, list):
+            stated[key] = [known for other in others if (known := _key(other)) is not None]
+    return stated
+
+
+def _texts(value: JSONObject, names: tuple[tuple[str, str], ...]) -> JSONObject:
+    """Return the texts with these names, under the names of our columns."""
+    return {
+        column: text[:MAX_TEXT]
+        for name, column in names
+        if isinstance(text := value.get(name), str)
+    }
+
+
+def _plan(text: str | None, name: str | None, by: str | None) -> JSONObject:
+    text = None if text is None else text[:MAX_TEXT]
+    title = None if text is None else title_of(text) or UNTITLED
+    values = {"by": by, "name": name, "title": title, "text": text}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _key(value: object) -> str | None:
+    """Return the key of a task, which can be written as a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    known = string(value)
+    return known if known is not None and len(known) <= MAX_NAME else None
+
+
+def _stem(path: str | None) -> str | None:
+    """Return the name of a plan's file, without the extension."""
+    if path is None or len(path) > MAX_NAME:
+        return None
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".md") or None
+
+
+def _slug(place: Place) -> str | None:
+    """Return the name of the plan of this session, or of this agent of the session."""
+    slug = string(place.line.get("slug"))
+    if slug is None or len(slug) > MAX_NAME:
+        return None
+    agent = place.claim.agent_key
+    return f"{slug}-agent-{agent}" if agent else slug
+
+
+# ------------------------------------------------------------------------------------------------
+# Token counts of Claude Code: one API response has several lines, of which one counts.
+#
+# Every line of a response states its usage so far, and most lines repeat the first or an early
+# count. The line with the most output tokens has the final one; if there are several, the last of
+# them. Its counts are used together: gateways move tokens between fields as a response grows, so
+# the maximum of each field would be a sum that never existed. The sums over all lines are kept,
+# too, to explain the numbers of programs that add up lines. The response belongs to the time of
+# its first line.
+#
+# `iterations` lists the requests that one response took. Mostly they are of one model, and the
+# usage is that of the last. If another model was asked first, or beside, that is a request of its
+# own.
+#
+# Where no line has the final count, what the response wrote still tells how much it was. Its
+# length is measured here, so that it can be compared with that of complete responses
+# (docs/costs.md).
+
+
+Complain = Callable[[str, object], None]
+"""Called with a field and its unusable value."""
+
+_BARE_SIGNATURE = 260  # letters of the signature of an empty thought; the others are base64
+_BYTES_OF_CALL = 100  # of text take as many tokens as a call beside its arguments
+
+_STATED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+_MOST_MODELS = 50
+
+_SYNTHETIC = "<synthetic>"  # created by the client: no request, no tokens
+
+
+def usage_of_line(
+    line: JSONObject,
+    model: str | None,
+    uuid: str | None,
+    timestamp: str | None,
+    position: tuple[int, int],
+    place: str,
+    complain: Complain,
+) -> Usage | None:
+    """Return what one assistant line states about its response, None if it states nothing.
+
+    `position` is the offset and the length of the line, `place` names its transcript: a response
+    without any id is identified by them.
+    """
+    message = mapping(line.get("message"))
+    usage = message.get("usage", line.get("usage"))
+    if usage.__class__ is not dict:
+        if usage is not None:
+            complain("usage", usage)
+        return None
+    api_id = string(message.get("id")) or string(line.get("id"))
+    if model == _SYNTHETIC:
+        return None
+    key = api_id or uuid or f"{place}@{position[0]}"
+    counts = mapping(usage)
+    five, hour = _cache_writes(counts, complain)
+    fresh = _tokens(counts, "input_tokens", complain)
+    output = _tokens(counts, "output_tokens", complain)
+    cached = _tokens(counts, "cache_read_input_tokens", complain)
+    return Usage(
+        response_key=key,
+        api_message_id=api_id,
+        request_id=string(line.get("requestId")),
+        stated_session_key=string(line.get("sessionId")),
+        model=model,
+        timestamp=timestamp,
+        input_tokens=fresh,
+        output_tokens=output,
+        cache_read_tokens=cached,
+        cache_write_5m_tokens=five,
+        cache_write_1h_tokens=hour,
+        web_searches=_tokens(
+            mapping(counts.get("server_tool_use")), "web_search_requests", complain
+        ),
+        partial=1 if message.get("stop_reason") is None else 0,
+        byte_offset=position[0],
+        byte_length=position[1],
+        line_count=1,
+        all_input_tokens=fresh,
+        all_output_tokens=output,
+        all_cache_read_tokens=cached,
+        all_cache_write_tokens=five + hour,
+        stop_reason=string(message.get("stop_reason")),
+        written_bytes=0,  # its blocks add to it
+    )
+
+
+def stated_usage(
+    line: JSONObject, timestamp: str | None, position: tuple[int, int], complain: Complain
+) -> Iterator[StatedUsage]:
+    """Yield what a line `cost-state` says of its session so far, by model and for all of them.
+
+    ```json
+    {"type":"cost-state","sessionId":"..","totalCostUSD":0.75,"hasUnknownModelCost":false,
+     "modelUsage":{"claude-opus-5[1m]":{"inputTokens":1,"outputTokens":1,"costUSD":0.74,
+      "cacheReadInputTokens":1,"cacheCreationInputTokens":1,"webSearchRequests":0}}}
+    ```
+
+    It is the only place that names helper models, which have no line of their own.
+    """
+    models = line.get("modelUsage")
+    if models is not None and not isinstance(models, dict):
+        complain("modelUsage", models)
+    found = []
+    for model, value in list(mapping(models).items())[:_MOST_MODELS]:
+        counts = mapping(value)
+        stated = [
+            None if counts.get(key) is None else _count(counts[key], key, complain)
+            for key in _STATED
+        ]
+        cost = _dollars(counts.get("costUSD"), "costUSD", complain)
+        found.append(_stated(model[:MAX_NAME], timestamp, stated, cost, position))
+    total_cost = _dollars(line.get("totalCostUSD"), "totalCostUSD", complain)
+    if total_cost is None:
+        return
+    yield from found
+    columns = zip(*(one[2:6] for one in found), strict=True) if found else [()] * 4
+    sums = [_sum(column) for column in columns]
+    whole = _stated("", timestamp, sums, total_cost, position)
+    yield whole._replace(is_lower_bound=int(line.get("hasUnknownModelCost") is True))
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _stated(
+    model: str,
+    timestamp: str | None,
+    counts: Sequence[int | None],
+    cost: float | None,
+    position: tuple[int, int],
+) -> StatedUsage:
+    fresh, output, cached, written = counts
+    return StatedUsage(model, timestamp, fresh, output, cached, written, cost, 0, *position)
+
+
+def _dollars(value: object, key: str, complain: Complain) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        complain(key, value)
+        return None
+    return float(value)
+
+
+def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
+    """Return the length of what the model wrote for one block, None where it cannot be known.
+
+    `text` is that of its row. A signature holds all that was thought, encrypted, and the text may
+    be a summary of it or missing.
+    """
+    if kind == "thinking":
+        signature = string(block.get("signature")) or ""
+        hidden = (len(signature) - _BARE_SIGNATURE) * 3 // 4
+        return max(_length(text), hidden) if text or signature else None
+    if kind == "redacted_thinking":
+        return None
+    return _length(text) + (_BYTES_OF_CALL if kind == "tool_use" else 0)
+
+
+def total(first: int | None, second: int | None) -> int | None:
+    """Return the sum of two lengths, None if either is not known."""
+    return None if first is None or second is None else first + second
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def other_requests(stated: Usage, usage: JSONObject, complain: Complain) -> Iterator[Usage]:
+    """Yield the requests to other models that a response with this usage took."""
+    iterations = usage.get("iterations")
+    requests = [mapping(item) for item in iterations] if isinstance(iterations, list) else []
+    models = [string(request.get("model")) for request in requests]
+    named = {model for model in models if model is not None}
+    if len(named) < 2:
+        return
+    own = stated.model if stated.model in named else models[-1]
+    for number, (request, model) in enumerate(zip(requests, models, strict=True)):
+        if model is None or model in (own, _SYNTHETIC) or len(model) > MAX_NAME:
+            continue
+        five, hour = _cache_writes(request, complain)
+        yield stated._replace(
+            response_key=f"{stated.response_key}/{number}",
+            model=model,
+            input_tokens=_tokens(request, "input_tokens", complain),
+            output_tokens=_tokens(request, "output_tokens", complain),
+            cache_read_tokens=_tokens(request, "cache_read_input_tokens", complain),
+            cache_write_5m_tokens=five,
+            cache_write_1h_tokens=hour,
+            web_searches=0,
+            written_bytes=None,
+            line_count=0,
+            all_input_tokens=0,
+            all_output_tokens=0,
+            all_cache_read_tokens=0,
+            all_cache_write_tokens=0,
+            stop_reason=None,
+        )
+
+
+def merged(known: Usage, later: Usage) -> Usage:
+    """Return the usage of a response after a later line was read."""
+    best, other = (known, later) if known.output_tokens > later.output_tokens else (later, known)
+    return best._replace(
+        timestamp=known.timestamp or later.timestamp,
+        request_id=best.request_id or other.request_id,
+        line_count=known.line_count + later.line_count,
+        all_input_tokens=known.all_input_tokens + later.all_input_tokens,
+        all_output_tokens=known.all_output_tokens + later.all_output_tokens,
+        all_cache_read_tokens=known.all_cache_read_tokens + later.all_cache_read_tokens,
+        all_cache_write_tokens=known.all_cache_write_tokens + later.all_cache_write_tokens,
+        written_bytes=total(known.written_bytes, later.written_bytes),
+    )
+
+
+def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
+    """Return the cache writes for five minutes and for an hour; undivided ones are the former."""
+    split = mapping(counts.get("cache_creation"))
+    five = _tokens(split, "ephemeral_5m_input_tokens", complain)
+    hour = _tokens(split, "ephemeral_1h_input_tokens", complain)
+    if five or hour:
+        return five, hour
+    return _tokens(counts, "cache_creation_input_tokens", complain), 0
+
+
+def _tokens(counts: JSONObject, key: str, complain: Complain) -> int:
+    value = counts.get(key)
+    return 0 if value is None else _count(value, key, complain) or 0
+
+
+def _count(value: object, key: str, complain: Complain) -> int | None:
+    if not is_count(value):
+        complain(key, value)
+        return None
+    return value  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------
+# Lines of a transcript beside its messages: links, versions of files, tasks from the queue.
+#
+# ```json {"type":"pr-link","prUrl":"https://example.org/demo/pull/3","prRepository":"ada/demo"}
+# {"type":"frame-link","frameUrl":"https://example.org/frame/1","title":"Menus"}
+# {"type":"worktree-state","worktreeSession":{"worktreePath":"/srv/demo-tidy",
+# "worktreeBranch":"tidy","originalCwd":"/srv/demo"}} {"type":"file-history-
+# snapshot","messageId":"m1","snapshot":{"trackedFileBackups":{"a.ts":
+# {"version":1,"backupTime":"2026-01-05T10:00:00.000Z","backupFileName":"0f1e2d3c4b5a6978@v1"}}}}
+# {"type":"file-history-delta","messageId":"m2","trackingPath":"a.ts","backup":{"version":2}}
+# {"type":"continued-in","continuedInSessionId":"1c8d3a5f-2222-4333-9444-555566667777"}
+# {"type":"derived-from","sessions":[{"type":"fork","id":"2d9e","via":"handoff"}]} ```
+
+
+LINKS = ("pr-link", "frame-link", "worktree-state")
+"""Types of lines that state a link."""
+
+LINEAGE = ("continued-in", "derived-from")
+"""Types of lines that name the sessions before and after this one."""
+
+SNAPSHOTS = ("file-history-snapshot", "file-history-delta")
+"""Types of lines that state versions of files."""
+
+
+def link_of_line(kind: str, place: Place, complain: Complain) -> Link | None:
+    """Return the link that a line states, None if it has none."""
+    line = place.line
+    if kind == "pr-link":
+        return _link("pull_request", line.get("prUrl"), line.get("prRepository"), place, complain)
+    if kind == "frame-link":
+        return _link("frame", line.get("frameUrl"), line.get("title"), place, complain)
+    state = mapping(line.get("worktreeSession"))
+    path, branch = state.get("worktreePath"), state.get("worktreeBranch")
+    found = _link("worktree", path, branch, place, complain)
+    return found and found._replace(origin=string(state.get("originalCwd")))
+
+
+def lineage(place: Place, complain: Complain) -> Iterator[Link]:
+    """Yield the sessions that a line names, as links whose address is the key of a session."""
+    line, kind = place.line, "derived_from"
+    position = (place.byte_offset, place.byte_length)
+    stated: list[JSONObject]
+    if line.get("type") == "continued-in":
+        kind, stated = "continued_in", [{"id": line.get("continuedInSessionId")}]
+    else:
+        sessions = line.get("sessions")
+        if not isinstance(sessions, list):
+            complain("sessions", sessions)
+            return
+        stated = [mapping(session) for session in sessions]
+    for session in stated:
+        key = string(session.get("id"))
+        if key is None or len(key) > MAX_NAME:
+            complain("session", key)
+            continue
+        how = [text for name in ("type", "via") if (text := string(session.get(name)))]
+        yield Link(kind, folded(key), " via ".join(how) or None, place.timestamp, *position)
+
+
+def _link(kind: str, url: object, title: object, place: Place, complain: Complain) -> Link | None:
+    if isinstance(url, str) and url:
+        position = (place.byte_offset, place.byte_length)
+        return Link(kind, url, string(title), place.timestamp, *position)
+    if url:  # it is empty when the session leaves its worktree
+        complain("url", url)
+    return None
+
+
+def snapshots(
+    place: Place, known: Container[tuple[str, int | None]], complain: Complain
+) -> Iterator[FileSnapshot]:
+    """Yield the versions of files in a line; a snapshot repeats earlier ones, which are `known`.
+
+    A delta has the file that changed.
+    """
+    line = place.line
+    tracked: list[tuple[object, object, object]] = []
+    if "trackingPath" in line:
+        tracked.append((line["trackingPath"], line.get("backup"), line.get("messageId")))
+    snapshot = mapping(line.get("snapshot"))
+    message = line.get("messageId") or snapshot.get("messageId")
+    backups = mapping(snapshot.get("trackedFileBackups"))
+    tracked += [(path, backup, message) for path, backup in backups.items()]
+    for path, backup, message in tracked:
+        state = mapping(backup)
+        version = integer(state.get("version"))
+        if not isinstance(path, str) or not isinstance(backup, dict):
+            complain("backup", backup)
+        elif (path, version) not in known:
+            yield FileSnapshot(
+                path,
+                version,
+                utc(state.get("backupTime")),
+                string(state.get("backupFileName")),
+                string(message),
+                place.byte_offset,
+                place.byte_length,
+            )
+
+
+def queued_task(text: str) -> JSONObject | None:
+    """Return the task that a JSON object in the queue announces, None if there is none."""
+    if not text.startswith("{"):
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) and "task_id" in value else None
+
+
+# ------------------------------------------------------------------------------------------------
+# Classifies user lines of Claude Code, which are prompts, commands, tool output and much else.
+#
+# The order of the tests follows the format: the kind follows from the beginning of a block.
+# Blocks that an editor adds to a prompt (the open file, the selection) are skipped.
+
+
+# How the text of a whole line begins, and its kind.
+_PREFIXES = (
+    ("<command-name>", "command"),
+    ("<command-message>", "command"),
+    ("<local-command-stdout>", "command_output"),
+    ("<local-command-stderr>", "command_output"),
+    ("<bash-input>", "bash_input"),
+    ("<bash-stdout>", "bash_output"),
+    ("<bash-stderr>", "bash_output"),
+    ("<task-notification>", "task_notification"),
+    ("<agent-notification>", "task_notification"),
+    ("<ci-monitor-event>", "task_notification"),
+    ("<teammate-message", "agent_message"),
+    ("<cross-session-message", "agent_message"),
+    ("<user-memory-input>", "memory_input"),
+    ("[Request interrupted by user", "interrupt"),
+)
+_TYPED_TAGS = ("bash-input", "command-message", "command-name", "user-memory-input")
+_STARTS = tuple(prefix for prefix, _ in _PREFIXES)
+_NOTICES = tuple(
+    prefix for prefix, kind in _PREFIXES if kind in ("task_notification", "agent_message")
+)
+
+_BESIDE = ("ide_opened_file", "ide_selection", "system-reminder")
+
+
+def is_beside(text: str) -> bool:
+    """Does the block contain only what an editor or the program added to the prompt?"""
+    return text.lstrip()[:1] == "<" and tags.is_only(text, _BESIDE)
+
+
+def is_notice(text: str) -> bool:
+    """Is the text from the queue a notice of the program?
+
+    Some are known by how they begin; in 2.1.16, a line with the path of a transcript follows the
+    last tag. Others are wrapped in a tag with a hyphen in its name; the names change from version
+    to version. A person can type a tag, but hardly such a tag around the whole text.
+    """
+    body = text.strip()
+    if not body.startswith("<"):
+        return False
+    if body.startswith(_NOTICES):
+        return True
+    name = body[1 : body.find(">")].partition(" ")[0]
+    return "-" in name and name not in _TYPED_TAGS and body.endswith(f"</{name}>")
+
+
+def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
+    """Return the kind of a user line; `text` is its first block that is not skipped."""
+    start = text.lstrip()
+    if start.startswith(_STARTS):
+        return next(kind for prefix, kind in _PREFIXES if start.startswith(prefix))
+    if origin is not None and origin != "human":
+        return "meta"
+    return "agent_prompt" if is_sidechain else "prompt"
+
 
 PRIVATE = frozenset(
     [
@@ -149,7 +913,7 @@ KNOWN_LINES = frozenset(
     [
         *(TRANSCRIPT_TYPES - {"attachment"}),
         "attachment/",
-        *(f"attachment/{kind}" for kind in attachments.KINDS),
+        *(f"attachment/{kind}" for kind in KINDS),
     ]
 )
 """The types of lines, and the kinds of attachments."""
@@ -456,7 +1220,7 @@ class TranscriptReader:
             self._response_key if name in tools.CHARGED else None,
         )  # fmt: skip
         identity = string(block.get("id"))
-        self._add_statement(statements.called(name, mapping(arguments), identity, self._at(number)))
+        self._add_statement(called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
@@ -481,7 +1245,7 @@ class TranscriptReader:
         else:
             blocks = content
         if "planContent" in line:
-            self._add_statement(statements.begun_with(self._at(0)))
+            self._add_statement(begun_with(self._at(0)))
         kind = ""
         for number, block in enumerate(blocks):
             if block.__class__ is dict:
@@ -510,7 +1274,7 @@ class TranscriptReader:
         if "-message " in text:
             for item in teams.received(text, line.get("origin"), self._timestamp):
                 self._item(item)
-        if people.is_beside(text) and line.get("isCompactSummary") is not True:
+        if is_beside(text) and line.get("isCompactSummary") is not True:
             self._say("meta", text, number, "user")
             return kind
         if not kind:
@@ -526,7 +1290,7 @@ class TranscriptReader:
         origin = string(mapping(line.get("origin")).get("kind"))
         if self._is_meta:
             return "agent_message" if origin in ("peer", "coordinator") else "meta"
-        return people.kind_of(text, is_sidechain=bool(self._is_sidechain), origin=origin)
+        return kind_of(text, is_sidechain=bool(self._is_sidechain), origin=origin)
 
     def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
         text = tools.result_text(block.get("content"))
@@ -544,7 +1308,7 @@ class TranscriptReader:
         if (totals := tools.agent_totals(extra, self._start)) is not None:
             self._records.append(totals)
         self._effects(identity, extra)
-        self._add_statement(statements.answered(text, extra, identity, self._at(number)))
+        self._add_statement(answered(text, extra, identity, self._at(number)))
         if extra or text.startswith("Workflow"):
             run = tools.workflow_link(identity, text, extra, self._start)
             if run:
@@ -566,10 +1330,8 @@ class TranscriptReader:
                     TaskChange(tasks, task, "status", before, after, self._timestamp, self._start)
                 )
 
-    def _at(self, block: int) -> statements.Place:
-        return statements.Place(
-            self._claim, self._line, self._timestamp, self._start, self._length, block
-        )
+    def _at(self, block: int) -> Place:
+        return Place(self._claim, self._line, self._timestamp, self._start, self._length, block)
 
     def _add_statement(self, statement: Statement | None) -> None:
         if statement is not None:
@@ -595,7 +1357,7 @@ class TranscriptReader:
         elif text:
             kind = "system"
             if subtype == "local_command":
-                kind = people.kind_of(text, is_sidechain=False, origin="system")
+                kind = kind_of(text, is_sidechain=False, origin="system")
                 kind = "system" if kind == "meta" else kind
             self._say(kind, text, 0, "system")
 
@@ -607,16 +1369,16 @@ class TranscriptReader:
             text = prompt if isinstance(prompt, str) else tools.result_text(prompt)
             mode = string(attachment.get("commandMode"))
             is_meta = attachment.get("isMeta") is True
-            if mode in _TYPED_MODES and not people.is_notice(text) and not is_meta:
+            if mode in _TYPED_MODES and not is_notice(text) and not is_meta:
                 self._say("queued_prompt", text, 0, "user")
             else:
                 self._say("meta" if is_meta else "task_notification", text, 0, "system")
             return
-        self._add_statement(statements.attached(attachment, self._at(0)))
+        self._add_statement(attached(attachment, self._at(0)))
         if kind == "teammate_mailbox":
-            for item in attachments.mail_in(attachment, self._timestamp):
+            for item in mail_in(attachment, self._timestamp):
                 self._item(item)
-        text = attachments.text_of(kind, attachment)
+        text = text_of(kind, attachment)
         if text:
             self._say("hook" if "hook" in kind else "attachment", text, 0, "system")
 
@@ -667,10 +1429,10 @@ class TranscriptReader:
             self._queue(line)
         elif kind == "summary":
             self._summary(line)
-        elif kind in side_lines.LINKS:
+        elif kind in LINKS:
             self._link_line(kind)
-        elif kind in side_lines.SNAPSHOTS:
-            for version in side_lines.snapshots(self._at(0), self._snapshots, self._wrong):
+        elif kind in SNAPSHOTS:
+            for version in snapshots(self._at(0), self._snapshots, self._wrong):
                 self._snapshots[version.path, version.version] = version
             if mapping(line.get("snapshot")).get("trackedFileBackups") == {}:  # nothing changed yet
                 self._keep(kind, left_over({"messageId": line.get("messageId")}))
@@ -683,8 +1445,8 @@ class TranscriptReader:
 
     def _newer(self, kind: str, line: JSONObject) -> None:
         """Read the lines of versions since August 2026, and those that nobody knows yet."""
-        if kind in side_lines.LINEAGE:
-            for link in side_lines.lineage(self._at(0), self._wrong):
+        if kind in LINEAGE:
+            for link in lineage(self._at(0), self._wrong):
                 self._urls.setdefault((link.kind, link.url), link)
         elif kind == "relocated":
             self._relocated(line)
@@ -746,8 +1508,8 @@ class TranscriptReader:
         if line.get("operation") != "enqueue" or not content:
             return
         text = content if isinstance(content, str) else tools.result_text(content)
-        task = side_lines.queued_task(text)
-        if task is None and not people.is_notice(text):
+        task = queued_task(text)
+        if task is None and not is_notice(text):
             self._say("queued_prompt", text, 0, "user")
             return
         self._say("task_notification", text, 0, "system")
@@ -758,7 +1520,7 @@ class TranscriptReader:
             self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
 
     def _link_line(self, kind: str) -> None:
-        link = side_lines.link(kind, self._at(0), self._wrong)
+        link = link_of_line(kind, self._at(0), self._wrong)
         if link is not None:
             self._urls.setdefault((link.kind, link.url), link)
 

@@ -1,0 +1,302 @@
+"""assoc-ingest verify, restore, prune, forget, compact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import (
+    asks,
+    confirmed,
+    database_option,
+    jobs_option,
+    progress_in_bytes,
+    project_option,
+    reading,
+    sessions,
+    yes_option,
+)
+
+if TYPE_CHECKING:
+    from ..upkeep.restore import Restored
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest compact
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with sizes in bytes.")
+@yes_option
+@database_option
+def compact(database: Path, as_json: bool, yes: bool) -> int:
+    """Shrink the database and erase traces of removed data.
+
+    Rewrites the whole file. Needs free space of about twice the size of the database; half of that
+    can be on another disk if SQLITE_TMPDIR names a directory there. Row ids do not change. If
+    another program is reading, old pages may have to stay; compact then reports it and exits with
+    3.
+
+    \b
+    Example:
+      assoc-ingest compact
+    """
+    from ..upkeep.compact import compact as run
+    from ..upkeep.compact import unused
+    from .upkeep_report import write_compacted, write_unused
+
+    if asks(yes=yes or as_json):
+        write_unused(unused(database))
+        if not confirmed("Rewrite the database now?"):
+            return 1
+    write_compacted(run(database), as_json=as_json)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest forget
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[SESSION|FILE]", shell_complete=sessions)
+@project_option("Everything stored so far for this project")
+@click.option(
+    "--secret", metavar="FINGERPRINT", help="A credential, as `secrets` names it, wherever it is."
+)
+@click.option("--root", help="Only in this root, if several contain it.")
+@click.option("--copies", is_flag=True, help="Also forget conversations that repeat it.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--list", "is_list", is_flag=True, help="List what has been forgotten.")
+@click.option("--remember", is_flag=True, help="Undo: let the next sync read it again.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@yes_option
+@database_option
+def forget(
+    database: Path,
+    name: str | None,
+    project: str | None,
+    secret: str | None,
+    root: str | None,
+    copies: bool,
+    dry_run: bool,
+    is_list: bool,
+    remember: bool,
+    as_json: bool,
+    yes: bool,
+) -> int:
+    """Remove a conversation, a file or a credential for good.
+
+    Removes everything that belongs to it (rows, full-text index and archive), rewrites the database
+    so that no trace remains, and excludes it from all later syncs. The agent's own files are not
+    touched. SESSION is a prefix of a session's key, FILE a path or a file name.
+
+    \b
+    Examples:
+      assoc-ingest forget 0b7c2f4e --dry-run
+      assoc-ingest forget 0b7c2f4e --yes
+      assoc-ingest forget --secret 3f9a0c11d2e4b5a6
+      assoc-ingest forget --list
+      assoc-ingest forget --remember 0b7c2f4e
+    """
+    from ..errors import UsageError
+    from ..upkeep.forget import Target, tombstones
+    from ..upkeep.forget import forget as run
+    from ..upkeep.forget import remember as take_back
+    from ..upkeep.forget_secret import forget_secret
+    from .upkeep_report import write_forgotten, write_remembered, write_secret, write_tombstones
+
+    if is_list:
+        write_tombstones(tombstones(database), as_json=as_json)
+        return 0
+    given = _given(name, project, secret, remember=remember)
+    if remember:
+        write_remembered(take_back(database, given), as_json=as_json)
+        return 0
+    if secret is not None and (root is not None or copies):
+        raise UsageError(
+            "--secret removes the credential everywhere. Leave out --root and --copies."
+        )
+
+    def carry_out(*, dry_run: bool) -> None:
+        if secret is not None:
+            forget_secret(
+                database,
+                secret,
+                dry_run=dry_run,
+                announce=lambda done: write_secret(done, as_json=as_json, dry_run=dry_run),
+            )
+            return
+        run(
+            database,
+            Target(name, project, root),
+            with_copies=copies,
+            dry_run=dry_run,
+            announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),
+        )
+
+    if asks(yes=yes or as_json or dry_run):
+        carry_out(dry_run=True)
+        if not confirmed("Forget all of this for good?"):
+            return 1
+    carry_out(dry_run=dry_run)
+    return 0
+
+
+def _given(name: str | None, project: str | None, secret: str | None, *, remember: bool) -> str:
+    """Return what is to be forgotten or remembered; raise UsageError if it is not one thing."""
+    from ..errors import UsageError
+
+    given = [one for one in (name, project, secret) if one is not None]
+    if len(given) != 1 or (remember and project is not None):
+        raise UsageError(
+            "Give one session or file, or use --project or --secret. To preview: "
+            "assoc-ingest forget SESSION --dry-run"
+        )
+    return given[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest prune
+
+
+@click.command()
+@click.option("--gone", is_flag=True, help="Remove data of files the agent has deleted (required).")
+@click.option("--before", help="Only data gone for longer than this: 90d, 12w or a date.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@yes_option
+@database_option
+def prune(
+    database: Path, gone: bool, before: str | None, dry_run: bool, as_json: bool, yes: bool
+) -> int:
+    """Remove data of files that agents have deleted.
+
+    A sync keeps this data; only prune removes it, from tables and archive. This cannot be undone.
+    The database file does not shrink until you run `compact`.
+
+    An age is measured along the recorded syncs, where the time between two syncs counts for at most
+    half of it. Data that is old enough only because of a wrong clock or one long pause is kept and
+    listed; give a date to remove it.
+
+    \b
+    Examples:
+      assoc-ingest prune --gone --dry-run
+      assoc-ingest prune --gone --before 90d
+    """
+    from ..errors import UsageError
+    from ..upkeep.prune import prune_gone
+    from .upkeep_report import write_pruned
+
+    if not gone:
+        raise UsageError(
+            "Add --gone to remove data of deleted files. "
+            "To preview: assoc-ingest prune --gone --dry-run"
+        )
+    if asks(yes=yes or as_json or dry_run):
+        removal = prune_gone(database, before, dry_run=True)
+        write_pruned(removal, as_json=False, dry_run=True)
+        if removal.is_nothing:
+            return 0
+        if not confirmed("Remove all of this?"):
+            return 1
+    removal = prune_gone(database, before, dry_run=dry_run)
+    write_pruned(removal, as_json=as_json, dry_run=dry_run)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest restore
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[SESSION|FILE]", shell_complete=sessions)
+@click.option("--all", "everything", is_flag=True, help="Restore every file of every root.")
+@click.option(
+    "--to",
+    "directory",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Target directory; created if missing.",
+)
+@click.option(
+    "--generation",
+    type=int,
+    help="Which file to restore if several have had this path, counted from 0.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@database_option
+def restore(
+    name: str | None,
+    database: Path,
+    everything: bool,
+    directory: Path,
+    generation: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Write the original files back, byte for byte.
+
+    SESSION is a prefix of a session's key and restores its transcript, the files of its subagents,
+    its tool results, tasks, todos, plan, pasted texts and team. FILE is a path as printed by `list
+    files`, or a file name with or without extension. Files keep their path relative to the root; if
+    two roots contain the same path, each root gets its own directory. Existing files are never
+    overwritten.
+
+    \b
+    Examples:
+      assoc-ingest restore 0b7c2f4e --to rescued
+      assoc-ingest restore --all --to rescued --dry-run
+    """
+    from ..upkeep.restore import restore as run
+    from ..upkeep.restore import select, select_all
+    from .upkeep_report import write_report
+
+    if (name is None) != everything:
+        raise click.UsageError("Give a session or a file, or use --all.")
+    connection = reading(database)
+    selected = (
+        select_all(connection, generation) if name is None else select(connection, name, generation)
+    )
+    total = sum(file.known.checkpoint.offset for file in selected)
+    done: list[Restored] = []
+    written = 0
+    with progress_in_bytes("Writing") as progress:
+        for file in run(connection, selected, directory, dry_run=dry_run):
+            done.append(file)
+            written += file.bytes
+            progress(written, total)
+    if not write_report(done, directory, as_json=as_json, dry_run=dry_run):
+        raise click.exceptions.Exit(1)
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest verify
+
+
+@click.command(short_help="Check the database against the source files and itself.")
+@jobs_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@database_option
+def verify(database: Path, jobs: int | None, as_json: bool) -> None:
+    """Check the database against the source files and for internal consistency.
+
+    All archived files are decompressed, parsed again and compared with the tables; checksums are
+    compared with the files that still exist. Each problem is printed with the command that repairs
+    it. Exits with 1 if a problem was found; warnings do not count.
+
+    \b
+    Example:
+      assoc-ingest verify
+    """
+    from ..upkeep.verify import verify as run
+    from .upkeep_report import write_verdict
+
+    with progress_in_bytes("Checking") as progress:
+        verdict = run(database, progress, jobs)
+    write_verdict(verdict, as_json=as_json)
+    if not verdict.ok:
+        raise click.exceptions.Exit(1)

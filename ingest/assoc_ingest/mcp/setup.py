@@ -1,0 +1,106 @@
+"""What a client needs: its configuration, and the skill that teaches an agent when to ask."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from ..errors import DatabaseIOError, UsageError
+
+# ------------------------------------------------------------------------------------------------
+# The skill: a short file that teaches an agent when and how to ask.
+
+
+NAME = "past-conversations"
+"""Its name, and that of its directory."""
+
+_FILE = "SKILL.md"
+_FIRST = f"---\nname: {NAME}\n"
+"""How a file of ours begins, of whichever version."""
+
+
+def text() -> str:
+    """Return the file."""
+    return (files(__package__) / "skill.md").read_text("utf-8")
+
+
+def install(directory: Path, *, is_forced: bool = False) -> tuple[Path, bool]:
+    """Write the file below a directory of skills; return where it is, and whether it was changed.
+
+    The directory is made where it is not there yet. Raises UsageError where there is a file that
+    is not this one, unless `is_forced`; a link is never followed.
+    """
+    target = directory / NAME / _FILE
+    try:
+        for place in (target.parent, target):
+            if place.is_symlink():
+                raise UsageError(f"{place} is a symbolic link. Remove it, or choose another place.")
+        if target.exists():
+            before = target.read_bytes()
+            if before == text().encode():
+                return target, False
+            if not before.startswith(_FIRST.encode()) and not is_forced:
+                raise UsageError(
+                    f"{target} is another file. To replace it: assoc-ingest skill install --force"
+                )
+        if directory.exists() and not directory.is_dir():
+            raise UsageError(f"{directory} is not a directory. Give another: --to DIR")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text(), "utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise DatabaseIOError(
+            f"{target} cannot be written: {why}. Give another: --to DIR"
+        ) from None
+    return target, True
+
+
+# ------------------------------------------------------------------------------------------------
+# What to write into the configuration of a client so that it starts the server.
+
+
+"""What the server is called in a client, and before the names of its tools."""
+
+CLIENTS = {
+    "claude": "a command for Claude Code",
+    "json": "mcpServers, as most clients take it: .mcp.json, .cursor/mcp.json ...",
+    "codex": "~/.codex/config.toml of Codex",
+    "vscode": ".vscode/mcp.json of VS Code",
+}
+"""Clients by the form in which they are told, and where that belongs."""
+
+
+def program() -> list[str]:
+    """Return the words that start this program from anywhere."""
+    found = shutil.which("assoc-ingest")
+    return [found] if found else [sys.executable, "-m", "assoc_ingest"]
+
+
+def lines(client: str, arguments: Sequence[str]) -> str:
+    """Return the lines for a client; `arguments` are those of the server, from `mcp` on."""
+    command, *before = program()
+    words = [*before, *arguments]
+    if client == "claude":
+        import shlex
+
+        return shlex.join(["claude", "mcp", "add", NAME, "--", command, *words]) + "\n"
+    if client == "codex":
+        shown = ", ".join(map(_toml, words))
+        return f"[mcp_servers.{NAME}]\ncommand = {_toml(command)}\nargs = [{shown}]\n"
+    server = {"command": command, "args": words}
+    if client == "vscode":
+        return _json({"servers": {NAME: {"type": "stdio", **server}}})
+    return _json({"mcpServers": {NAME: server}})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _toml(text: str) -> str:
+    """Return a string of TOML: what JSON escapes is escaped alike there, but for DEL."""
+    return json.dumps(text).replace("\x7f", "\\u007f")

@@ -1,1 +1,0 @@
-"""OpenCode: its home, its database, and its conversations."""
