@@ -62,7 +62,7 @@ format: ## fix and format with ruff
 types: ## run mypy
 	$(BIN)/mypy
 
-docs: ## update the generated parts of README, docs/, metadata.yml and ARCHITECTURE
+docs: ## update the generated parts of README, docs/ and metadata.yml
 	$(BIN)/cog -I . -r @docs/pages.txt
 
 docs-check: ## check that the generated parts are current

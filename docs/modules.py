@@ -1,4 +1,4 @@
-"""What each module and each test file promises: the first paragraph of its docstring."""
+"""What each source reads: the first paragraph of its docstring."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from assoc_ingest.sources import SOURCES
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = _ROOT / "ingest" / "assoc_ingest"
-
-
-def modules(package: str = "") -> str:
-    """Return a table of the modules of a package; "" means those outside of packages."""
-    paths = sorted((_PACKAGE / package).glob("*.py"))
-    return _table("module", ((path.stem, path) for path in paths if path.stem != "__init__"))
-
-
-def test_files() -> str:
-    """Return a table of the test files."""
-    tests = _ROOT / "tests"
-    paths = [*sorted(tests.glob("test_*.py")), *sorted(tests.glob("*/test_*.py"))]
-    return _table("file", ((str(path.relative_to(tests))[:-3], path) for path in paths))
 
 
 def sources() -> str:

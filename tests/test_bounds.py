@@ -66,6 +66,12 @@ OURS = {
     "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "derive.responses._totals_of": ("digits", "colons", "letters"),
+    "files.stores._word": ("words", "letters", "underscores"),
+    "sources.codex.home._database": ("digits", "letters"),
+    "sources.codex.rollout._uuid7": ("digits", "dashes"),
+    "store.sql_child._fts_words": ("quotes", "spaces", "words"),
+    "web.foreign_sql._parameter": ("colons", "letters"),
     "source._is_key": ("digits", "letters", "dashes"),
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.html._placeholder": ("digits", "opened objects"),
@@ -172,7 +178,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.codex.home._rollout": ("digits", "dashes", "rollouts"),
     "sources.codex.home._uuid": ("digits", "dashes"),
     "sources.codex.rollout._blanks": ("spaces", "blank lines"),
-    "sources.codex.thread._uuid7": ("digits", "dashes"),
     "sources.codex.rollout._exit_code": ("lines", "digits", "exit codes of commands"),
     "sources.codex.rollout._output_heading": ("lines", "letters"),
     "sources.chat_reader._patched": ("lines", "patches", "letters of a patch"),
@@ -188,7 +193,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sources.claude.stores._task_file": ("digits",),
     "sources.claude.stores._call_name": ("underscores", "letters"),
     "sources.claude.stores._left_alone": ("dots", "backups", "letters"),
-    "sources.claude.stores._not_alphanumeric": ("dashes",),
     "sources.claude.tools._exit_code": ("exit codes", "digits"),
     "sources.claude.tools._agent_id": ("agents", "letters", "lines"),
     "sources.claude.tools._workflow_task": ("task ids", "letters"),
@@ -217,13 +221,11 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.query._term": ("quotes", "words", "letters", "spaces"),
     "ask.query._unbindable": ("surrogates",),
     "ask.query.INVISIBLE_RUN": ("zero-width letters", "words"),
-    "ask.queries._begins_a_time": ("digits", "dashes"),
     "web.frame._time": ("digits", "dashes"),
     "web.frame._address": ("addresses", "slashes"),
     "web.serve._host": ("brackets", "digits"),
     "web.conversation._not_of_name": ("dashes", "wide letters"),
     "web.urls._place": ("digits", "dots"),
-    "web.conversations._month": ("digits", "dashes"),
     "when._stored_form": ("digits", "dashes"),
 }  # fmt: skip
 MADE = {

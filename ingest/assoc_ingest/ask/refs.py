@@ -1,4 +1,4 @@
-"""References: short names by which `show` opens what `search` found; keys, files and line numbers."""
+"""References: short names by which `show` opens what `search` found; keys, files, line numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a query to its answer, in one file from top to bottom: relax, rank, read the hits, group, count.
+"""From a query to its answer, from top to bottom: relax, rank, read the hits, group, count.
 
 `search` is the entry; `find` is the algorithm.
 """
@@ -16,7 +16,6 @@ from itertools import chain, islice
 from .. import sql
 from ..errors import UsageError
 from . import matches, refs
-from . import query as known
 from . import query as query_parser
 from .candidates import SAID, TITLE, TOOLS, Candidate, Candidates, Vocabulary, vocabulary
 from .conversation import resume_line
@@ -125,11 +124,11 @@ def _plain_tokens(clause: Clause) -> list[str]:
     term, *others = clause.alternatives
     if clause.is_phrase or others or term.is_prefix or term.has_cjk:
         return []
-    return known.TOKEN.findall(term.text)
+    return query_parser.TOKEN.findall(term.text)
 
 
 def _forms(term: Term) -> tuple[Term, ...]:
-    if term.is_prefix or term.has_cjk or len(tokens := known.TOKEN.findall(term.text)) != 1:
+    if term.is_prefix or term.has_cjk or len(tokens := query_parser.TOKEN.findall(term.text)) != 1:
         return (term,)
     return query_parser.forms(tokens[0])  # without the colon of `error:`
 

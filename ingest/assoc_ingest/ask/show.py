@@ -1,4 +1,4 @@
-"""Prints a conversation: its heading, its messages a page wide, tool calls with input and output."""
+"""Prints a conversation: its heading, its messages a page wide, tool calls and their output."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +25,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from ..ask.answer import Wanted
     from ..ask.export import Choice, ExportedConversation
 

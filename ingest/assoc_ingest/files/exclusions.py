@@ -1,4 +1,4 @@
-"""What a sync leaves out: what the user has forgotten, and subagents that have files of their own."""
+"""What a sync leaves out: what the user forgot, and what subagents have in files of their own."""
 
 from __future__ import annotations
 

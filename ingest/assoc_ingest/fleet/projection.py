@@ -156,8 +156,8 @@ PLACED = (
     _placed(
         "tool_calls",
         f"""block:int name target status action paths started_at ended_at duration_ms:big
-        exit_code:big output_file search_count:big {_SESSION_KEY} {_SUBAGENT_KEY} tool_use_id response_key
-        byte_length:big is_call:int result_offset:big result_block:int""",
+        exit_code:big output_file search_count:big {_SESSION_KEY} {_SUBAGENT_KEY} tool_use_id
+        response_key byte_length:big is_call:int result_offset:big result_block:int""",
     ),
     _placed(
         "usage",
@@ -173,7 +173,8 @@ PLACED = (
     _placed(
         "responses",
         f"""response_key api_message_id request_id model timestamp {_TOKENS}
-        partial:int stated_cost_usd:real {_SESSION_KEY} {_SUBAGENT_KEY} stop_reason byte_length:big""",
+        partial:int stated_cost_usd:real {_SESSION_KEY} {_SUBAGENT_KEY} stop_reason
+        byte_length:big""",
     ),
     _placed(
         "prompts",
@@ -197,12 +198,14 @@ PLACED = (
     _placed(
         "todos",
         f"""content status priority active_form position:big gone_at stated_session_key
-        stated_agent_key {_SESSION_KEY} {_SUBAGENT_KEY} ordinal:big channel stated_at tool_use_id joined""",
+        stated_agent_key {_SESSION_KEY} {_SUBAGENT_KEY} ordinal:big channel stated_at tool_use_id
+        joined""",
     ),
     _placed(
         "inbox_items",
         f"""text sender recipient kind summary timestamp is_read:int color payload channel
-        team_source_no:int team_key {_SESSION_KEY} is_copy:int gone_at team_name message_key text_hash
+        team_source_no:int team_key {_SESSION_KEY} is_copy:int gone_at team_name message_key
+        text_hash
         tool_use_id ordinal:big byte_length:big joined""",
     ),
     _placed(
@@ -232,7 +235,8 @@ KEYED = (
     _keyed(
         "agents",
         "source_no:int stated_project_key agent_key",
-        f"""name type description path is_general:int extra gone_at {_PROJECT_KEY} file_key:bytes""",
+        f"""name type description path is_general:int extra gone_at {_PROJECT_KEY}
+        file_key:bytes""",
     ),
     _keyed(
         "sessions",

@@ -46,15 +46,11 @@ from . import projection, state
 from .connect import unbounded
 from .projection import EVERYTHING, Cursor, Masks
 from .push import Local, introduced
-from .server import Beginning, Server
+from .server import MOST_OF_A_FRAME, Beginning, Server
 from .state import State
 
 # ------------------------------------------------------------------------------------------------
 # What a pull fetched of one file: its frames, checked, and where they end.
-
-
-MOST_OF_A_FRAME = 16 * 1024 * 1024
-"""Bytes of a frame: none of an honest machine has more than a quarter of it."""
 
 
 class Content(NamedTuple):

@@ -25,7 +25,7 @@ from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
 from .connect import destination_of
-from .pull import MOST_OF_A_FRAME
+from .server import MOST_OF_A_FRAME
 
 if TYPE_CHECKING:
     from psycopg import Cursor

@@ -13,6 +13,9 @@ from .connect import telling, told
 if TYPE_CHECKING:
     from psycopg import Connection
 
+MOST_OF_A_FRAME = 16 * 1024 * 1024
+"""Bytes of a frame: none of an honest machine has more than a quarter of it."""
+
 
 # ------------------------------------------------------------------------------------------------
 # The schema of the server: the files of `schema/fleet/`, applied in the order of their names.

@@ -1,4 +1,4 @@
-"""The database behind the tools: current for each call, limited to some projects if it has to be."""
+"""The database behind the tools: current for each call, and limited to some projects if needed."""
 
 from __future__ import annotations
 

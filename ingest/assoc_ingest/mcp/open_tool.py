@@ -235,7 +235,7 @@ def summary(conversation: Conversation) -> Item:
         "resume": conversation.resume,
         "prompts": prompts(connection, [id], conversation.names()).get(id, []),
         "outcome": last,
-        "totals": {field: count for field, count in counts.items() if count > _MOST_OF_EACH} or None,
+        "totals": {name: count for name, count in counts.items() if count > _MOST_OF_EACH} or None,
         "changed_files": _filled(edits),
         "work": _work(_rows(connection, "session_work", id)),
         "links": _rows(connection, "session_links", id),
@@ -244,7 +244,9 @@ def summary(conversation: Conversation) -> Item:
              "messages": one.message_count}
             for one in islice(conversation.subagents, _MOST_OF_EACH)
         ],
-        "files": [f"{session['root']}/{file.path}" for file in islice(conversation.files, _MOST_OF_EACH)],
+        "files": [
+            f"{session['root']}/{file.path}" for file in islice(conversation.files, _MOST_OF_EACH)
+        ],
     }  # fmt: skip
     return {field: value for field, value in item.items() if value not in (None, [], "")}
 

@@ -1,4 +1,4 @@
-"""The checks of `verify`: the database as a whole, the rows of a file, and how findings are told."""
+"""The checks of `verify`: of the database as a whole and of the rows of a file."""
 
 from __future__ import annotations
 

@@ -628,11 +628,11 @@ def told_by_indexes(sound: sqlite3.Connection, pages: Pages, table: Table) -> To
     if table.name in _MANY:
         return told
     by_name = {column.name: column for column in table.columns}
-    for name, of, root, sql in pages.schema():
+    for name, of, root, statement in pages.schema():
         if of != table.name or name == of or not root:
             continue
-        names = _indexed(sound, name, sql)
-        told.is_complete |= pages.reaches_all(root) and " where " not in (sql or "")
+        names = _indexed(sound, name, statement)
+        told.is_complete |= pages.reaches_all(root) and " where " not in (statement or "")
         for *values, id_ in pages.entries(root):
             if not isinstance(id_, int) or not table.has_hole_at(id_) or len(values) != len(names):
                 continue

@@ -1,4 +1,4 @@
-"""Numbers as stacked bars and shades, the colour of each model, and what responses cost together."""
+"""Numbers as stacked bars and shades, the colour of each model, and what responses cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored text as harmless HTML: Markdown, differences, marks, pictures, the input of a tool call."""
+"""Stored text as harmless HTML: Markdown, differences, marks, pictures, input of tool calls."""
 
 from __future__ import annotations
 

@@ -459,7 +459,7 @@ def title_of(text: str) -> str | None:
 
 def _classified(text: str) -> Iterator[PlanLine]:
     is_code = False
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
+    for place, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         if line.lstrip().startswith("```"):
             kind = "code_fence"
             is_code = not is_code
@@ -467,7 +467,7 @@ def _classified(text: str) -> Iterator[PlanLine]:
             kind = "code_block"
         else:
             kind = "heading" if _heading(line) else "normal"
-        yield PlanLine(number, kind, line.removesuffix("\r"))
+        yield PlanLine(place, kind, line.removesuffix("\r"))
 
 
 # ------------------------------------------------------------------------------------------------
