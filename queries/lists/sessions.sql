@@ -90,7 +90,7 @@ where (
   and (
     coalesce(:min_cost, '') = ''
     or (select sum(c.cost_microusd) from response_costs c where c.session_id = s.id)
-        >= :min_cost * 1000000
+        >= cast(nullif(:min_cost, '') as double precision) * 1000000
   )
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)

@@ -36,12 +36,7 @@ where (
   )
   and (
     coalesce(:source, '') = ''
-    or t.file_id in (
-        select f.id
-        from files f
-        join sources r on r.id = f.source_id
-        where r.kind = :source
-    )
+    or t.source_id in (select r.id from sources r where r.kind = :source)
   )
   and (coalesce(:status, '') = '' or t.status like '%' || :status || '%')
 order by

@@ -86,6 +86,27 @@ def test_what_two_machines_have_counts_once(fleet: Fleet, tmp_path: Path, longer
         assert len(rows_of(central, query, {})) == len(rows_of(both, query, {})) == 2
 
 
+def test_a_branch_finds_the_conversations_in_which_anything_was_said_on_it(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """The branch of a session is the last one of several."""
+    names = ["early", "between", "late"]
+    machine = fleet.machine("laptop")
+    for count in (2, 3):
+        lines = [user(name, f"u{name}", gitBranch=name) for name in names[:count]]
+        lines.insert(1, assistant("so", parent="uearly", usage=_TOKENS, gitBranch="early"))
+        write(tmp_path / "home", f"projects/-srv-demo/{SESSION}.jsonl", *lines)
+        machine.push(tmp_path / "home")
+    with closing(open_reader(machine.database)) as here, closing(fleet.central()) as there:
+        for asked in (here, there):
+            for branch, count in [*((name, 1) for name in names), ("ear", 0)]:
+                found = rows_of(asked, sql.query("lists/sessions"), {"branch": branch})
+                assert len(found) == count, branch
+            for cost, count in (("0.000001", 1), ("1.5", 0)):
+                found = rows_of(asked, sql.query("lists/sessions"), {"min_cost": cost})
+                assert len(found) == count, cost
+
+
 @pytest.mark.parametrize("longer", ["one", "two", "none"])
 def test_what_was_pulled_is_not_missing_from_what_is_pushed_next(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longer: str

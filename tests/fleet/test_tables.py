@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assoc_ingest import sql
 from assoc_ingest.fleet.projection import (
     BIGINT,
     BYTEA,
@@ -28,26 +28,23 @@ from assoc_ingest.fleet.projection import (
 LOCAL = {TEXT: "TEXT", INTEGER: "INTEGER", BIGINT: "INTEGER", DOUBLE: "REAL", BYTEA: "BLOB"}
 
 
-def test_the_server_has_the_columns_of_the_description(empty_database: str) -> None:
-    import psycopg
-
-    script = sql.data("schema", "fleet", "0001_tables.sql").read_text("utf-8")
-    with psycopg.connect(empty_database) as connection:
-        connection.execute(script.encode())
-        columns = connection.execute("""
-            select table_name, column_name, data_type, collation_name, is_nullable = 'NO'
-            from information_schema.columns
-            where table_schema = 'assoc'
-            order by table_name, ordinal_position
-        """).fetchall()
-        keys = connection.execute("""
-            select c.relname, array_agg(a.attname::text order by array_position(i.indkey, a.attnum))
-            from pg_index i
-            join pg_class c on c.oid = i.indrelid
-            join pg_attribute a on a.attrelid = c.oid and a.attnum = any(i.indkey)
-            where i.indisprimary and c.relnamespace = 'assoc'::regnamespace
-            group by c.relname
-        """).fetchall()
+def test_the_server_has_the_columns_of_the_description(database: Any) -> None:
+    columns = database.execute("""
+        select table_name, column_name, data_type, collation_name, is_nullable = 'NO'
+        from information_schema.columns
+        where table_schema = 'assoc'
+        order by table_name, ordinal_position
+    """).fetchall()
+    keys = database.execute("""
+        select c.relname, array_agg(a.attname::text order by array_position(i.indkey, a.attnum))
+        from pg_index i
+        join pg_class c on c.oid = i.indrelid
+        join pg_attribute a on a.attrelid = c.oid and a.attnum = any(i.indkey)
+        where i.indisprimary and c.relnamespace = 'assoc'::regnamespace
+        group by c.relname
+    """).fetchall()
+    (placed,) = database.execute("select assoc.placed_tables()").fetchone()
+    assert set(placed) == {table.name for table in PLACED}
     for table in (FILES, *TABLES):
         first = ["origin_id", *(["file_no"] if table.placed or table is FILES else [])]
         last = ["digest"] if table in KEYED else []

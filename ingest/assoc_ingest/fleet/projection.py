@@ -138,7 +138,7 @@ FILES = Table(
         f"""file_key:bytes source_no:int path generation:big kind size:big offset:big
         line_count:big issue_count:big mtime first_seen_at last_synced_at gone_at
         stated_session_key stated_agent_key team_key stated_project_key workflow own_since
-        session_key {_SUBAGENT_KEY} {_PROJECT_KEY}""",
+        session_key {_SUBAGENT_KEY} {_PROJECT_KEY} entrypoint""",
         (),
     ),
     False,
@@ -215,6 +215,7 @@ PLACED = (
     _placed("issues", "reason quarantined:int sample byte_length:big"),
     _placed("line_types", "type subtype count:big"),
     _placed("agent_lines", "agent_key"),
+    _placed("contexts", "name value"),
 )
 """Rows that stand in a file."""
 
@@ -703,6 +704,7 @@ _PLACED = {
     "issues": _Origin(order=("reason", "byte_length", "quarantined", "sample")),
     "line_types": _Origin({"byte_offset": "-1"}, order=("type", "subtype")),
     "agent_lines": _Origin(order=("agent_key",)),
+    "contexts": _Origin(order=("name",)),
 }
 
 _KEYED = {
@@ -792,6 +794,7 @@ _FILES = _Origin(
         **_STATED,
         "source_no": "r.source_id",
         "session_key": "s.session_key",
+        "entrypoint": "(select entrypoint from transcripts where file_id = r.id)",
     },
     _JOIN_SESSION + _JOIN_SUBAGENT + _JOIN_PROJECT,
 )
