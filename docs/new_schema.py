@@ -30,10 +30,6 @@ def one_by_one() -> sqlite3.Connection:
 
 def written_out(connection: sqlite3.Connection) -> str:
     """Return the statements that make a database with this schema and record of migrations."""
-    statements = connection.execute(
-        "select s.sql from sqlite_master s left join pragma_table_list l using (name)"
-        " where s.sql is not null and coalesce(l.type, '') <> 'shadow' order by s.rowid"
-    )
     applied = connection.execute(f"select name from {sql.RECORD_OF_MIGRATIONS} order by id")
     rows = ",\n".join(
         f"  ('{sql.MIGRATION_SET}', '{name}', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'))"
@@ -41,7 +37,7 @@ def written_out(connection: sqlite3.Connection) -> str:
     )
     return (
         _HEAD
-        + "".join(f"{text};\n" for (text,) in statements)
+        + "".join(f"{text};\n" for _, _, text in sql.schema_of(connection))
         + f"insert into {sql.RECORD_OF_MIGRATIONS} (migration_set, name, applied_at) values\n"
         + f"{rows};\n"
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Ask, assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -26,6 +27,7 @@ from tests.support.writing import (
 from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.plan import find_roots, given_roots, make_plan
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.forget import remember
 
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"
 PROMPT = "Survey the parser"
@@ -252,6 +254,49 @@ def test_an_agent_whose_file_is_forgotten_does_not_return(
     connection = connect(database)
     assert connection.execute("select count(*) from agent_lines").fetchone()[0] == 0
     connection.close()
+
+
+def test_a_forgotten_copy_of_an_agents_file_is_the_record_like_the_original(
+    home: Path, fresh: Callable[[], Path]
+) -> None:
+    """A sync finds the copy under the key of another agent, whose lines were read before."""
+    from assoc_ingest.upkeep.forget import Target, forget
+
+    database = fresh()
+    write(home, AGENT_FILE.replace("a1", "a2"), *(agent("a2", line) for line in said()))
+    write(home, TRANSCRIPT, *transcript(answer()))
+    sync(database, [home])
+    forget(
+        database, Target("agent-a2.jsonl"), with_copies=False, dry_run=False,
+        announce=lambda done: None,
+    )  # fmt: skip
+    assert_as_rebuilt(database)
+    shutil.copy(home / AGENT_FILE.replace("a1", "a2"), home / AGENT_FILE)
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *transcript(user("more", "u10", "a1", 90)))
+    sync(database, [home])
+    assert_as_rebuilt(database)
+    remember(database, AGENT_FILE)
+    assert_as_rebuilt(database)
+
+
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_what_a_fork_repeats_of_a_forgotten_conversations_agent_is_its_own(
+    is_remembered: bool, home: Path, fresh: Callable[[], Path]
+) -> None:
+    from assoc_ingest.upkeep.forget import Target, forget
+
+    database = fresh()
+    write(home, TRANSCRIPT, *transcript(answer()))
+    write(home, AGENT_FILE, *(agent("a1", line) for line in said()))
+    fork = [{**line, "sessionId": OTHER} for line in transcript(answer())]
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *fork)
+    sync(database, [home])
+    forget(database, Target(SESSION), with_copies=False, dry_run=False, announce=lambda done: None)
+    if is_remembered:
+        remember(database, SESSION)
+    assert_as_rebuilt(database)
+    sync(database, [home])
+    assert_as_rebuilt(database)
 
 
 def test_the_ways_to_count_are_told_apart(home: Path, ask: Ask) -> None:

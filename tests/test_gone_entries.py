@@ -28,7 +28,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.faults.amounts import times
-from tests.support.dump import Dump, assert_same, check, connect, differences, dump
+from tests.support.dump import (
+    Dump,
+    assert_as_rebuilt,
+    assert_same,
+    check,
+    connect,
+    differences,
+    dump,
+)
 from tests.support.pieces import Killed, killed_at
 from tests.support.shell import Shell
 from tests.support.web import Site
@@ -383,6 +391,24 @@ def test_what_is_gone_and_pruned_leaves_no_trace(
     scratch = fresh()
     sync(scratch, listed.place.homes)
     assert_same(dump(listed.place.database), dump(scratch))
+
+
+def test_a_list_that_comes_back_broken_has_what_it_had(listed: Listed) -> None:
+    """Nothing newer is known of it. So `prune` removes only what it dropped before it went."""
+    listed.says("a", "b")
+    listed.says("b")
+    file = listed.place.place / listed.path
+    whole = file.read_bytes()
+    file.unlink()
+    listed.place.sync()
+    assert listed.gone() == ["a", "b"]
+    listed.place.put(listed.path, whole[:-3])
+    listed.place.sync()
+    assert listed.gone() == ["a"]
+    assert_as_rebuilt(listed.place.database)
+    prune_gone(listed.place.database, None, dry_run=False)
+    assert (list(listed.ids()), listed.gone()) == (["b"], [])
+    assert_as_rebuilt(listed.place.database)
 
 
 def test_what_is_gone_only_now_is_not_pruned_with_what_is_gone_for_long(place: Place) -> None:
@@ -748,10 +774,11 @@ class Lists(RuleBasedStateMachine):
         self._write(self.place, name, said)
         self.there[name] = said
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: self.there or self.whole)
     @rule(data=st.data())
     def break_off(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.there)))
+        """Of one that lies there, or comes back like that after it was gone."""
+        name = data.draw(st.sampled_from(sorted(self.there.keys() | self.whole.keys())))
         self._write(self.place, name, None)
         self.there[name] = None
 

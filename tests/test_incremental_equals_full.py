@@ -77,7 +77,7 @@ META = [
     b'{"taskId":"b1","workflowProgress":[{"agentId":"ab","label":"one","phaseTitle":"p"}]}',
     b'{"type":"started","agentId":"ab"}\n{"type":"result","agentId":"ab"}\n',
 ]
-BROKEN_KEPT = ("agent_meta", "workflow")
+BROKEN_KEPT = ("agent_meta", "workflow", "task", "inbox", "team", "todos", "session_index")
 BROKEN = [b"", b"{", b"[]", b"\xff"]
 
 logs = st.sampled_from(LOGS)
@@ -88,6 +88,7 @@ class Homes(RuleBasedStateMachine):
     """A home that changes, and its index."""
 
     template: Path
+    documents: tuple[str, ...] = DOCUMENTS
 
     @initialize()
     def start(self) -> None:
@@ -146,20 +147,23 @@ class Homes(RuleBasedStateMachine):
 
     @rule(path=st.sampled_from(DOCUMENTS), content=st.sampled_from(META + BROKEN))
     def write_document(self, path: str, content: bytes) -> None:
+        self._write_document(path, content)
+
+    def _write_document(self, path: str, content: bytes) -> None:
         file = self.home / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         self._changed(file)
 
-    @precondition(lambda self: any(map(self._is_there, DOCUMENTS)))
+    @precondition(lambda self: any(map(self._is_there, self.documents)))
     @rule(data=st.data(), broken=st.sampled_from(BROKEN))
     def break_and_mend(self, data: st.DataObject, broken: bytes) -> None:
         """Half of a document is seen, and then the whole again."""
-        path = data.draw(st.sampled_from([p for p in DOCUMENTS if self._is_there(p)]))
+        path = data.draw(st.sampled_from([p for p in self.documents if self._is_there(p)]))
         whole = (self.home / path).read_bytes()
-        self.write_document(path, broken)
+        self._write_document(path, broken)
         self._sync()
-        self.write_document(path, whole)
+        self._write_document(path, whole)
 
     def _is_there(self, path: str) -> bool:
         return (self.home / path).exists()
@@ -353,9 +357,7 @@ class Homes(RuleBasedStateMachine):
 
     def _oracle(self) -> Path:
         """Return a database synced once; what can no longer be read was there before."""
-        oracle = self.place / "oracle.db"
-        oracle.unlink(missing_ok=True)
-        shutil.copy(self.template, oracle)
+        oracle = self._new()
         stages = self._only_archived()
         if stages:
             event("with files that are gone or broken")
@@ -372,6 +374,11 @@ class Homes(RuleBasedStateMachine):
         self._sync(oracle)
         return oracle
 
+    def _new(self) -> Path:
+        oracle = self.place / "oracle.db"
+        oracle.unlink(missing_ok=True)
+        return Path(shutil.copy(self.template, oracle))
+
     def _only_archived(self) -> list[dict[str, bytes]]:
         """Return what was read of files that are gone, and of documents that are broken.
 
@@ -380,7 +387,8 @@ class Homes(RuleBasedStateMachine):
         connection = connect(self.database)
         rows = connection.execute(
             "select id, path, generation from files where gone_at is not null"
-            " or (issue_count > 0 and kind in ('agent_meta', 'workflow')) order by generation"
+            f" or (issue_count > 0 and kind in {BROKEN_KEPT} and head_hash is not null)"
+            " order by generation"
         ).fetchall()
         stages: list[dict[str, bytes]] = [
             {} for _ in range(rows[-1]["generation"] + 1 if rows else 0)

@@ -1,11 +1,13 @@
 """A database of every released version becomes one of this version, or stays as it was.
 
-`tests/golden/databases/VERSION.db.zst` is what that version made of the demonstration homes.
+`tests/golden/databases/VERSION.db.zst` is what that version made of the demonstration homes, and
+`before-0.1.0/WHAT.db.zst` what was made of one before the first release, with the same migrations.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
 import sys
@@ -17,8 +19,9 @@ import pytest
 from tests.faults.amounts import spread, times
 from tests.support.cases import DEMO
 from tests.support.child import Child, usual_seconds
-from tests.support.dump import Dump, assert_same, check, dump
+from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at
+from tests.support.shell import Shell
 
 from assoc_ingest import sql
 from assoc_ingest.ask.search import search
@@ -26,6 +29,7 @@ from assoc_ingest.store import database as databases
 from assoc_ingest.store.fts import fits, indexes
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.rebuild import rebuild
+from assoc_ingest.upkeep.verify import verify
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -36,26 +40,35 @@ HERE = Path(__file__).parent
 HOMES = [DEMO / name for name in ("ccinsights", "chorus", "claude", "cortex")]
 """What the oldest version read."""
 NOT_ARCHIVED = ("chorus:config.json",)
-RELEASED = sorted((HERE / "golden" / "databases").glob("*.db.zst"))
+DATABASES = HERE / "golden" / "databases"
+RELEASED = sorted(DATABASES.glob("*.db.zst"))
+UNFINISHED = sorted((DATABASES / "before-0.1.0").glob("*.db.zst"))
 
-pytestmark = pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name[:-7])
+of_releases = pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name[:-7])
+of_all = pytest.mark.parametrize(
+    "released", [*RELEASED, *UNFINISHED], ids=lambda path: path.name[:-7]
+)
 
 
 @pytest.fixture
 def old(released: Path, place: Path) -> Path:
-    path = place / "old.db"
+    return unpacked(released, place / "old.db")
+
+
+def unpacked(released: Path, path: Path) -> Path:
     path.write_bytes(zstd.decompress(released.read_bytes()))
     path.chmod(0o600)
     return path
 
 
 def schema(database: Path) -> list[tuple[str, str]]:
+    """Without comments, which nobody rewrites in a database that is there."""
     with sqlite3.connect(database) as connection:
         rows = connection.execute(
             "select type || ' ' || name, sql from sqlite_master"
             " where sql is not null and name not like '\\_sqlite%' escape '\\' order by 1"
         )
-        return [(name, " ".join(text.split())) for name, text in rows]
+        return [(name, " ".join(re.sub("--.*", "", text).split())) for name, text in rows]
 
 
 def applied(database: Path) -> list[str]:
@@ -77,6 +90,7 @@ def archived(shown: Dump) -> Dump:
     return {**kept, "files": [], "prices": [], "agents": []}
 
 
+@of_releases
 def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
     assert applied(old) != sql.migration_names()
     with pytest.raises(databases.DatabaseError, match="created by an older version"):
@@ -87,6 +101,73 @@ def test_it_has_the_schema_of_a_new_one(old: Path, fresh: Callable[[], Path]) ->
     check(old)
 
 
+@of_all
+def test_every_command_updates_it_or_says_what_does(old: Path, shell: Shell) -> None:
+    """Nobody is sent in a circle, and what cannot be updated in place has no byte changed."""
+    shutil.move(old, shell.database)
+    before = shell.database.read_bytes()
+    assert shell("search", "parser") == 4
+    advice = "rebuild" if "cannot be updated in place" in shell.err else "sync"
+    assert shell.err.rstrip().endswith(f"run: assoc-ingest {advice}")
+    assert shell.err.count("\n") == 1
+    if advice == "rebuild":
+        for command in ("sync", "prune --gone", "compact", "forget x", "verify", "status"):
+            assert shell(*command.split()) == 4
+            assert shell.err.rstrip().endswith("run: assoc-ingest rebuild")
+            assert shell.database.read_bytes() == before
+    files = archived_files(shell.database)
+    assert shell(advice) == 0, shell.err
+    assert shell("search", "parser") == 0
+    assert archived_files(shell.database) == files
+    check(shell.database)
+    assert verify(shell.database).findings == []
+
+
+def archived_files(database: Path) -> list[tuple[str, int]]:
+    """Return the paths of all files, and how many of their bytes the archive has."""
+    with closing(connect(database)) as connection:
+        rows = connection.execute(
+            'select f.path, (select sum("end" - start) from archive a where a.file_id = f.id)'
+            " from files f order by f.path"
+        )
+        return [tuple(row) for row in rows]
+
+
+@of_releases
+def test_indexes_and_views_that_it_lacks_or_has_otherwise_are_those_of_a_new_one(
+    old: Path, fresh: Callable[[], Path]
+) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute("drop index documents_project_key")
+        connection.execute("drop index tool_result_files_session_key")
+        connection.execute("create index tool_result_files_session_key on files (path)")
+        connection.execute("drop view retention")
+        connection.execute("create view retention as select 1 as path")
+        connection.execute("create view of_the_user as select path from files")
+    connection.close()
+    migrate(old)
+    assert [row for row in schema(old) if row[0] != "view of_the_user"] == schema(fresh())
+    check(old)
+
+
+@of_releases
+def test_a_table_that_is_another_one_is_refused_before_anything_is_written(
+    old: Path, shell: Shell
+) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute("alter table pastes add column mood text")
+    connection.close()
+    shutil.move(old, shell.database)
+    before = shell.database.read_bytes()
+    assert shell("sync") == 4
+    assert "table pastes is not that of this version" in shell.err
+    assert shell.database.read_bytes() == before
+    assert shell("rebuild") == 0
+    assert "is kept as" in shell.err
+    check(shell.database)
+
+
+@of_releases
 def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]) -> None:
     """Its homes are not on this disk: all comes from its archive, but for what is not archived."""
     new = fresh()
@@ -98,6 +179,7 @@ def test_its_rows_become_those_of_a_new_one(old: Path, fresh: Callable[[], Path]
     assert len(ours["files"]) == len(theirs["files"]) > 30
 
 
+@of_releases
 def test_words_with_invisible_letters_that_it_holds_are_found(old: Path) -> None:
     with sqlite3.connect(old) as connection:
         for letter, column in (("\u00ad", "text"), ("\u200b", "tool_text")):
@@ -117,6 +199,7 @@ def test_words_with_invisible_letters_that_it_holds_are_found(old: Path) -> None
         assert all(fits(connection, name) for name in indexes(connection))
 
 
+@of_releases
 def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:
     with sqlite3.connect(old) as connection:
         connection.execute("delete from messages where kind = 'prompt'")
@@ -126,6 +209,7 @@ def test_the_next_sync_migrates_it_and_derives_it_again(old: Path) -> None:
     check(old, *HOMES)
 
 
+@of_releases
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
     """Killed at one of sixty statements, or at each of so many."""
     before, whole = applied(old), Path(shutil.copy(old, place / "whole.db"))
@@ -143,6 +227,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(old: Path, place: Path) ->
         database.unlink()
 
 
+@of_releases
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) -> None:
     chance, kills, before = random.Random(1), 0, applied(old)
     whole = Path(shutil.copy(old, place / "whole.db"))
@@ -158,6 +243,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) 
     assert kills > 3
 
 
+@of_releases
 def test_a_kill_while_it_is_derived_again_costs_nothing(old: Path, place: Path) -> None:
     chance, kills = random.Random(2), 0
     whole = Path(shutil.copy(old, place / "whole.db"))

@@ -92,6 +92,10 @@ class DamagedError(DatabaseError):
     """It is an assoc-ingest database, but SQLite can no longer open it."""
 
 
+class OutdatedError(DamagedError):
+    """It was created by an older version, and migrations do not make it one of this version."""
+
+
 class ArchiveError(DatabaseError):
     """The archived bytes of a file are not those that were read."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -41,6 +42,7 @@ GROUPS = {
 }
 """The headings of the reports, in the order in which they are shown."""
 
+_text_or_comment = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
 _GROUP = "Group:"
 _quoted_or_parameter = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
 
@@ -148,7 +150,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     """Apply the missing migrations of `schema/`, within the open transaction if there is one.
 
     An empty database gets what they add up to, which is a tenth of the work, and then those that
-    are newer than that, if there are any. Plugins of sqlite-utils that were installed for other
+    are newer than that, if there are any. Another one ends with the same schema, or this raises
+    sqlite3.Error. Plugins of sqlite-utils that were installed for other
     programs are not loaded.
     """
     if connection.execute("select 1 from sqlite_master").fetchone() is None:
@@ -162,6 +165,61 @@ def migrate(connection: sqlite3.Connection) -> None:
     from sqlite_utils import Database
 
     migrations().apply(Database(connection, execute_plugins=False))
+    _mend(connection)
+
+
+def schema_of(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return type, name and SQL of what a schema consists of, in the order in which it was made."""
+    return connection.execute(
+        "select s.type, s.name, s.sql from sqlite_master s left join pragma_table_list l"
+        " on l.name = s.name and l.schema = 'main'"
+        " where s.sql is not null and coalesce(l.type, '') <> 'shadow'"
+        " and s.name not glob 'sqlite_*' order by s.rowid"
+    ).fetchall()
+
+
+def try_migrations(connection: sqlite3.Connection) -> None:
+    """Apply the missing migrations to an empty copy of a database, in memory.
+
+    Raises sqlite3.Error as `migrate` does.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        for _, _, statement in schema_of(connection):
+            copy.execute(statement)
+        copy.executemany(
+            f"insert into {RECORD_OF_MIGRATIONS} (migration_set, name) values (?, ?)",
+            ((MIGRATION_SET, name) for name in applied_migrations(connection)),
+        )
+        migrate(copy)
+
+
+def _mend(connection: sqlite3.Connection) -> None:
+    """Make indexes, triggers and views those of a database of this version.
+
+    A database of before the first release may lack some, although it has all migrations. Raises
+    sqlite3.DatabaseError if a table is not as in a database of this version. Comments may differ.
+    """
+    with closing(sqlite3.connect(":memory:")) as new:
+        for statement in statements(data(*NEW_SCHEMA).read_text("utf-8")):
+            new.execute(statement)
+        if applied_migrations(new) != set(migration_names()):
+            return  # `make schema` has yet to be run
+        expected = schema_of(new)
+    there = {(type_, name): plain(text) for type_, name, text in schema_of(connection)}
+    for type_, name, text in expected:
+        is_same = there.get((type_, name)) == plain(text)
+        if is_same or RECORD_OF_MIGRATIONS in name:
+            continue
+        if type_ == "table":
+            raise sqlite3.DatabaseError(f"its table {name} is not that of this version")
+        if (type_, name) in there:
+            connection.execute(f"drop {type_} {name}")
+        connection.execute(text)
+
+
+def plain(text: str) -> str:
+    """Return SQL without comments, and with single spaces."""
+    return " ".join(_text_or_comment.sub(lambda match: match[1] or " ", text).split())
 
 
 def migrations() -> Migrations:

@@ -6,8 +6,9 @@ A thread appends to the files of a home, rewrites, cuts, renames and deletes the
 renames the home itself. Meanwhile commands run, one or two at a time: sync, watch, rebuild,
 compact, verify, prune, forget, serve and those that only read. Many are killed, interrupted or
 terminated at a random moment. No command may fail in another way than it says, and whenever none
-runs the database is as a commit left it. In the end a sync and a `prune --gone` leave what a sync
-from scratch of the home gives, without what was forgotten; and of that no word is left in the file.
+runs the database is as a commit left it. In the end the rows are those that a rebuild makes, and a
+sync and a `prune --gone` leave what a sync from scratch of the home gives, without what was
+forgotten; and of that no word is left in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.changing import Home
-from tests.support.dump import check, connect, differences, dump
+from tests.support.dump import assert_as_rebuilt, check, connect, differences, dump
 from tests.support.writing import PROJECT, dumps, jsonl, user, write, write_bytes
 
 from assoc_ingest.store.database import writing
@@ -90,13 +91,26 @@ class ChangingHome(Home):
             self._random.choice(self._files()).unlink()
         elif dice < 0.2:
             self._note(self._random.choice(list(self.secrets)))
-            write_bytes(self.root, "tasks/garden/1.json", dumps(self._task()))
+            self._change_task()
         elif dice < 0.25:
             self.rewrite()
         elif dice < 0.7:
             self._append(self._random.choice(self._files()))
         else:
             self.change()
+
+    def mend(self) -> None:
+        """Let no document be broken."""
+        write_bytes(self.root, "tasks/garden/1.json", dumps(self._task()))
+
+    def _change_task(self) -> None:
+        """Let it be whole, be broken, or go; it may come back whole or broken."""
+        task = self.root / "tasks/garden/1.json"
+        if self._random.random() < 0.3:
+            task.unlink(missing_ok=True)
+            return
+        whole = dumps(self._task())
+        write_bytes(self.root, "tasks/garden/1.json", self._random.choice([whole, whole[:-4]]))
 
     def _files(self) -> list[Path]:
         files = (self.root / "projects").glob("*/**/*.jsonl")
@@ -273,11 +287,9 @@ class Storm:
 
     def _settle(self) -> None:
         """Bring the database up to date, and hold it against one from scratch."""
-        for arguments in (["sync"], ["sync"], ["prune", "--gone"], ["compact"]):
-            process = self._start([*arguments, "-d", str(self.database)])
-            said, _ = process.communicate(timeout=PATIENCE)
-            if process.returncode:
-                self.wrong.append(f"the last {arguments[0]}: {process.returncode} {said.decode()}")
+        self._run_and_compare(["sync"], ["prune", "--gone"])
+        self.home.mend()
+        self._run_and_compare(["sync"], ["sync"], ["prune", "--gone"], ["compact"])
         check(self.database, self.home.root)
         scratch = self.place / "scratch.db"
         forgotten = self._leave_out_in(scratch)
@@ -291,6 +303,18 @@ class Storm:
         for left in self.place.glob("index.db*"):
             if left.name not in ("index.db", "index.db.lock"):
                 self.wrong.append(f"left behind: {left.name}")
+
+    def _run_and_compare(self, *commands: list[str]) -> None:
+        """Run commands to their end; after each, the rows are those that a rebuild makes."""
+        for arguments in commands:
+            process = self._start([*arguments, "-d", str(self.database)])
+            said, _ = process.communicate(timeout=PATIENCE)
+            if process.returncode:
+                self.wrong.append(f"the last {arguments[0]}: {process.returncode} {said.decode()}")
+            try:
+                assert_as_rebuilt(self.database)
+            except AssertionError as error:
+                self.wrong.append(f"a rebuild after the last {arguments[0]}: {error}")
 
     def _leave_out_in(self, scratch: Path) -> list[str]:
         """Make a database that leaves out what ours does; return the conversations' keys."""

@@ -17,6 +17,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from assoc_ingest.records import ENTRY_KINDS
 from assoc_ingest.source import DATABASE, DOCUMENT, FOREIGN_DOCUMENT, LOG, entry_names
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.rows import ODD_TIME
+from assoc_ingest.upkeep.rebuild import rebuild
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 """Returns the rows of a query, after a sync."""
@@ -145,6 +147,21 @@ def assert_same(left: Dump, right: Dump) -> None:
     """Fail with the differing rows: `-` only the first has, `+` only the second."""
     found = differences(left, right)
     assert not found, "\n" + "\n".join(found)
+
+
+def assert_as_rebuilt(database: Path) -> None:
+    """Fail if the archive does not make the rows that are there."""
+    copy = database.with_name("rebuilt.db")
+    with closing(connect(database)) as connection:
+        connection.execute("vacuum into ?", (str(copy),))
+    try:
+        rebuild(copy)
+        before, after = dump(database), dump(copy)
+        for file in (*before["files"], *after["files"]):
+            del file["head_hash"]  # what is not archived has to be read again
+        assert_same(before, after)
+    finally:
+        copy.unlink()
 
 
 class _Names:

@@ -111,13 +111,22 @@ def _assistants(draw: st.DrawFn) -> Object:
     return line | draw(st.sampled_from([{}, {"requestId": "req_1"}]))
 
 
+def _repeated(line: Object) -> Object:
+    return {key: line[key] for key in ("type", "message", "uuid", "timestamp")}
+
+
 _progress = st.builds(
-    lambda line, agent, call: (
-        line | {"parentToolUseID": call, "data": {"type": "agent_progress", "agentId": agent}}
+    lambda line, agent, call, message: (
+        line
+        | {
+            "parentToolUseID": call,
+            "data": {"type": "agent_progress", "agentId": agent, "message": message},
+        }
     ),
     _chain("progress"),
     st.sampled_from(AGENTS),
     st.sampled_from(_CALLS),
+    st.none() | (_users() | _assistants()).map(_repeated),
 )
 _queued_commands = st.builds(
     lambda line, text: (

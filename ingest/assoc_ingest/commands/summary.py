@@ -86,7 +86,13 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
     if as_json:
         write([safe_json(asdict(rebuilt)) + "\n"])
     if rebuilt.kept_aside is not None:
-        say(f"The database was damaged. The damaged file is kept as {safe(rebuilt.kept_aside)}")
+        kept = safe(rebuilt.kept_aside)
+        if rebuilt.is_outdated:
+            say(
+                f"The database of an older version was copied into a new one, and is kept as {kept}"
+            )
+        else:
+            say(f"The database was damaged. The damaged file is kept as {kept}")
     for table, places in rebuilt.rows_lost.items():
         say(f"Rows of table {table} were unreadable in {terminal.many(places, 'place')}.")
     lost = {file.path for file in rebuilt.lost}

@@ -56,6 +56,13 @@ def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> No
     )
 
 
+def mark_file_back(connection: sqlite3.Connection, file_id: int, gone_at: str) -> None:
+    """Record that a configuration is there again, broken: its agents are those it had before."""
+    connection.execute(
+        "update agents set gone_at = null where file_id = ? and gone_at >= ?", (file_id, gone_at)
+    )
+
+
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     """Remove what a configuration stated, as if it had never existed."""
     connection.execute(

@@ -13,7 +13,6 @@ from ..records import Issue, Record, Team, Transcript
 from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
 from ..source import LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
 from ..sources import SOURCES
-from ..sql import id_list
 from .parsing import RAN_AWAY, Parser
 from .stored_names import PATH_FROM_LINES, PATH_LOST, UNOPENED
 from .tail import Stretch, lines_of
@@ -128,17 +127,18 @@ def places_above(path: str) -> set[str]:
     return {"/".join(parts[: count + 1]) for count in range(len(parts))}
 
 
-def load(connection: sqlite3.Connection | None) -> Forgotten:
-    """Read what is forgotten; without a database, that is nothing."""
+def load(connection: sqlite3.Connection | None, returned: Iterable[Exclusion] = ()) -> Forgotten:
+    """Read what is forgotten, and add `returned`; without a database, that is nothing."""
     if connection is None:
         return Forgotten()
     rows = connection.execute(
         "select session_key, path, root, content_length, content_hash from forgotten"
     )
-    return Forgotten.of(
+    stored = (
         Exclusion(key, path, root, None if fingerprint is None else Content(length, fingerprint))
         for key, path, root, length, fingerprint in rows
     )
+    return Forgotten.of([*stored, *returned])
 
 
 def is_left_out(connection: sqlite3.Connection, file_id: int) -> bool:
@@ -337,15 +337,19 @@ def _stretch_without(stretch: Stretch, spans: list[Span]) -> Stretch:
 #
 # - a sync knows all the files that it is about to read before it reads the first one. If an agent's
 #   file appears later, transcripts that were read without it are re-parsed (`to_read_again`);
-# - if an agent's file is removed from the database, the lines that repeat it become the record
-#   (`repeating_removed`). A file that is gone or forgotten remains the record.
+# - if an agent's file is removed from the database, the lines that repeat it become the record. A
+#   file that is gone or forgotten remains the record, until it is remembered (`repeating`).
 
 
 class AgentFiles:
     """The subagents with files of their own, source by source."""
 
-    def __init__(self, connection: sqlite3.Connection | None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection | None, returned: Iterable[Exclusion] = ()
+    ) -> None:
+        """`returned` are exclusions that are about to be added to those of the database."""
         self._connection = connection
+        self._returned = tuple(returned)
         self._joined: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
 
     def with_files(
@@ -370,16 +374,32 @@ class AgentFiles:
             "select distinct agent_key from files where source_id = ? and agent_key is not null",
             (source_id,),
         )
-        return frozenset(key for (key,) in rows) | _forgotten(self._connection, source_id)
+        return frozenset(key for (key,) in rows) | _forgotten(
+            self._connection, source_id, self._returned
+        )
 
 
-def _forgotten(connection: sqlite3.Connection, source_id: int) -> frozenset[str]:
+def agents_with_files(connection: sqlite3.Connection) -> set[tuple[int, str]]:
+    """Return the subagents whose record is a file, stored or forgotten: source ids and keys."""
+    rows = connection.execute(
+        "select distinct source_id, agent_key from files where agent_key is not null"
+    )
+    stored = set(rows)
+    sources = connection.execute("select id from sources").fetchall()
+    return stored.union(
+        (source_id, key) for (source_id,) in sources for key in _forgotten(connection, source_id)
+    )
+
+
+def _forgotten(
+    connection: sqlite3.Connection, source_id: int, returned: Iterable[Exclusion] = ()
+) -> frozenset[str]:
     row = connection.execute("select kind, root from sources where id = ?", (source_id,)).fetchone()
     if row is None or row[0] not in SOURCES:
         return frozenset()
     claims = (
         claim_at(SOURCES[row[0]], path)
-        for root, path in load(connection).places
+        for root, path in load(connection, returned).places
         if root in (None, row[1])
     )
     return frozenset(claim.agent_key for claim in claims if claim and claim.agent_key)
@@ -395,14 +415,14 @@ def to_read_again(connection: sqlite3.Connection) -> list[int]:
     return [file_id for (file_id,) in rows]
 
 
-def repeating_removed(connection: sqlite3.Connection, removed: Iterable[int]) -> list[int]:
-    """Return the files that repeat lines of subagents whose files are about to be removed."""
-    ids = id_list(removed)
-    rows = connection.execute(
-        "select distinct l.file_id from files g"
-        " join agent_links l on l.agent_key = g.agent_key"
-        " join files f on f.id = l.file_id and f.source_id = g.source_id"
-        f" where g.id in ({ids}) and g.agent_key is not null and f.id not in ({ids})"
-        " order by l.file_id"
-    )
-    return [file_id for (file_id,) in rows]
+def repeating(connection: sqlite3.Connection, agents: Iterable[tuple[int, str]]) -> list[int]:
+    """Return the files that may repeat lines of these subagents: source ids and keys."""
+    found: set[int] = set()
+    for agent in agents:
+        rows = connection.execute(
+            "select l.file_id from agent_links l join files f on f.id = l.file_id"
+            " where f.source_id = ? and l.agent_key = ?",
+            agent,
+        )
+        found.update(file_id for (file_id,) in rows)
+    return sorted(found)

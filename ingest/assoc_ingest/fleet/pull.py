@@ -41,7 +41,7 @@ from ..store import database
 from ..store.batch import Batch
 from ..store.runs import Progress
 from ..store.transaction import Clock
-from ..upkeep.rebuild import derive_in
+from ..upkeep.rebuild import agents_may_change, derive_in
 from . import projection, state
 from .connect import unbounded
 from .projection import EVERYTHING, Cursor, Masks
@@ -169,7 +169,7 @@ def give_keys(connection: sqlite3.Connection, uuid: str, found: list[Rename]) ->
         for key in pulled
         for (id_,) in connection.execute("select id from files where file_key = ?", (key,))
     ]
-    with Batch(connection, Clock(connection).now()) as batch:
+    with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         if ids:
             batch.remove(ids)
         # Another file may have a key, in a database that was restored from a copy.
@@ -519,7 +519,7 @@ class Pull:
         others = [(file_id, key in deleted) for file_id, key in missing if key not in shown]
         removed = [file_id for file_id, is_deleted in others if is_deleted]
         if removed:
-            with Batch(self.connection, self._clock.now()) as batch:
+            with Batch(self.connection, self._clock.now()) as batch, agents_may_change(batch):
                 batch.remove(removed)
         self._done.removed, self._done.hidden = len(removed), len(others) - len(removed)
 

@@ -254,6 +254,9 @@ class Batch:
             file.has_entries = True
         elif prefix is None:
             self._file_rows.clear_unreadable(file.id)
+            if known is not None and known.gone_at is not None:
+                upserts.mark_file_back(self.connection, file.id, known.gone_at)
+                projects.mark_file_back(self.connection, file.id, known.gone_at)
         if known is not None:
             is_moved = known.path != found.path
             if is_moved:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import sql
-from ..errors import BusyError, DamagedError, DatabaseError, DatabaseIOError
+from ..errors import BusyError, DamagedError, DatabaseError, DatabaseIOError, OutdatedError
 from ..failures import Failure, kind_of
 from . import changes
 from .transaction import transaction
@@ -350,6 +350,7 @@ def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Con
                 raise DatabaseError(
                     f"{path} is empty: the first sync into it was stopped. Run: assoc-ingest sync"
                 )
+            _check_migrations(connection, path)
             raise DatabaseError(
                 f"{path} was created by an older version. To update it, run: assoc-ingest sync"
             )
@@ -423,7 +424,8 @@ def _check_before_creating(path: Path) -> None:
     if path.exists() and path.stat().st_size:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
         try:
-            _pending(connection, path)
+            if _pending(connection, path) and _found(connection) is not None:
+                _check_migrations(connection, path)
         except sqlite3.OperationalError as error:
             _check_rights(path, error)
             raise
@@ -492,6 +494,17 @@ def _pending(connection: sqlite3.Connection, path: Path) -> bool:
     if found.migrations - known or found.derived_by > DERIVATION:
         raise _newer(path)
     return bool(known - found.migrations)
+
+
+def _check_migrations(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise OutdatedError if the missing migrations do not lead to the schema of this version."""
+    try:
+        sql.try_migrations(connection)
+    except sqlite3.Error as error:
+        raise OutdatedError(
+            f"{path} was created by an older version, and cannot be updated in place ({error}). "
+            "To make a new database of what it holds, run: assoc-ingest rebuild"
+        ) from error
 
 
 class _Found(NamedTuple):

@@ -285,3 +285,12 @@ def mark_file_gone(connection: sqlite3.Connection, file_id: int, now: str) -> No
             f"update {table} set gone_at = ? where file_id = ? and gone_at is null and {condition}",
             (now, file_id),
         )
+
+
+def mark_file_back(connection: sqlite3.Connection, file_id: int, gone_at: str) -> None:
+    """Record that a document is there again, broken: its entries are those that it had before."""
+    for table, condition in CONDITIONS.items():
+        connection.execute(
+            f"update {table} set gone_at = null where file_id = ? and gone_at >= ? and {condition}",
+            (file_id, gone_at),
+        )

@@ -301,7 +301,7 @@ def make_plan(
         plan.work, plan.returned = without_forgotten(
             connection, plan.forgotten, plan.work, plan.homes
         )
-    _let_know_agents(connection, plan.work)
+    _let_know_agents(connection, plan)
     if places is not None:
         is_new_link = linked > 0 and bool(plan.work)
         plan.is_doubtful |= is_new_link or _may_have_moved(connection, plan)
@@ -326,9 +326,10 @@ def is_large(roots: Iterable[Root], size: int) -> bool:
     return False
 
 
-def _let_know_agents(connection: sqlite3.Connection | None, work: list[Work]) -> None:
+def _let_know_agents(connection: sqlite3.Connection | None, plan: Plan) -> None:
     """Add to each transcript's claim the subagents that have files of their own."""
-    agents = AgentFiles(connection)
+    agents = AgentFiles(connection, plan.returned.exclusions if plan.returned else ())
+    work = plan.work
     found: dict[Root, set[str]] = {}
     for item in work:
         if item.claim.agent_key is not None:

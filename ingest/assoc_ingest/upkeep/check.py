@@ -280,7 +280,7 @@ def check_pages(connection: sqlite3.Connection) -> Iterator[Finding]:
 def check_schema(connection: sqlite3.Connection, schema: sqlite3.Connection) -> Iterator[Finding]:
     """Compare tables, indexes, triggers and views with those of a fresh database."""
     ours, expected = (
-        {(type_, name): text for type_, name, text in database.execute(_OBJECTS)}
+        {(type_, name): sql.plain(text) for type_, name, text in database.execute(_OBJECTS)}
         for database in (connection, schema)
     )
     for key in sorted(expected.keys() - ours.keys()):

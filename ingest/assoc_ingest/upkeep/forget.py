@@ -44,9 +44,10 @@ from ..sql import id_list
 from ..store.batch import Batch, known_file
 from ..store.database import open_reader, writing
 from ..store.rows import COUNTS
-from ..store.transaction import Clock, transaction
+from ..store.transaction import Clock
 from ..store.upserts import OF_THEIR_PLACE
 from .compact import check_room, rewrite
+from .rebuild import agents_may_change
 from .recover import kept_beside
 
 # ------------------------------------------------------------------------------------------------
@@ -99,7 +100,11 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             f"No forgotten session, file or credential matches {name!r}. To see them: "
             "assoc-ingest forget --list"
         )
-    with writing(database) as connection, transaction(connection):
+    with (
+        writing(database) as connection,
+        Batch(connection, Clock(connection).now()) as batch,
+        agents_may_change(batch),
+    ):
         connection.executemany(
             "delete from forgotten where session_key is ? and path is ? and root is ?",
             ((stone.session_key, stone.path, stone.root) for stone in back),
@@ -425,7 +430,7 @@ def note(connection: sqlite3.Connection, returned: Returned) -> None:
     """Record in one transaction what was found, and remove what had been read of it."""
     if not returned.exclusions and not returned.copies:
         return
-    with Batch(connection, Clock(connection).now()) as batch:
+    with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         connection.executemany(
             "insert into forgotten (session_key, path, root, forgotten_at, is_pending)"
             " values (?, ?, ?, ?, 0) on conflict do nothing",
@@ -994,7 +999,7 @@ def _described(connection: sqlite3.Connection, found: Belongings, others: list[C
 
 def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
-    with Batch(connection, Clock(connection).now()) as batch:
+    with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         _note(connection, found, batch.now)
         for root, key in found.keys:
             connection.execute(

@@ -14,14 +14,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from ..ask.filters import ago, since
-from ..files.exclusions import repeating_removed
 from ..sql import id_list
 from ..store.batch import Batch
 from ..store.database import open_reader, writing
 from ..store.transaction import Clock, later
 from ..store.upserts import CONDITIONS
 from ..when import milliseconds
-from .rebuild import derive_in
+from .rebuild import agents_may_change
 
 # ------------------------------------------------------------------------------------------------
 # When files went missing, and whether that time is plausible: for `prune --gone --before`.
@@ -234,8 +233,6 @@ def describe(connection: sqlite3.Connection, file_ids: Iterable[int], limit: Lim
 
 
 def _remove(connection: sqlite3.Connection, file_ids: list[int], limit: Limit) -> None:
-    with Batch(connection, Clock(connection).now()) as batch:
-        repeating = repeating_removed(connection, file_ids)
+    with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         batch.remove_entries(limit.since, limit.before)
         batch.remove(file_ids)
-        derive_in(batch, repeating)

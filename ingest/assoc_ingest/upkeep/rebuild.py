@@ -8,16 +8,16 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ..derive.refresh import refresh_everything
-from ..errors import ArchiveError, DamagedError, DatabaseError
+from ..errors import ArchiveError, DamagedError, DatabaseError, OutdatedError
 from ..files import archive, stored_names
-from ..files.exclusions import AgentFiles, issues_outside_archive
+from ..files.exclusions import AgentFiles, agents_with_files, issues_outside_archive, repeating
 from ..files.parsing import lines_of
 from ..files.replay import Replayed, replay
 from ..files.tail import Prefix
@@ -339,7 +339,9 @@ class Rebuilt:
     only_here: list[str] = field(default_factory=list)
     """Tables that lost rows which no file contains."""
     kept_aside: str | None = None
-    """Where the damaged database was put."""
+    """Where the damaged database was put, or one that could not be updated in place."""
+    is_outdated: bool = False
+    """It was not damaged, but could not be updated in place."""
     bytes_read: int = 0
     rows: int = 0
     issues: int = 0
@@ -359,14 +361,17 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     """
     if not path.exists():
         raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
-    # If it is damaged, it is repaired first.
-    with suppress(DamagedError), database.writing(path) as connection, damage_is_told():
-        return rebuild_into(connection, progress, jobs, checks_pages=True)
+    try:
+        with database.writing(path) as connection, damage_is_told():
+            return rebuild_into(connection, progress, jobs, checks_pages=True)
+    except DamagedError as error:
+        is_outdated = isinstance(error, OutdatedError)
     with database.locked(path):
         salvaged = recover.replace_by_sound_copy(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress, jobs)
         rebuilt.kept_aside = str(salvaged.kept)
+        rebuilt.is_outdated = is_outdated
         rebuilt.rows_lost = salvaged.holes
         rebuilt.only_here = only_here(connection, salvaged)
         return rebuilt
@@ -483,6 +488,15 @@ def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
     agents, rebuilt = AgentFiles(batch.connection), Rebuilt()
     for file in files_of(batch.connection, f"f.id in ({id_list(file_ids)})"):
         _derive(batch, file, rebuilt, agents)
+
+
+@contextmanager
+def agents_may_change(batch: Batch) -> Iterator[None]:
+    """Derive again what repeats lines of agents that have a file after the block and had none
+    before, or the other way round; see `exclusions`."""
+    before = agents_with_files(batch.connection)
+    yield
+    derive_in(batch, repeating(batch.connection, before ^ agents_with_files(batch.connection)))
 
 
 def _repair_indexes(connection: sqlite3.Connection, names: Iterable[str]) -> None:
