@@ -134,6 +134,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "secrets.mask._quote": ("quotes", "backslashes", "escaped quotes"),
     "secrets.mask._letters_of_key": ("letters", "digits"),
     "secrets.find._SIGN": ("dots", "letters"),
+    "secrets.find._at_end": ("letters", "digits"),
     "secrets.find._signs": ("dots", "underscores", "beginnings of tokens"),
     "secrets.find._number": ("digits", "dots"),
     "secrets.find._in_double": ("quoted passwords", "backslashes", "escaped quotes"),

@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from math import log2
+from string import ascii_letters, ascii_uppercase, digits
 
 from . import rules
 from .rules import BY_PREFIX, NAMES, Rule, Secret, is_placeholder
@@ -293,12 +294,21 @@ def _decoded(part: str) -> bytes:
 
 
 _SIGN = re.compile("[_.~-]")
+_PLAIN_CLASSES = ("[A-Za-z0-9]", "[A-Za-z0-9.]", "[a-z0-9]")
 _BY_SIGN: dict[str, list[tuple[int, str]]] = {}
 """Prefixes by their first sign and the two letters before it; and where that sign is."""
 _WITHOUT_SIGN = []
-for _prefix in BY_PREFIX:
+_IN_CAPITALS, _IN_PLAIN_RUNS = [], []
+"""Prefixes before many capitals and digits, and letters, digits and dots: such runs are few."""
+for _prefix, _rule in BY_PREFIX.items():
     if (_found := _SIGN.search(_prefix)) is None:
-        _WITHOUT_SIGN.append(_prefix.encode())
+        _count = len(_prefix) + _rule.least
+        if _rule.letters == "[A-Z0-9]" and _prefix.isupper() and _count >= 20:
+            _IN_CAPITALS.append(_prefix)
+        elif _rule.letters in _PLAIN_CLASSES and _count >= 35 and not _rule.is_cut:
+            _IN_PLAIN_RUNS.append(_prefix)
+        else:
+            _WITHOUT_SIGN.append(_prefix.encode())
     else:
         _at = _found.start()
         _BY_SIGN.setdefault(_prefix[_at - 2 : _at + 1], []).append((_at, _prefix))
@@ -308,6 +318,20 @@ _signs = re.compile(  # the letters alone first, which is quicker than all pairs
         "|".join(map(re.escape, sorted(_BY_SIGN))),
     )
 )
+
+
+def _table_of(letters: str) -> bytes:
+    """Return the table by which `translate` makes these letters `a`, and all others a space."""
+    return bytes(ord("a") if chr(code) in letters else ord(" ") for code in range(256))
+
+
+_RUNS = (
+    (_table_of(ascii_uppercase + digits), b"a" * 20, re.compile(f"(?={'|'.join(_IN_CAPITALS)})")),
+    (_table_of(ascii_letters + digits + "."), b"a" * 35,
+     re.compile(f"(?={'|'.join(_IN_PLAIN_RUNS)})")),
+)  # fmt: skip
+_at_end = re.compile(f"(?:{'|'.join(_IN_CAPITALS)})[A-Z0-9]{{4,}}+(?=…?\\Z)")
+_LONGEST_CUT = 24
 
 
 def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
@@ -347,6 +371,16 @@ def _beginnings(text: str, seen: bytes) -> set[int]:
         while start >= 0:
             places.add(start)
             start = seen.find(needle, start + len(needle))
+    for table, run, prefixes in _RUNS:
+        shape = seen.translate(table)
+        start = shape.find(run)
+        while start >= 0:
+            end = shape.find(b" ", start + len(run))
+            end = len(shape) if end < 0 else end
+            places.update(match.start() for match in prefixes.finditer(text, start, end))
+            start = shape.find(run, end)
+    # At the end of a text, few letters are enough; more are a run.
+    places.update(m.start() for m in _at_end.finditer(text, max(0, len(text) - _LONGEST_CUT)))
     return places
 
 
