@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.support.fleet import MadeLocal, MadeMemory, frame, row, says
@@ -240,6 +241,33 @@ def test_a_login_has_limits(login: Callable[..., Any]) -> None:
             "select rolconnlimit from pg_roles where rolname = session_user"
         ).fetchone()
         assert 0 < limit[0] < 20
+
+
+def test_a_login_has_as_many_machines_as_its_owner_allows(
+    login: Callable[..., Any], database: Any
+) -> None:
+    device = login("device")
+    for _ in range(5):
+        pushed(device)
+    with pytest.raises(FleetError, match=r"as many machines as it may.*remote adopt"):
+        pushed(device)
+    pushed(login("other"))
+    database.execute(
+        "update assoc.logins set most_origins = 6 where role_name = %s", (device.info.user,)
+    )
+    pushed(device)
+    assert len(Server(device).mine()) == 6
+
+
+def test_a_label_stays_that_of_the_login_which_used_it(
+    login: Callable[..., Any], database: Any
+) -> None:
+    one, other = login("one"), login("other")
+    label = pushed(one).label
+    database.execute("update assoc.origins set label = 'renamed' where label = %s", (label,))
+    with pytest.raises(FleetError, match=r"choose another one .*another login has used"):
+        Server(other).register(str(uuid4()), label, str(uuid4()), str(uuid4()))
+    Server(one).register(str(uuid4()), label, str(uuid4()), str(uuid4()))
 
 
 def test_a_migration_that_a_device_holds_up_says_who_it_is(

@@ -83,6 +83,8 @@ _SENTENCES = {
     "origins_label_key": "The server has another machine with this label: choose another one with "
     "`remote init DESTINATION --label NAME`, or, if it is this machine with a database that was "
     "lost, go on with `remote adopt`.",
+    "origins_of_login": "This login pushes as many machines as it may: use one of them, with "
+    "`remote adopt`, or ask the owner of the server for a login of its own.",
     "origins_label_plain": "A label may have letters, digits, dots, dashes and underscores, and "
     "begins with a letter or digit: choose one with `remote init DESTINATION --label NAME`.",
     "3D000": "There is no such database on the server; create it, or correct the destination.",
