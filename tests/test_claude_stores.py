@@ -12,10 +12,12 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import CASES, expected
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
 
@@ -686,6 +688,39 @@ def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
 def test_each_source_says_which_lines_it_knows(name: str) -> None:
     assert SOURCES[name].known_lines
     assert not SOURCES[name].knows("of-tomorrow", "")
+
+
+INVENTED = {
+    "associate": {"user/"},  # a line of another agent
+    "chorus": {"brand_new/"},
+    "claude": {
+        *("a-new-silent-type/", "a-new-type/", "a-newer-type/", "of-another-program/"),
+        *(
+            f"attachment/{kind}"
+            for kind in (
+                *("a_kind_of_tomorrow", "a_long_kind", "a_new_kind"),
+                "another_kind_of_tomorrow",
+            )
+        ),
+        *("message/", "nothing/", "session/"),  # of files of other programs
+    },
+    "codex": {"response_item/new_thing"},
+    "copilot": {"session.weather_changed/"},
+    "gemini": {"riddle/"},
+    "pi": {"tick/", "weather_report/"},
+}
+"""The types of lines of the golden homes that no reader knows."""
+
+
+def test_no_line_that_a_reader_knows_is_called_new() -> None:
+    new: dict[str, set[str]] = {}
+    for case in CASES:
+        name = case.partition("/")[0]
+        files = json.loads(expected(case).read_text("utf-8")).get("line_types", {})
+        for row in chain.from_iterable(files.values()):
+            if not SOURCES[name].knows(row["type"], row["subtype"]):
+                new.setdefault(name, set()).add(f"{row['type']}/{row['subtype']}")
+    assert new == INVENTED
 
 
 def _tables_with(database: Path, needle: str) -> set[str]:

@@ -95,7 +95,7 @@ def in_homes(place: Path, shell: Shell, *homes: str) -> None:
 
 def test_a_directory_that_two_homes_know_is_one_project(place: Path, shell: Shell) -> None:
     in_homes(place, shell, "b", "a")
-    rows = {row["path"]: row for row in shell.items("list", "projects")}
+    rows = {row["path"]: row for row in shell.items("list", "projects", "--all")}
     assert {path: row["session_count"] for path, row in rows.items()} == {
         "/srv/shop": 2, "/srv/a": 1, "/srv/b": 1,
     }  # fmt: skip
@@ -121,10 +121,12 @@ def test_when_the_project_that_stands_for_a_directory_goes_another_does(
     place: Path, shell: Shell
 ) -> None:
     in_homes(place, shell, "b", "a")
-    (before,) = [r["id"] for r in shell.items("list", "projects") if r["path"] == "/srv/shop"]
+    (before,) = [
+        r["id"] for r in shell.items("list", "projects", "--all") if r["path"] == "/srv/shop"
+    ]
     key = "10000000-1111-4222-8333-444455556666"  # of the home a, whose project stands for both
     assert shell("forget", key) == 0, shell.err
-    (row,) = [row for row in shell.items("list", "projects") if row["path"] == "/srv/shop"]
+    (row,) = [row for row in shell.items("list", "projects", "--all") if row["path"] == "/srv/shop"]
     assert (row["session_count"], row["id"] == before) == (1, False)
     check(shell.database)
 
@@ -453,7 +455,7 @@ def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
 # -- what is not on this disk ---------------------------------------------------------------------
 
 
-def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
+def test_seeds_orphaned_projects_are_out_of_the_default_list(
     home: Path, place: Path, shell: Shell
 ) -> None:
     here = place / "here"
@@ -462,15 +464,22 @@ def test_projects_that_are_not_on_this_disk_are_listed_and_marked(
     held(home, "/srv/on-another-machine", 2, None)
     assert shell("sync", str(home)) == 0
     assert shell("list", "projects") == 0
-    assert re.search(r"on-another-machine .* no ", shell.out)
     assert re.search(r"here .* yes ", shell.out)
+    assert "on-another-machine" not in shell.out
+    assert "1 more with --all." in shell.err
+    assert shell("list", "projects", "--json") == 0
+    answer = json.loads(shell.out)
+    assert ([row["path"] for row in answer["items"]], answer["hidden"]["--all"]) == ([str(here)], 1)
+    assert shell("list", "projects", "--all") == 0
+    assert re.search(r"on-another-machine .* no ", shell.out)
     assert "more with" not in shell.err
-    rows = shell.items("list", "projects")
-    assert isinstance(rows, list)
+    rows = shell.items("list", "projects", "--all")
     assert {row["path"]: row["on_disk"] for row in rows} == {
         str(here): 1,
         "/srv/on-another-machine": 0,
     }
+    (row,) = shell.items("list", "projects", "--project", "on-another-machine")
+    assert row["on_disk"] == 0, "a project that is asked for by name is shown"
 
 
 def test_a_project_of_which_no_line_states_the_path_any_more_is_on_no_disk(

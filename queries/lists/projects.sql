@@ -1,6 +1,6 @@
 -- Projects
--- Directories in which agents worked, the newest activity first. on_disk is 0 if a directory is not
--- on this machine. A directory that several agents or homes know is one row with the sessions of
+-- Directories in which agents worked, the newest activity first. Directories that are not on this
+-- machine, or no longer (on_disk is 0), are shown only with :all. A directory that several agents or homes know is one row with the sessions of
 -- all, and source names their kinds. session_count counts the sessions that the list of sessions
 -- shows, and sessions_with_worktrees those of a repository and its worktrees. Projects that only a
 -- list named, and no longer names, are shown only with :gone or :all.
@@ -60,6 +60,10 @@ from places x
 join projects p on p.id = x.id
 left join projects o on o.id = p.parent_id
 where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or x.gone_at is null)
+  and (
+    coalesce(:all, '') <> '' or not coalesce(:project, '') = ''
+    or p.path is null or p.on_disk is not 0 or x.gone_at is not null
+  )
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

@@ -48,7 +48,7 @@ from ..chat_reader import AgentSource
 from ..claude.stores import folded, uuid
 from ..jsonl import JSONObject, pieces
 from ..reader import Reader
-from .rollout import SPAWN, session_of, spawn_of
+from .rollout import EVENTS, ITEMS, LINES, SPAWN, session_of, spawn_of
 
 # ------------------------------------------------------------------------------------------------
 # The databases of Codex: mail between agents, queued prompts, goals, memories and titles.
@@ -325,31 +325,32 @@ _LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
 
 KNOWN_LINES = frozenset(
     [
-        *("session_meta", "turn_context", "compacted", "world_state", "token_usage_record"),
+        *(LINES.keys() - {"event_msg", "response_item"}),  # of these the subtype decides
+        *_READ,  # tables of databases
+        *("world_state", "dynamic_tools_updated"),
         *("message", "reasoning", "function_call", "function_call_output"),  # of bare rollouts
         *("custom_tool_call", "custom_tool_call_output", "local_shell_call", "web_search_call"),
         "event_msg/",
         *(
             f"event_msg/{event}"
             for event in (
+                *EVENTS,
                 *("agent_message", "agent_reasoning", "agent_reasoning_raw_content"),
                 *("agent_reasoning_section_break", "background_event", "context_compacted"),
-                *("deprecation_notice", "entered_review_mode", "error", "exited_review_mode"),
-                *("exec_command_begin", "exec_command_end", "image_generation_end"),
-                *("item_completed", "item_started", "mcp_tool_call_begin", "mcp_tool_call_end"),
-                *("patch_apply_begin", "patch_apply_end", "stream_error", "sub_agent_activity"),
-                *("task_complete", "task_started", "thread_name_updated", "thread_rolled_back"),
-                *("token_count", "turn_aborted", "turn_diff", "undo_completed", "undo_started"),
+                *("deprecation_notice", "entered_review_mode", "exited_review_mode", "plan_update"),
+                *("exec_command_begin", "image_generation_end", "item_started"),
+                *("mcp_tool_call_begin", "patch_apply_begin"),
+                *("task_complete", "thread_queue_changed", "turn_diff"),
+                *("undo_completed", "undo_started"),
                 *("user_message", "view_image_tool_call", "web_search_begin", "web_search_end"),
             )
         ),
         *(
             f"response_item/{item}"
             for item in (
-                *("", "agent_message", "compaction", "custom_tool_call", "custom_tool_call_output"),
-                *("function_call", "function_call_output", "ghost_snapshot", "message"),
-                *("image_generation_call", "local_shell_call", "local_shell_call_output"),
-                *("reasoning", "tool_search_call", "tool_search_output", "web_search_call"),
+                *ITEMS,
+                *("", "compaction", "custom_tool_call_output", "function_call_output"),
+                *("ghost_snapshot", "local_shell_call_output", "tool_search_output"),
             )
         ),
     ]

@@ -641,8 +641,8 @@ class Items(ChatReader):
         self.identify(kind, item)
         self.counts_next = True
         self.context.pop("interrupted", None)
-        if kind in _ITEMS:
-            _ITEMS[kind](self, item)
+        if kind in ITEMS:
+            ITEMS[kind](self, item)
         elif kind.endswith("_output"):
             self._output(item)
         elif kind not in _SILENT and (text := obvious_text(item)):
@@ -838,7 +838,7 @@ class Items(ChatReader):
 
 
 # Not in the reader: it would refer to itself, and stay until cycles are collected.
-_ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
+ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
     "message": Items._message,
     "reasoning": Items._reasoning,
     "function_call": Items._function_call,
@@ -1046,7 +1046,7 @@ class Rollout(Operations):
         kind = string(value.get("type"))
         if isinstance(payload, dict):
             self.thread.line(value)
-            take = _LINES.get(kind or "")
+            take = LINES.get(kind or "")
             if take is not None:
                 take(self, value, payload)
         elif kind is not None:
@@ -1105,7 +1105,7 @@ class Rollout(Operations):
     # -- events ----------------------------------------------------------------------------------
 
     def _event(self, value: JSONObject, payload: JSONObject) -> None:
-        take = _EVENTS.get(string(payload.get("type")) or "")
+        take = EVENTS.get(string(payload.get("type")) or "")
         if take is not None:
             take(self, payload)
 
@@ -1202,7 +1202,7 @@ class Rollout(Operations):
 
 
 # Not in the reader, as in `items`.
-_LINES: dict[str, Callable[[Rollout, JSONObject, JSONObject], None]] = {
+LINES: dict[str, Callable[[Rollout, JSONObject, JSONObject], None]] = {
     "session_meta": Rollout._meta,
     "turn_context": Rollout._turn_context,
     "response_item": lambda rollout, value, payload: rollout.item(payload),
@@ -1210,7 +1210,7 @@ _LINES: dict[str, Callable[[Rollout, JSONObject, JSONObject], None]] = {
     "compacted": Rollout._compacted,
     "token_usage_record": Rollout._record,
 }
-_EVENTS: dict[str, Callable[[Rollout, JSONObject], None]] = {
+EVENTS: dict[str, Callable[[Rollout, JSONObject], None]] = {
     "task_started": Rollout._begin_turn,
     "turn_started": Rollout._begin_turn,
     "token_count": Rollout._token_count,
