@@ -66,6 +66,7 @@ OURS = {
     "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "sql._text_or_comment": ("quotes", "dashes", "letters"),
     "derive.responses._totals_of": ("digits", "colons", "letters"),
     "files.stores._word": ("words", "letters", "underscores"),
     "sources.codex.home._database": ("digits", "letters"),
