@@ -123,8 +123,6 @@ def _run(
 
 
 if __name__ == "__main__":
-    import assoc_ingest.sync.execution
-
     import assoc_ingest.sync.prices
     import assoc_ingest.sync.run  # noqa: F401
 

@@ -144,7 +144,7 @@ def test_no_line_makes_a_parser_fail_or_is_lost(name: str) -> None:
         for record in records:
             assert_storable(record)
         quarantined = [r for r in records if isinstance(r, Issue) and r.quarantined]
-        counts = [record[-1] for record in records if isinstance(record, LineType)]
+        counts = [record.objects for record in records if isinstance(record, LineType)]
         stretches, notes = set(), set()
         for record in records:
             if getattr(record, "byte_length", None) is not None:
