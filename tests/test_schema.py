@@ -209,13 +209,13 @@ OF_ALL_SYSTEMS = {
 TIMES = {"timestamp", "mtime", "started_at", "last_at", "last_activity_at"}
 
 
-def test_a_view_says_which_conversation_which_system_and_when() -> None:
+def test_a_view_says_which_conversation_which_branch_which_system_and_when() -> None:
     views = {table.name: {c.name for c in table.columns} for table in tables().values()
              if table.kind == "view"}  # fmt: skip
     of_conversations = {name for name, columns in views.items() if "session_id" in columns}
     assert {"conversation", "tool_calls_full", "response_costs", "retention"} <= of_conversations
     for name, columns in views.items():
-        assert name not in of_conversations or "session_key" in columns, name
+        assert name not in of_conversations or {"session_key", "git_branch"} <= columns, name
         assert name in OF_ALL_SYSTEMS or "source" in columns, name
         assert name in OF_ALL_SYSTEMS | {"coverage"} or columns & TIMES, name
 

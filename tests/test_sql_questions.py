@@ -389,6 +389,24 @@ def test_it_is_not_misled_by_copies_refusals_subagents_and_time_zones(
     assert answer == TRAPS[question]
 
 
+def test_views_say_on_which_branch_it_was(traps: sqlite3.Connection) -> None:
+    assert traps.execute(
+        "select target, git_branch from tool_calls_full order by started_at, id"
+    ).fetchall() == [
+        ("rm -rf build", "main"), ("make", "main"), ("rm -rf /srv/data", "main"),
+        ("Look", "topic"), ("cd /tmp rm -f x", "topic"), ("make", "topic"),
+        ("echo confirm storm", "topic"),
+    ]  # fmt: skip
+    assert traps.execute(
+        "select git_branch, count(*) from response_costs group by 1 order by 1"
+    ).fetchall() == [("main", 3), ("topic", 4)]
+    # A sum has the last branch of its conversation.
+    last = {SESSION: "topic", OTHER: "main", THIRD: None}
+    for view in ("usage_by_session", "session_ends", "retention"):
+        rows = traps.execute(f"select session_key, git_branch from {view}").fetchall()
+        assert {(key, last[key]) for key, _ in rows if key} == {row for row in rows if row[0]}, view
+
+
 # -- cost ----------------------------------------------------------------------------------------
 
 
