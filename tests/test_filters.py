@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.support.reading import index
-from tests.support.rows import Rows
+from tests.support.rows import AT, Rows
 from tests.support.served import data, get, served
 from tests.support.shell import Shell
 
-from assoc_ingest.ask import filters
+from assoc_ingest.ask import filters, query
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 
@@ -275,6 +275,86 @@ def test_a_search_without_hits_names_filters_and_words_that_are_nowhere(filled: 
     assert filled.err.splitlines()[:2] == [
         "Without source pi: 17 conversations with some of the words.", "Found nowhere: quuxle.",
     ]  # fmt: skip
+
+
+def test_sums_without_rows_name_the_filters_that_left_none(filled: Shell) -> None:
+    asked = ("stats", "--by", "session", "--source", "codex", "--until", "yesterday")
+    assert filled(*asked) == 0
+    assert filled.err.splitlines() == [
+        "Nothing was used, as far as this database knows.",
+        "Without source codex: 16 rows.",
+        "Without until yesterday (2026-01-19): 1 row.",
+    ]
+    assert filled(*asked, "--json") == 0
+    assert json.loads(filled.out)["nothing"]["filters"] == [
+        {"filter": "source", "told": "source codex", "without": 16},
+        {"filter": "until", "told": "until yesterday (2026-01-19)", "without": 1},
+    ]
+    assert filled("stats", "--by", "tool", "--since", "today") == 0
+    assert filled.err.splitlines()[1:] == ["Without since today (2026-01-20): 1 row."]
+    assert filled("stats", "--source", "pi", "--csv") == 0
+    assert "Without source pi: 17 rows." in filled.err, "one for each day and model"
+    assert "nothing" not in filled.json("stats", "--json")  # type: ignore[operator]
+
+
+def test_an_expression_without_hits_names_the_filters_that_left_none(filled: Shell) -> None:
+    assert filled("search", "--raw", "tusk", "--source", "codex", "--until", "yesterday") == 1
+    assert filled.err.splitlines()[:2] == [
+        "Without source codex: 16 conversations.",
+        "Without until yesterday (2026-01-19): 1 conversation.",
+    ]
+    assert filled("search", "--raw", "--tools", "broken", "--source", "codex") == 1
+    assert filled.err.splitlines()[0] == "Without source codex: 1 conversation."
+    assert filled("search", "--raw", "tus*", "--source", "pi", "--json") == 1
+    assert json.loads(filled.out)["nothing"]["without_filters"] == 17
+    assert filled("search", "--raw", "quuxle", "--json") == 1
+    assert json.loads(filled.out)["nothing"]["filters"] == []
+
+
+def test_recent_work_without_items_names_the_filters_that_left_none(filled: Shell) -> None:
+    # Twelve conversations, one of which is still open.
+    answer = asked_by_an_agent(filled, "recent", project="shop", since="yesterday")
+    assert answer["nothing"]["filters"] == [
+        {"filter": "project", "told": "project shop", "without": 2},
+        {"filter": "since", "told": "since yesterday (2026-01-19)", "without": 13},
+    ]
+    answer = asked_by_an_agent(filled, "recent", cwd="/srv/shop/src", since="yesterday")
+    assert [one["told"] for one in answer["nothing"]["filters"]] == [
+        "since yesterday (2026-01-19)", "cwd /srv/shop/src",
+    ]  # fmt: skip
+    assert "nothing" not in asked_by_an_agent(filled, "recent", project="garden")
+
+
+@pytest.mark.parametrize(
+    "time", ["last week", "last-week", "Last  Week", "this month", "last 7 days", "3 weeks ago"]
+)
+def test_times_of_several_words_need_no_quotes_in_a_query(filled: Shell, time: str) -> None:
+    terms = query.parse(f"tusk since:{time} until:{time} ago")
+    assert [" ".join(value.split()) for _, value in terms.fields] == [" ".join(time.split())] * 2
+    assert [clause.name for clause in terms.clauses] == ["tusk", "ago"]
+    assert searched_for(filled, f"tusk since:{time}") == searched(filled, {"since": time})
+    words = query.parse(f"-- since:{time}")
+    assert words.fields == ()
+    assert len(words.clauses) == len(time.split())
+
+
+def searched_for(shell: Shell, words: str) -> set[str]:
+    shell("search", "--json", "-n500", words)
+    return {one["session_key"] for one in json.loads(shell.out)["items"]}
+
+
+def test_the_form_of_a_report_takes_the_projects_that_an_option_takes(shell: Shell) -> None:
+    with index(shell.database) as rows:
+        shop = rows.project("shop")
+        places = shop, rows.project("shop-topic", parent_id=shop, is_worktree=1)
+        for place, key in zip(places, ("main-session", "tree-session"), strict=True):
+            session, file = rows.session(key, place, message_count=1)
+            rows.add("responses", response_key=key, file_id=file, byte_length=1, timestamp=AT,
+                     session_id=session)  # fmt: skip
+    for project in ("shop", "SHOP", "/srv/shop", "shop-topic"):
+        given = {"project": project}
+        assert on_the_report(shell, given) == summed(shell, given), project
+    assert on_the_report(shell, {"project": "shop"}) == {"main-session", "tree-session"}
 
 
 def test_an_agent_and_a_page_are_told_the_same(filled: Shell) -> None:

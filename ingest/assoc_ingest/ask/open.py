@@ -396,7 +396,7 @@ def contract_lines(width: int) -> Iterator[str]:
     yield "Every answer with --json is one object:"
     for name, meaning in ANSWER.items():
         yield from _explained(name, meaning, width)
-    yield "\nAn answer of search or list without items has an object more, `nothing`:"
+    yield "\nAn answer of search, list or stats without items has an object more, `nothing`:"
     for name, meaning in NOTHING.items():
         yield from _explained(name, meaning, width)
     yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."

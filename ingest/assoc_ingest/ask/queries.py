@@ -247,19 +247,26 @@ def write_usage(
     names = [column[0] for column in cursor.description]
     rows: list[Row] = [tuple(row) for row in cursor]
     count = len(rows)
+
+    def why_nothing() -> Nothing:
+        return nothing(
+            filters, lambda other: _count(connection, report, other.parameters(connection))
+        )
+
     total, known = _total(connection, by, names, rows, parameters)
     if form.wanted is not None:
         answer = Answer(connection, ["stats", by, asdict(filters)], form.wanted)
         items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
-        before = {"totals": total}
+        before: dict[str, object] = {"totals": total}
+        before |= {} if rows else {"nothing": why_nothing().as_json()}
         write(answer.pieces(items, total=len(rows), limit=limit or None, before=before))
         return
+    if not rows:
+        said = "Nothing was used, as far as this database knows."
+        say("\n".join([said, *why_nothing().lines("row")]))
     if form.name in ("nl", "csv"):
         write_rows(connection, names, rows[: limit or None], form)
-    elif not rows:
-        say("Nothing was used, as far as this database knows.")
-        return
-    else:
+    elif rows:
         groups = list(_periods(names, rows) if by in _PERIODS else ([row] for row in rows))
         shown = [row for group in groups[: limit or None] for row in group]
         shown.append(["total", *(total.get(name) for name in names[1:])])

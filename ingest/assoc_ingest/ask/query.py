@@ -332,7 +332,12 @@ FIELDS = ("kind", "project", "session", "source", "branch", "since", "until", "t
 
 _term = re.compile(
     rf"(?:(?P<minus>-)|(?P<field>{'|'.join(FIELDS)}):)?+"
-    r'"(?P<phrase>[^"]*)(?:"(?P<phrase_star>\*?)|\Z)|(?P<word>\S+)'
+    r'"(?P<phrase>[^"]*)(?:"(?P<phrase_star>\*?)|\Z)'
+    # A time of several words, whose first one is none.
+    r"|(?P<time>(?i:(?:since|until):(?:(?:this|last)\s+(?:week|month|year)"
+    r"|last\s+\d+\s+(?:minute|hour|day|week)s?"
+    r"|\d+\s+(?:minute|hour|day|week|month|year)s?\s+ago))(?!\S))"
+    r"|(?P<word>\S+)"
 )
 _unbindable = re.compile("[\x00\ud800-\udfff]")
 INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
@@ -456,6 +461,9 @@ def _tokens(query: str) -> Iterator[_Token]:
     for match in _term.finditer(query):
         if match["word"] == "--" and not is_text:
             is_text = True
+        elif match["time"] is not None:
+            words = [match["time"]] if not is_text else match["time"].split()
+            yield from (_word(word, is_text) for word in words)
         else:
             yield _quoted(match, is_text) if match["word"] is None else _word(match[0], is_text)
 

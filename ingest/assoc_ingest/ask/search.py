@@ -1024,7 +1024,14 @@ def find(
         candidates = Candidates(connection, filters)
         listed = raw_rows(candidates, expression, max(limit, _MOST), tools=tools)
         groups = raw_clusters(listed)
-        return Findings(candidates, terms, groups, listed, None, Marker(terms, clean=clean))
+
+        def count(other: Filters) -> int:
+            anything = raw_rows(Candidates(connection, other), expression, MOST, tools=tools)
+            return len(raw_clusters(anything))
+
+        why = None if groups else nothing(filters, count)
+        marker = Marker(terms, clean=clean)
+        return Findings(candidates, terms, groups, listed, None, marker, nothing=why)
     terms = query_parser.parse(query)
     note = None
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"

@@ -13,12 +13,15 @@ from ..errors import NotFoundError, UsageError
 from ..paths import comparable
 from .budget import Answer, Cursors, Item, heading, quoted
 from .open_tool import branches, prompts, rendered_entry
-from .tool import QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
+from .tool import NOTHING, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
+    from ..ask.filters import Filters
     from ..ask.refs import Names
     from .index import Index
 
+_FILTERS = ("project", "cwd", "since", "until")
+_LISTS = ("sessions", "open")
 _SESSIONS, _MOST = 6, 50
 _OPEN = 100
 _PROMPTS = 1  # the first and the last
@@ -38,43 +41,51 @@ _FIELDS = {
 
 def run(index: Index, arguments: Arguments) -> Answer:
     """Return the newest conversations, then what is open."""
-    from ..ask.filters import Filters
+    from ..ask.filters import Filters, nothing
 
     connection = index.connection
     asked = [arguments.get(field) for field in ("project", "cwd", "since", "until", "limit")]
     cursors = Cursors("recent", str(index.settings.database), index.settings.project, asked)
     (start,) = cursors.place(arguments.get("cursor"), [0])
-    projects = _projects(connection, arguments)
-    times = {name: arguments.get(name) for name in ("since", "until")}
-    given = Filters.of(times).parameters(connection)
+    filters = Filters.of({name: arguments.get(name) for name in _FILTERS})
+    where = _where(connection, filters)
     limit = int(str(arguments.get("limit", _SESSIONS)))
-    where = {"project": projects and json.dumps(projects), **{name: given[name] for name in times}}
     sessions = sql.ask(connection, "lists/sessions", **where, limit=limit).fetchall()
     left = sql.ask(connection, "lists/open", **where, limit=_OPEN + 1).fetchall()
     said = [f"{terminal.many(len(sessions), 'conversation')}, the newest first."]
     said += [f"Open: {'more than ' * (len(left) > _OPEN)}{min(len(left), _OPEN)}, at the end."]
     found = [*map(dict, sessions), *map(dict, left[:_OPEN])]
+    head: Item = {"conversations": len(sessions), "open": min(len(left), _OPEN)}
+    if not found:
+        why = nothing(filters, lambda other: _count(connection, other))
+        head["nothing"] = why.as_json()
+        said += map(quoted, why.lines("item"))
     return Answer(
         items=_items(connection, found[start:]),
         render=_render,
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
-        head={"conversations": len(sessions), "open": min(len(left), _OPEN)},
+        head=head,
         said=tuple(said),
         empty="Nothing is indexed here for that period.",
     )
 
 
-def _projects(connection: sqlite3.Connection, arguments: Arguments) -> list[int] | None:
-    """Return the ids of the projects that are asked for, None for all."""
-    from ..ask.filters import find_projects
-
-    project, directory = arguments.get("project"), arguments.get("cwd")
-    if project and directory:
+def _where(connection: sqlite3.Connection, filters: Filters) -> dict[str, object]:
+    """Return the parameters of both lists."""
+    if filters.project and filters.cwd:
         raise UsageError("Give the project or the cwd, not both.")
-    if project:
-        return find_projects(connection, str(project))
-    return _around(connection, str(directory)) if directory else None
+    given = filters.parameters(connection)
+    if filters.cwd:
+        given["project"] = json.dumps(_around(connection, filters.cwd))
+    return {name: given[name] for name in ("project", "since", "until")}
+
+
+def _count(connection: sqlite3.Connection, filters: Filters) -> int:
+    """Return how many conversations and open entries there are."""
+    where = _where(connection, filters)
+    lists = (sql.ask(connection, f"lists/{name}", **where, limit=-1) for name in _LISTS)
+    return sum(1 for rows in lists for _ in rows)
 
 
 def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
@@ -180,6 +191,7 @@ TOOL = Tool(
     fields={
         "conversations": {"type": "integer"},
         "open": {"type": "integer", "description": "Entries that are open, at most 100."},
+        "nothing": NOTHING,
         "items": {
             "type": "array",
             "description": "Conversations, the newest first, then what is open.",

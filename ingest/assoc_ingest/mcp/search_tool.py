@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..terminal import branch_besides, many
 from .budget import Answer, Cursors, Item, heading, quoted
-from .tool import PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
+from .tool import NOTHING, PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from ..ask.search import Group, Hit, SearchResult
@@ -199,12 +199,7 @@ TOOL = Tool(
             "description": "How the query was relaxed: {missing, corrected, has_exact}.",
         },
         "notes": {"type": "array", "items": TEXT},
-        "nothing": {
-            "type": "object",
-            "description": "Why there are no items: {filters, without_filters, is_close, words}: "
-            "how many there are without each filter, and without all, with some of the words if "
-            "is_close; words that are nowhere.",
-        },
+        "nothing": NOTHING,
         "items": {
             "type": "array",
             "description": "Conversations, best first, each with its best hits.",

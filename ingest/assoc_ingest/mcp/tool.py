@@ -28,6 +28,12 @@ SINCE: Object = {
     "description": "From this time on: 12h, 7d, yesterday, monday, last week, 2026-01-31.",
 }
 UNTIL: Object = {**TEXT, "description": "Up to such a time; a day, week or month is included."}
+NOTHING: Object = {
+    "type": "object",
+    "description": "Why there are no items: {filters, without_filters, is_close, words}: "
+    "how many there are without each filter, and without all, with some of the words if "
+    "is_close; words that are nowhere.",
+}
 PLACE: dict[str, Object] = {
     "file": {**TEXT, "description": "The file it was read from."},
     "line": {"type": "integer"},

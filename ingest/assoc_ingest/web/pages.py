@@ -123,9 +123,15 @@ _IDS = "(select value from json_each(:project))"
 _NAMED = (
     "(select o.id from projects n"
     " join projects o on coalesce(o.same_as, o.id) = coalesce(n.same_as, n.id)"
-    " where :project collate nocase in (n.id || '', n.path, n.name))"
+    " where :project collate nocase in (n.id || '', n.path, n.name, n.key)"
+    " union select o.id from projects n"
+    " join projects m on coalesce(m.same_as, m.id) = coalesce(n.same_as, n.id)"
+    " join projects w on w.parent_id = m.id"
+    " join projects o on coalesce(o.same_as, o.id) = coalesce(w.same_as, w.id)"
+    " where :project collate nocase in (n.name, n.key))"
 )
-"""A command has already found the ids of a project; into a form, a person writes what it is."""
+"""A command has already found the ids of a project; into a form, a person writes what it is. The
+name of a repository includes its worktrees."""
 
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
