@@ -19,7 +19,16 @@ from typing import Any
 import pytest
 from tests.support.cases import CASES, expected
 from tests.support.dump import assert_same, check, connect, dump
-from tests.support.writing import OTHER, PROJECT, SESSION, dumps, user, write, write_bytes
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    assistant,
+    dumps,
+    user,
+    write,
+    write_bytes,
+)
 
 from assoc_ingest import sql
 from assoc_ingest.errors import UsageError
@@ -647,6 +656,40 @@ def test_seeds_a_top_level_message_id_names_the_response(place: Place) -> None:
     write(place.home, f"{PROJECT}/{SESSION}.jsonl", *lines)
     place.sync()
     assert place.rows("select response_key, output_tokens from responses") == [("msg_9", 2)]
+
+
+def test_seeds_a_call_and_its_result_in_one_line_without_ids_are_joined(place: Place) -> None:
+    def call(name: str) -> dict[str, Any]:
+        return {"type": "tool_use", "name": name, "input": {}}
+
+    failed = {"type": "tool_result", "content": "no such file", "is_error": True}
+    done = {"type": "tool_result", "content": "done"}
+    write(
+        place.home, f"{PROJECT}/{SESSION}.jsonl",
+        assistant([call("Read"), failed, call("Bash"), done], "a1", second=5),
+        assistant([call("Glob"), call("Grep"), done], "a2", second=6),  # of which nobody can say
+        assistant([call("Edit")], "a3", second=7),
+        user([done], "u4", second=8),
+    )  # fmt: skip
+    place.sync()
+    assert place.rows(
+        "select t.name, t.status, r.tool_text, t.ended_at from tool_calls t"
+        " left join messages r on r.id = t.result_id order by t.byte_offset, t.block"
+    ) == [
+        ("Read", "error", "no such file", None),
+        ("Bash", "ok", "done", None),
+        ("Glob", "pending", None, None),
+        ("Grep", "pending", None, None),
+        ("Edit", "pending", None, None),
+    ]
+    assert place.rows("select reason from issues") == [("tool_use_id: missing",)] * 2
+    place.is_as_from_scratch()
+
+
+def test_seeds_user_type_can_be_asked_for(place: Place) -> None:
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", user("hello", userType="external"))
+    place.sync()
+    assert place.rows("select user_type from transcripts") == [("external",)]
 
 
 def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(

@@ -20,6 +20,7 @@ from tests.support.cases import SOURCES as CASES
 from tests.support.cases import home_of
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
+from tests.support.writing import write
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive
@@ -60,6 +61,20 @@ def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
 def test_a_home_is_known_by_its_shape(case: str, tmp_path: Path) -> None:
     kinds = {root.source.name for root in recognised(home_of(case, tmp_path), SOURCES)}
     assert case.split("/")[0] in kinds
+
+
+def test_seeds_a_limit_of_a_cortex_agent_counts_messages(tmp_path: Path, shell: Shell) -> None:
+    lines = [
+        {"role": role, "content": f"{role} {turn}", "timestamp": 1771250400000 + turn}
+        for turn in range(3)
+        for role in ("user", "assistant")
+    ]
+    write(tmp_path / ".cortex", "transcripts/main/transcript.jsonl", *lines)
+    assert shell("sync", str(tmp_path / ".cortex")) == 0, shell.err
+    assert shell("show", "main", "--json", "--limit", "3") == 0, shell.err
+    answer = json.loads(shell.out)
+    said = [item["text"] for item in answer["items"]]
+    assert (said, answer["total"]) == (["user 0", "assistant 0", "user 1"], 6)
 
 
 @pytest.mark.parametrize("case", [CHORUS, CHATS, BROKEN, "cortex/agents-and-what-they-were-told"])

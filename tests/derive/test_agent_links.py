@@ -104,6 +104,28 @@ def test_an_agent_that_an_agent_spawned_has_it_as_its_parent(rows: Rows, session
     assert session.links()["child"] == (call, parent, "result")
 
 
+def test_seeds_an_agent_whose_first_line_follows_a_skill_call_is_linked_to_it(
+    rows: Rows, session: Session
+) -> None:
+    calls = {name: session.call(name, skill="tidy") for name in ("Skill", "Bash")}
+    for name, call in calls.items():
+        agent = session.agent(f"after-{name}", "tidy the menus")
+        uuid = f"line-{name}"
+        rows.connection.execute(
+            "update messages set uuid = ? where id = (select call_id from tool_calls where id = ?)",
+            (uuid, call),
+        )
+        rows.connection.execute(
+            "update messages set parent_uuid = ? where subagent_id = ?", (uuid, agent)
+        )
+    assert session.links() == {
+        "after-Skill": (calls["Skill"], None, "skill"),
+        "after-Bash": (None, None, None),
+    }
+    session.says("after-Skill", calls["Bash"], NOTIFICATION)  # anything else is better evidence
+    assert session.links()["after-Skill"] == (calls["Bash"], None, "notification")
+
+
 def test_agents_that_would_spawn_themselves_are_not_linked(rows: Rows, session: Session) -> None:
     agents = {key: session.agent(key) for key in ("a", "b", "self")}
     calls = {}

@@ -15,7 +15,8 @@ import sqlite3
 # agent; 3. progress: a progress line names both; 4. result-text: the text of the call's result
 # has a line `agentId: <agent>`; 5. notification: a task notification names both; 6. prompt: the
 # agent's first text is the prompt of exactly one call; 7. workflow: the agent belongs to a run,
-# and the run to a call.
+# and the run to a call; 8. skill: the first line of the agent follows the line of exactly one
+# call of `Skill`.
 #
 # Calls are searched in all files of the session, because agents spawn agents. An agent that would
 # have spawned itself, directly or through others, is not linked.
@@ -65,6 +66,7 @@ def link(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -
     if unlinked:
         taken = {agent.call for agent in agents if agent.call is not None}
         _link_by_prompt(connection, session_id, unlinked, taken)
+        _link_by_skill(connection, session_id, [agent for agent in unlinked if agent.call is None])
     _cut_cycles(agents)
     connection.executemany(
         "update subagents set spawned_by = ?1, parent_id = ?2, link_method = ?3"
@@ -160,6 +162,26 @@ def _link_by_prompt(
         matching = [call for call in matching if call[1] != agent.id]
         if len(matching) == 1:
             agent.link(matching[0], "prompt")
+
+
+def _link_by_skill(connection: sqlite3.Connection, session_id: int, agents: list[Agent]) -> None:
+    """Link an agent whose first line follows the line of exactly one call of `Skill`."""
+    calls: dict[str, set[tuple[int, int | None]]] = {}
+    for uuid, call, parent in connection.execute(
+        f"select m.uuid, {_CALL} from tool_calls t join messages m on m.id = t.call_id"
+        " where t.session_id = ? and t.name = 'Skill' and m.uuid is not null",
+        (session_id,),
+    ):
+        calls.setdefault(uuid, set()).add((call, parent))
+    for agent in agents if calls else ():
+        row = connection.execute(
+            "select m.parent_uuid from messages m join files f on f.id = m.file_id"
+            " where m.subagent_id = ? order by f.path, m.byte_offset, m.block limit 1",
+            (agent.id,),
+        ).fetchone()
+        matching = [call for call in calls.get(row[0], ()) if call[1] != agent.id] if row else []
+        if len(matching) == 1:
+            agent.link(matching[0], "skill")
 
 
 def _first_text(connection: sqlite3.Connection, subagent_id: int) -> str | None:

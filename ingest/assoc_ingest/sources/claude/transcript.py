@@ -982,6 +982,8 @@ class TranscriptReader:
         self._types: dict[tuple[str, str], int] = {}
         self._firsts: dict[tuple[str, str], int] = {}
         self._calls: dict[str, tools.Call] = {}
+        self._unnamed: list[tools.Call] = []
+        """Calls of the current line without an id and a result."""
         self._results: dict[str, tools.Result] = {}
         self._usage: dict[str, Usage] = {}
         self._links: dict[tuple[str, str, int], AgentLink] = {}
@@ -1140,8 +1142,7 @@ class TranscriptReader:
             content = message
         is_failure = line.get("isApiErrorMessage") is True
         if isinstance(content, list):
-            for number, block in enumerate(content):
-                self._assistant_block(number, block, is_failure)
+            self._assistant_blocks(content, is_failure)
         elif isinstance(content, str):
             self._say("error" if is_failure else "text", content, 0, "assistant")
             self._write("text", {}, content)
@@ -1166,6 +1167,13 @@ class TranscriptReader:
         for use in (stated, *others):
             known = self._usage.get(use.response_key)
             self._usage[use.response_key] = merged(known, use) if known else use
+
+    def _assistant_blocks(self, blocks: list[Any], is_failure: bool) -> None:
+        for number, block in enumerate(blocks):
+            self._assistant_block(number, block, is_failure)
+        for call in self._unnamed:
+            self._records.append(tools.joined(None, call, None))
+        self._unnamed.clear()
 
     def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
         if block.__class__ is not dict:
@@ -1224,7 +1232,7 @@ class TranscriptReader:
         if name == "SendMessage":
             self._item(teams.sent(mapping(arguments), identity, self._timestamp))
         if identity is None:
-            self._records.append(tools.joined(None, call, None))
+            self._unnamed.append(call)
         else:
             self._calls.setdefault(identity, call)
 
@@ -1300,7 +1308,12 @@ class TranscriptReader:
         self._say("tool_result", text, number, role, int(answer.status == tools.ERROR))
         identity = string(block.get("tool_use_id"))
         if identity is None:
-            self._wrong("tool_use_id", block.get("tool_use_id"))
+            if block.get("tool_use_id") is None and len(self._unnamed) == 1:
+                # The time of the line is that of the call.
+                call, answer = self._unnamed.pop(), answer._replace(timestamp=None)
+                self._records.append(tools.joined(None, call, answer))
+            else:
+                self._wrong("tool_use_id", block.get("tool_use_id"))
             return
         self._results.setdefault(identity, answer)
         for link in tools.agent_links(identity, text, extra, self._start):
@@ -1489,8 +1502,7 @@ class TranscriptReader:
         begun = len(self._records)
         self._uuid = self._uuid or self._name("rowUuid", line.get("rowUuid"))
         stated = line.get("block")
-        for number, block in enumerate(stated if isinstance(stated, list) else [stated]):
-            self._assistant_block(number, block, False)
+        self._assistant_blocks(stated if isinstance(stated, list) else [stated], False)
         self._records[begun:] = [
             record._replace(role="system") if isinstance(record, Message) else record
             for record in self._records[begun:]
