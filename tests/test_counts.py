@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -450,6 +451,11 @@ def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
     assert sum(source["file_count"] for source in status["sources"]) == len(files)
     assert sum(source["bytes"] for source in status["sources"]) == sum(r["read"] for r in files)
     assert status["last_run"]["files_read"] == len(files)
+    with closing(sqlite3.connect(shell.database)) as connection:
+        (blocks,) = connection.execute("select count(*) from messages").fetchone()
+    assert status["last_run"]["rows"] == blocks
+    assert shell("status", "--db", str(shell.database)) == 0
+    assert f"{blocks:,} block{'s' * (blocks != 1)}" in shell.out
     issues = asked(shell, "list", "issues")
     assert sum(row["issue_count"] for row in files) == issues["total"]
     assert sum(row["pieces"] for row in status["issues"]) == issues["total"]

@@ -548,7 +548,7 @@ def test_a_damaged_archive_costs_no_row(demo: Path) -> None:
 def test_the_command_says_what_it_did(demo: Path) -> None:
     result = CliRunner().invoke(cli, ["rebuild", "-d", str(demo), "--json"])
     assert result.exit_code == 0, result.output
-    assert "Rebuilt 85 messages from 41 of 42 files (" in result.stderr  # of 42 files, as a sync
+    assert "Rebuilt 85 blocks from 41 of 42 files (" in result.stderr  # of 42 files, as a sync
     assert "; 1 is not archived, so the rows stay." in result.stderr
     assert '"files_kept": 1' in result.stdout
 

@@ -234,6 +234,22 @@ def test_the_first_row_of_a_table_is_seen_at_once(browser: Any, server: str, pat
         assert max(widths) <= 384
 
 
+def test_a_number_beside_a_filter_is_on_one_line_on_a_telephone(browser: Any, server: str) -> None:
+    path = "/-/assoc/search?q=the"
+    page = Watched(browser, server, viewport={"width": 400, "height": 900}).open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    lines = page.evaluate(
+        """[...document.querySelectorAll('.ai-facets .ai-count')].map(one => {
+            one.textContent = '123,456 of 1,234,567'
+            const range = document.createRange()
+            range.selectNodeContents(one)
+            return new Set([...range.getClientRects()].map(box => box.top)).size
+        })"""
+    )
+    assert lines
+    assert set(lines) == {1}
+
+
 @pytest.mark.parametrize(("medium", "width"), [("screen", 1200), ("screen", 400), ("print", 700)])
 def test_a_bar_is_as_high_as_its_share_of_the_highest(
     browser: Any, server: str, medium: str, width: int

@@ -77,8 +77,8 @@ def _summary(report: Report, dry_run: bool) -> str:
     size = terminal.size(report.bytes_read)
     if dry_run:
         return f"Would read {read} ({size}){gone}."
-    messages = terminal.many(report.rows, "message")
-    return f"Read {read} ({size}) in {report.seconds:.1f} s: {messages} added{gone}."
+    blocks = terminal.many(report.rows, "block")
+    return f"Read {read} ({size}) in {report.seconds:.1f} s: {blocks} added{gone}."
 
 
 def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
@@ -107,8 +107,8 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
         are = "is" if rebuilt.files_kept == 1 else "are"
         kept = f"; {rebuilt.files_kept:,} {are} not archived, so the rows stay"
     size = terminal.size(rebuilt.bytes_read)
-    messages = terminal.many(rebuilt.rows, "message")
-    say(f"Rebuilt {messages} from {files} ({size}) in {rebuilt.seconds:.1f} s{kept}.")
+    blocks = terminal.many(rebuilt.rows, "block")
+    say(f"Rebuilt {blocks} from {files} ({size}) in {rebuilt.seconds:.1f} s{kept}.")
     if rebuilt.rows_lost or rebuilt.files_damaged:
         say("To re-read files that are still on disk: assoc-ingest sync --full")
     _write_losses(rebuilt)

@@ -183,7 +183,7 @@ def _of_run(run: _Row, *, is_running: bool) -> str:
         return f"{text}, {'still running' if is_running else 'interrupted'}"
     counts = [
         terminal.many(int(str(run[name])), word)
-        for name, word in (("files_read", "file"), ("rows", "message"), ("issues", "issue"))
+        for name, word in (("files_read", "file"), ("rows", "block"), ("issues", "issue"))
     ]
     return f"{text}: {', '.join(counts)}, {terminal.size(int(str(run['bytes_read'])))}"
 
