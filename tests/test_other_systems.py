@@ -63,6 +63,25 @@ def test_a_home_is_known_by_its_shape(case: str, tmp_path: Path) -> None:
     assert case.split("/")[0] in kinds
 
 
+def test_seeds_an_id_of_cc_insights_that_is_not_the_hash_of_its_path_is_an_issue(
+    fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    database, worktrees = fresh(), {"worktrees": {}}
+    listed = {
+        "/srv/garden": {"id": "5AD8FF26", **worktrees},
+        "/srv/site": {"id": "b2", **worktrees},
+    }
+    write(tmp_path, "projects.json", listed)
+    sync(database, [tmp_path])
+    assert rows(database, "select path, key from projects order by path") == [
+        ("/srv/garden", "5ad8ff26"),
+        ("/srv/site", "b2"),
+    ]
+    assert rows(database, "select reason from issues") == [
+        ("id: not the beginning of the SHA-256 of the path",)
+    ]
+
+
 def test_seeds_a_limit_of_a_cortex_agent_counts_messages(tmp_path: Path, shell: Shell) -> None:
     lines = [
         {"role": role, "content": f"{role} {turn}", "timestamp": 1771250400000 + turn}
@@ -162,8 +181,8 @@ def documents() -> list[tuple[str, str]]:
         (CHORUS, "config.json"),
         (CHORUS, "sessions/W1/g1/conversations.json"),
         (CHATS, "projects.json"),
-        (CHATS, "projects/a1b2c3d4/chats/chat-1771234500123.meta.json"),
-        ("ccinsights/tickets-of-both-versions", "projects/a1b2c3d4/tickets.json"),
+        (CHATS, "projects/5ad8ff26/chats/chat-1771234500123.meta.json"),
+        ("ccinsights/tickets-of-both-versions", "projects/5ad8ff26/tickets.json"),
         (NOTES, "notes/n1.json"),
         (NOTES, "projects/-srv-garden/plan-links.json"),
         (NOTES, "projects/-srv-garden/task-snapshots/garden-team.json"),

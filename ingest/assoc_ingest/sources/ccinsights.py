@@ -15,14 +15,14 @@ opened. `logs/`, `scripts/` and `codex-pricing.json` are ignored.
 any time: the copy counts while the original is broken. Chats that are in no list are kept, too.
 
 ```json
-{"/srv/demo":{"id":"a1b2c3d4","name":"Demo","worktrees":{"/srv/demo":{"type":"primary",
+{"/srv/demo":{"id":"926574b4","name":"Demo","worktrees":{"/srv/demo":{"type":"primary",
  "name":"main","chats":[{"name":"Tidy menus","chatId":"chat-1771234500123",
  "lastSessionId":"0b7c"}]}},"archivedChats":[{"name":"Old","chatId":"chat-1",
  "lastSessionId":null,"originalWorktreePath":"/srv/demo","archivedAt":"2026-02-01T10:00:00.000"}]}}
 ```
 
-The id of a project is the beginning of its path's SHA-256. `lastSessionId` is the session of
-Claude Code that does the work; archiving a chat moves its entry.
+The id of a project is the beginning of its path's SHA-256; another id is used, and an issue.
+`lastSessionId` is the session of Claude Code that does the work; archiving a chat moves its entry.
 
 **meta.json** is overwritten up to once a second. Its counts are running totals, so they become
 totals of the session, not responses. **tickets.json** had another shape in its first version, with
@@ -320,8 +320,10 @@ def _projects(reader: Reader, value: JSONObject) -> Iterator[Record]:
     for path in value:
         project = reader.mapping(value, path)
         place = comparable(path)
-        key = reader.text(project, "id") or sha256(path.encode()).hexdigest()[:8]
-        key = key.casefold()
+        derived = sha256(path.encode()).hexdigest()[:8]
+        key = (reader.text(project, "id") or derived).casefold()
+        if key != derived:
+            reader.note("id: not the beginning of the SHA-256 of the path")
         worktrees = reader.mapping(project, "worktrees")
         mains: JSONObject = {}
         for where in worktrees:
