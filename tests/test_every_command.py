@@ -1,17 +1,25 @@
 """What holds of every command: sources are only read, the database is private, text stays text.
 
-The home is hostile: what an agent fetched is full of what acts on a terminal.
+The homes are hostile: what agents fetched and named is full of what acts on a terminal or in a
+shell that a printed command is pasted into.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import shutil
 import signal
+import subprocess
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from tests.support.cases import DEMO
+from tests.support.hostile import EVIL, SHELL, spoil
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -28,15 +36,15 @@ from tests.support.writing import (
     write_bytes,
 )
 from tests.test_conformance import tree
+from tests.test_first_steps import at_a_terminal
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.sync.run import sync
 
-EVIL = (
-    "red \x1b[31m title \x1b]0;owned\x07 clip \x1b]52;c;ZXZpbA==\x07 link \x1b]8;;http://x\x1b\\"
-    " dcs \x1bPq\x1b\\ c1 \x9b31m bell \x07 bidi \u202e\u2066 tag \U000e0041 bom \ufeff\r\x08"
-)
+NAMED = "k" + SHELL.partition("\n")[0].replace("/", "")
+"""The key of a session: what its lines and the name of its file say."""
+PLAIN = "k;touch"  # what finds it
 
 QUERIES = [f"query {name}" for name in sql.named_queries()]
 LISTS = [f"list {what}" for what in sql.queries("lists")]
@@ -45,7 +53,9 @@ COMMANDS = [
     "sync", "sync --full", "sync --dry-run", "sync --json", "search red", "search red --json",
     f"export {SESSION}", f"export {SESSION} --format md", f"export {SESSION} --format jsonl",
     "export --project demo -o OUT",
-    "search --tools red", f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",
+    "search --tools red", "search --all-hits red", "search --all-hits --raw touch -n 400",
+    f"show {PLAIN}", f"show {PLAIN}:1", "show plan:evil", "show tasks:crew",
+    f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",
     "stats --by session", "status", "status --json", "schema", "schema --json", "verify",
     "verify --json", "rebuild",
     "restore --all --to OUT", "restore --all --to OUT --dry-run",
@@ -53,7 +63,8 @@ COMMANDS = [
     "prune --gone --dry-run", "prune --gone", f"forget {SESSION} --dry-run", f"forget {SESSION}",
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules",
-    "mcp config", "skill print", "skill install --to OUT",
+    "mcp config", "service print --kind launchd",
+    "skill print", "skill install --to OUT",
     "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
     "fix red", "fix red --json",
     *LISTS, *QUERIES,
@@ -88,6 +99,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
                                   "timestamp": 1768900000000})  # fmt: skip
     write(home, f"tasks/{SESSION}/1.json", {"id": "1", "subject": EVIL, "description": EVIL,
                                             "status": "pending", "owner": EVIL})  # fmt: skip
+    write(home, f"{PROJECT}/{NAMED}.jsonl", user(f"red {EVIL}", "u8", sessionId=NAMED),
+          {"type": "summary", "summary": EVIL, "leafUuid": "u8"})  # fmt: skip
+    write(home, "tasks/crew/1.json", {"id": f"1{EVIL}", "subject": f"red {EVIL}", "status": EVIL})
+    write(home, f"tasks/red{SHELL}/1.json", {"id": "1", "subject": "red", "status": "pending"})
+    write(home, f"teams/t{SHELL}/inboxes/b{SHELL}.json", [{"from": EVIL, "text": "red"}])
     write(home, "teams/crew/config.json", {"name": EVIL, "members": [{"name": EVIL}]})
     write(home, "teams/crew/inboxes/bob.json", [{"from": EVIL, "text": EVIL, "read": False}])
     write(home, f"todos/{SESSION}-agent-{SESSION}.json", [{"content": EVIL, "status": "pending"}])
@@ -99,16 +115,38 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filled(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     database = tmp_path_factory.mktemp("filled") / "assoc.db"
-    sync(database, [hostile])
+    demos = shutil.copytree(DEMO, hostile.parent / "demos")
+    spoil(demos)
+    sync(database, [hostile, *demos.iterdir()])
     (hostile / PROJECT / f"{OTHER}.jsonl").unlink()
     sync(database, [hostile])
     return database
 
 
+ELSEWHERE = {
+    *("watch", "serve", "mcp", "service install", "service uninstall"),  # have tests of their own
+    *("push", "pull"),  # as all of `remote` that needs a server: tests/fleet
+    *(f"remote {name}" for name in (
+        "init", "migrate", "add-device", "disallow", "adopt", "new-origin", "withdraw", "prune",
+        "index", "reindex",
+    )),
+}  # fmt: skip
+
+
+def _commands(group: click.Group, before: str = "") -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
 def test_every_command_is_tried() -> None:
-    tried = {line.split()[0] for line in COMMANDS}
-    tried |= {"watch", "serve", "mcp"}  # those have tests of their own
-    assert tried == set(cli.list_commands(click.Context(cli)))
+    tried = {" ".join(line.split()[:words]) for line in COMMANDS for words in (1, 2)}
+    tried |= {" ".join(words[:2]) for words in TYPED.values()}
+    assert set(_commands(cli)) - tried - ELSEWHERE == set()
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -134,9 +172,120 @@ def test_a_command_writes_where_it_may_and_prints_what_is_harmless(
     assert status in (0, 1), code.err
     assert tree(hostile) == before
     assert _harmful(code.out + code.err) == []
+    assert _touched(code.out + code.err, tmp_path) == []
     assert _readable_by_others(place) == []
     if not line.startswith("skill"):  # which holds nothing of anybody
         assert _readable_by_others(tmp_path / "out") == []
+
+
+TYPED = {
+    "a query": ["search", EVIL],
+    "a query of all hits": ["search", "--all-hits", f"red {EVIL}"],
+    "an expression": ["search", "--raw", EVIL],
+    "an option": ["search", f"--{SHELL}"],
+    "an error": ["fix", f"Error: red {EVIL}"],
+    "a reference": ["show", EVIL],
+    "a key": ["show", NAMED],
+    "a line": ["show", f"{NAMED}:1"],
+    "a plan": ["show", f"plan:{EVIL}"],
+    "a project": ["list", "sessions", "--project", EVIL],
+    "a time": ["list", "sessions", "--since", EVIL],
+    "a list": ["list", EVIL],
+    "a report": ["query", EVIL],
+    "a command": [EVIL],
+    "a file": ["blame", EVIL],
+    "a format": ["stats", "--by", EVIL],
+    "a database": ["status", "--db", f"none/{SHELL}"],
+    "a home": ["sync", f"none/{SHELL}"],
+    "a session to forget": ["forget", EVIL, "--dry-run"],
+    "a session to restore": ["restore", EVIL, "--to", "out"],
+    "a session to export": ["export", EVIL],
+    "a server": ["remote", "init", f"postgresql://{SHELL}"],
+    "nothing, without a server": ["remote", "status"],
+    "a project that may leave": ["remote", "allow", SHELL],
+    "a project of the server": ["mcp", "--project", EVIL, "config"],
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_is_typed_is_repeated_harmlessly(
+    name: str,
+    filled: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(filled))
+    monkeypatch.chdir(tmp_path)
+    code = Shell(filled, capsys)
+    assert code(*TYPED[name]) != 70, code.err
+    assert code.out + code.err
+    assert _harmful(code.out + code.err) == []
+    assert _touched(code.out + code.err, tmp_path) == []
+
+
+def test_a_command_that_is_printed_opens_what_it_names(
+    filled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is in a key, a shell hands it back as it is."""
+    code = Shell(filled, capsys)
+    assert code("show", PLAIN, "--db", str(filled)) == 0, code.err
+    match = re.search(r"(show .*):LINE", code.out)
+    assert match
+    words = shlex.split(f"{match[1]}:1'" if "'" in match[1] else f"{match[1]}:1")
+    assert words[1].startswith(PLAIN)
+    assert code(*words, "--db", str(filled)) == 0, code.err
+
+
+def test_on_a_terminal_only_our_own_colours_act(filled: Path) -> None:
+    """A colour that is in a text is shown, not obeyed, whether or not a pager is there."""
+    for pager, kind in (("cat", "xterm"), ("no-such-pager", "emacs")):
+        for line in ("search red", "search --all-hits red", f"show {PLAIN}", "list sessions"):
+            _, text = at_a_terminal(filled, "", *line.split(), pager=pager, kind=kind)
+            painted = re.sub(r"\x1b\[(?:[012]|3[1-7])m", "", text.replace("\r\n", "\n"))
+            assert painted != text or line.startswith("list")
+            assert "red \x1b" not in text
+            assert r"\x1b[2m" not in text  # ours are not shown
+            assert _harmful(painted) == []
+
+
+STUBS = (
+    "assoc-ingest",
+    "claude",
+    "codex",
+    "copilot",
+    "gemini",
+    "opencode",
+    "pi",
+    "show",
+    "baseline",
+)
+_begins = re.compile(rf"(?:^|[\s`(])((?:{'|'.join(STUBS)}|cd|--root|--baseline) .*)")
+
+
+def _touched(text: str, place: Path) -> list[str]:
+    """Paste each command that was printed into a shell; return those that did anything."""
+    programs, here = place / "programs", place / "here"
+    if not programs.exists():
+        programs.mkdir()
+        here.mkdir()
+        for name in STUBS:
+            (programs / name).write_text("#!/bin/sh\n")
+            (programs / name).chmod(0o700)
+        (programs / "touch").symlink_to("/bin/touch")
+    lines = dict.fromkeys(
+        match[1] for line in text.splitlines() for match in [_begins.search(line)] if match
+    )
+    did = []
+    for line in lines:
+        environment = {"PATH": str(programs), "HOME": str(here)}
+        subprocess.run(["/bin/sh", "-c", line], cwd=here, env=environment,
+                       stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
+        if os.listdir(here):
+            did.append(line)
+            for name in os.listdir(here):
+                (here / name).unlink()
+    return did
 
 
 def _harmful(text: str) -> list[str]:

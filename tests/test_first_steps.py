@@ -145,12 +145,15 @@ ASKING = {
 }
 
 
-def at_a_terminal(database: Path, answer: str, *arguments: str) -> tuple[int, str]:
+def at_a_terminal(
+    database: Path, answer: str, *arguments: str, pager: str = "cat", kind: str = "xterm"
+) -> tuple[int, str]:
     """Run a command at a terminal of its own, and type an answer."""
     pty = pytest.importorskip("pty")
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["ASSOC_INGEST_DB"] = str(database)
+        os.environ["PAGER"], os.environ["TERM"] = pager, kind
         os.environ["PYTHONPATH"] = str(Path(program.__file__).parents[1])
         os.execv(sys.executable, [sys.executable, "-m", "assoc_ingest", *arguments])
     os.write(terminal, answer.encode())

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assoc_ingest import terminal
 from assoc_ingest.terminal import (
+    Paint,
     columns,
     cut,
+    harmless,
     one_line,
     pad,
     readable,
     safe,
     safe_json,
     table,
+    to_copy,
     wrap,
 )
 
@@ -45,6 +51,36 @@ HOSTILE = {
 def test_what_could_act_on_a_terminal_becomes_visible(name: str) -> None:
     text, shown = HOSTILE[name]
     assert safe(text) == shown
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_colour_of_ours_acts_and_one_that_is_in_the_text_does_not(name: str) -> None:
+    text, shown = HOSTILE[name]
+    assert harmless(Paint(True)(f"a {text}", "red") + text) == f"\x1b[31ma {shown}\x1b[0m{shown}"
+    assert harmless(Paint(False)(text, "red")) == shown
+    assert harmless(safe(text)) == shown
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), min_size=1))
+def test_a_command_to_copy_is_the_words_that_it_is_made_of(words: list[str]) -> None:
+    line = to_copy(*words)
+    assert harmless(line) == line
+    assert not set(line) & set("\n\t")
+    shown = [safe(word).replace("\n", r"\x0a").replace("\t", r"\x09") for word in words]
+    assert shlex.split(line) == shown
+
+
+def test_a_name_is_no_option() -> None:
+    assert to_copy("show", name="-k;x:1") == "show -- '-k;x:1'"
+    assert to_copy("show", name="0b7c:1") == "show 0b7c:1"
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=20))
+def test_on_windows_nothing_ends_the_quotes_or_acts_within_them(word: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terminal, "_IS_WINDOWS", True)
+        line = to_copy("show", word)
+    assert re.fullmatch(r'show ([A-Za-z0-9_.:/\\-]+|"[^"%!$`“”„‟\n\t]*")', line)
 
 
 def test_ordinary_text_stays_as_it_is() -> None:

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     why = error.strerror or str(error)
     words = f"Some output was lost: standard output could not be written ({why})."
-    click.echo(f"Error: {words}" + " Everything else was completed." * (code == 0), err=True)
+    print(f"Error: {words}" + " Everything else was completed." * (code == 0), file=sys.stderr)
     return code or _LOST
 
 
@@ -78,13 +78,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: bool) -> int:
     """Print one sentence about the error; return the exit code."""
     from .failures import as_known
-    from .terminal import safe
 
     known = as_known(error)
     if is_verbose and known is None:
         import traceback
 
-        click.echo(safe("".join(traceback.format_exception(error))), err=True)
+        print("".join(traceback.format_exception(error)), file=sys.stderr)
     words = str(known or "") or (
         f"internal error in assoc-ingest: {type(error).__name__}: {error}. "
         "Please report it, including the output of the command with -v."
@@ -95,7 +94,7 @@ def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: b
         start = (
             "" if known and known.exit_code == 1 else "Error: "
         )  # a negative answer is not an error
-        click.echo(start + safe(words), err=True)
+        print(start + words, file=sys.stderr)
     return known.exit_code if known else _BUG
 
 

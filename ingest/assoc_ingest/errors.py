@@ -57,7 +57,7 @@ class AmbiguousHomeError(UsageError):
         labels = " and of ".join(label for _, label in sources)
         self.reason = (
             f"it looks like a home of {labels}; say which one it is,"
-            f" for example: assoc-ingest sync --source {sources[0][0]} {path}"
+            f" for example with --source {sources[0][0]}"
         )
         super().__init__(f"{path} was not read: {self.reason}")
 

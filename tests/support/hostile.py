@@ -1,12 +1,54 @@
-"""Text at its worst: what makes a careless expression or comparison look at every letter often.
+"""Text at its worst: what acts on a terminal or in a shell, and what takes forever to look at.
 
-Each is a function from a number of letters to a text of about that size. What stands in it is
-repeated, never closed, nested, or so much alike that everything nearly fits everything.
+`TEXTS` make a careless expression or comparison look at every letter often. Each is a function from
+a number of letters to a text of about that size. What stands in it is repeated, never closed,
+nested, or so much alike that everything nearly fits everything.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CONTROLS = (
+    "red \x1b[31m title \x1b]0;owned\x07 clip \x1b]52;c;ZXZpbA==\x07 link \x1b]8;;http://x\x1b\\"
+    " dcs \x1bPq\x1b\\ c1 \x9b31m bell \x07 bidi \u202e\u2066 tag \U000e0041 bom \ufeff\r\x08"
+    + "".join(map(chr, [*range(1, 32), *range(127, 160), 0x2028, 0x2029]))
+)
+SHELL = (
+    ";touch OWNED;#`touch OWNED`$(touch OWNED)&touch OWNED&|touch OWNED>OWNED"
+    "'$(touch OWNED)'\"$(touch OWNED)\";touch OWNED\ntouch OWNED\n';touch OWNED;'\\"
+)
+EVIL = CONTROLS + SHELL
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d")
+_STRUCTURE = {
+    *("type", "role", "kind", "status", "subtype", "event", "method", "version", "schema"),
+    *("sessionKind", "provider", "format"),
+}
+
+
+def spoil(home: Path) -> None:
+    """Put what acts behind each text and name that the JSON of a home states.
+
+    Names of fields, times and what says how the format goes on stay.
+    """
+    for path in home.rglob("*.json*"):
+        lines = path.read_bytes().splitlines() if path.suffix == ".jsonl" else [path.read_bytes()]
+        path.write_text("\n".join(json.dumps(_spoilt(json.loads(line))) for line in lines) + "\n")
+
+
+def _spoilt(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _spoilt(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_spoilt(inner, key) for inner in value]
+    is_free = isinstance(value, str) and key not in _STRUCTURE and not _TIME.match(value)
+    return value + EVIL if is_free else value
+
 
 Maker = Callable[[int], str]
 

@@ -10,7 +10,7 @@ from itertools import islice
 from .. import tags, terminal
 from ..paths import home
 from ..sources import SOURCES
-from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, wrap
+from ..terminal import Paint, columns, cut, one_line, safe, terminal_width, to_copy, wrap
 from . import matches
 from .matches import CLOSE, ELLIPSIS, OPEN
 from .output import write_lines
@@ -175,7 +175,7 @@ def _footer(result: SearchResult, limit: int) -> Iterator[str]:
         more = "All of them: --all-hits."
     yield f"{'At least ' * result.is_cut}{found}. {more}".rstrip()
     if ref := next((hit.ref for hit in result.shown() if hit.ref), None):
-        yield f"Open the first: assoc-ingest show {ref}"
+        yield f"Open the first: {to_copy('assoc-ingest', 'show', name=ref)}"
 
 
 def _name_of(hit: Hit) -> str:

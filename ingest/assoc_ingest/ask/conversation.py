@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import shlex
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from ..fields import json_text, placeholder, string
 from ..files import archive
 from ..sources import SOURCES
 from ..tags import inside
+from ..terminal import is_typable, to_copy
 from . import query as terms
 from .refs import Line, Names, find_session, messages_of, short_key
 
@@ -43,14 +43,13 @@ def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
     if source is None or not is_there or session["kind"] not in _RESUMABLE:
         return None
     command = source.resume_command(str(session["session_key"]))
-    if command is None or not (line := shlex.join(command)).isprintable():
-        return None  # nobody can type it, and a terminal might obey it
+    if command is None or not all(map(is_typable, command)):
+        return None
+    line = to_copy(*command)
     directory = session["cwd"] or session.get("project_path")
-    is_known = isinstance(directory, str) and directory.isprintable()
-    if not is_known:
+    if not isinstance(directory, str) or not is_typable(directory):
         return line
-    option = "-- " if str(directory).startswith("-") else ""
-    return f"cd {option}{shlex.quote(str(directory))} && {line}"
+    return f"{to_copy('cd', name=directory)} && {line}"
 
 
 # ------------------------------------------------------------------------------------------------

@@ -22,9 +22,10 @@ from ..terminal import (
     Figure,
     Paint,
     columns,
+    for_programs,
+    harmless,
     is_terminal,
     lost,
-    safe,
     safe_json,
     table,
     table_width,
@@ -66,28 +67,29 @@ def write_rows(
 
 def write_objects(objects: Iterable[Mapping[str, object]]) -> None:
     """Print objects as JSON, one on each line."""
-    write(safe_json(item) + "\n" for item in objects)
+    write((safe_json(item) + "\n" for item in objects), is_exact=True)
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
     """Print rows as CSV with a header."""
-    write(_csv(names, rows, form.csv_safe))
+    write(_csv(names, rows, form.csv_safe), is_exact=True)
 
 
-def write(pieces: Iterable[str]) -> None:
-    """Print pieces of text as they are, as long as the reader takes them.
+def write(pieces: Iterable[str], *, is_exact: bool = False) -> None:
+    """Print pieces of text, as long as the reader takes them; `is_exact` if that is a program.
 
     The pieces are only printed: who makes them does nothing else, for it may stop anywhere.
     """
+    stream = for_programs() if is_exact else sys.stdout
     for piece in pieces:
-        sys.stdout.write(piece)
+        stream.write(piece)
         if lost() is not None:
             return
 
 
 def say(text: str) -> None:
-    """Print words for the user: on standard error, harmless."""
-    click.echo(safe(text), err=True)
+    """Print words for the user, on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Marked(str):
@@ -115,7 +117,7 @@ def write_lines(lines: Iterable[str], *, has_mark: bool = False) -> None:
     # Only less reads this. The blank line above the mark is the first on the screen.
     at = f" +{len(before) - 1}" if len(before) > 2 else ""
     os.environ["LESS"] = options + at
-    click.echo_via_pager(line + "\n" for line in chain(before, found))
+    click.echo_via_pager(harmless(line) + "\n" for line in chain(before, found))
 
 
 def write_table(

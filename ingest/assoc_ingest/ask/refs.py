@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from .. import sql, terminal
 from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files.archive import LineIndex
-from ..terminal import cut, one_line
+from ..terminal import cut, one_line, to_copy
 from .query import bindable
 
 # ------------------------------------------------------------------------------------------------
@@ -467,7 +467,8 @@ def file_of(connection: sqlite3.Connection, key: KeyMatch, number: int, head: st
     """Return the file with a number of those that a key means, NotFoundError if it has fewer."""
     files = files_of(connection, key)
     if not files:
-        raise NotFoundError(f"No messages of {head} are indexed. To see it: show {head}")
+        see = to_copy("show", name=head)
+        raise NotFoundError(f"No messages of {head} are indexed. To see it: {see}")
     if not 1 <= number <= len(files):
         raise NotFoundError(
             f"{head} has {terminal.many(len(files), 'file')} with messages, not {number}. "

@@ -17,7 +17,6 @@ from ..secrets.forget import LENGTH, fingerprint, masked
 from ..secrets.rules import NAMES, REVISED, RULES
 from ..source import LOG, claim_at
 from ..sources import SOURCES
-from ..terminal import safe
 from .filters import Filters
 from .refs import Names
 
@@ -120,7 +119,7 @@ def report(places: Iterable[SecretPlace], limit: int) -> Iterator[str]:
             yield f"... and {len(by_name) - limit:,} more. To see all: --limit 0\n"
             return
         first = found[0]
-        yield f"{safe(first.kind)}  {safe(first.masked)}  {name}\n"
+        yield f"{first.kind}  {first.masked}  {name}\n"
         for place in found[:_PLACES]:
             yield f"  {_place(place)}\n"
         if len(found) > _PLACES:
@@ -130,7 +129,7 @@ def report(places: Iterable[SecretPlace], limit: int) -> Iterator[str]:
 
 def _place(place: SecretPlace) -> str:
     name = place.ref or (f"line {place.line}" if place.line is not None else "?")
-    return f"{safe(name)}  {safe(place.path)}, byte {place.byte_offset}"
+    return f"{name}  {place.path}, byte {place.byte_offset}"
 
 
 def rules() -> Iterator[str]:

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from .. import sql, terminal
 from ..records import EDIT, PLAN
-from ..terminal import Paint, columns, cut, one_line, readable, safe, wrap
+from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
 from . import conversation as message_text
 from . import excerpt as excerpts
 from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, typed
@@ -516,8 +516,8 @@ class Page:
             yield self._paint(_CUT, dim=True)
         if message.output_file and self._look.full:
             key = self._conversation.session["session_key"]
-            more = one_line(f"output:{key}/{message.output_file}")
-            yield self._paint(f"    the whole output: assoc-ingest show {more}", dim=True)
+            more = to_copy("assoc-ingest", "show", f"output:{key}/{message.output_file}")
+            yield self._paint(f"    the whole output: {more}", dim=True)
 
     def _subagent(self, subagent: Subagent) -> Iterator[str]:
         self._progress.shown.add(subagent.id)
@@ -812,14 +812,14 @@ def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str
     known = [] if options.full else ["--full shows everything whole"]
     if excerpt.line is not None:
         known.insert(0, f"--context {4 * excerpts.CONTEXT} shows more around this line")
-        known.append(f"show {key} shows all of it")
+        known.append(f"{to_copy('show', name=key)} shows all of it")
     elif options.only is not None or excerpt.earlier:
-        known.insert(0, f"show {key}:LINE opens a line")
-        known.append(f"show {key} shows all of it")
+        known.insert(0, f"{to_copy('show', name=f'{key}:LINE')} opens a line")
+        known.append(f"{to_copy('show', name=key)} shows all of it")
     else:
-        known.insert(0, f"show {key}:LINE opens a line")
+        known.insert(0, f"{to_copy('show', name=f'{key}:LINE')} opens a line")
         known.append("--prompts, --errors, --tool NAME and --last N show less")
         if conversation.subagents and excerpt.subagent is None:
             agent = conversation.subagents[0].agent_key
-            known.append(f"show {agent} shows a subagent alone")
+            known.append(f"{to_copy('show', name=agent)} shows a subagent alone")
     return " · ".join(known)

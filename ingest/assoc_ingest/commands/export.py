@@ -156,6 +156,7 @@ def secrets(
 def _say_counts(count: int, places: int, written: Path | None) -> None:
     from .. import terminal
     from ..ask.output import say
+    from ..terminal import to_copy
 
     if not count:
         say("No credentials found. What cannot be found: docs/secrets.md")
@@ -164,7 +165,8 @@ def _say_counts(count: int, places: int, written: Path | None) -> None:
     say(f"{terminal.many(count, 'credential')} in {where}.")
     say("Forgetting one does not make it safe: replace it where it was issued.")
     if written is not None:
-        say(f"Written to {written}. To be told of new ones only: --baseline {written}")
+        known = to_copy("--baseline", str(written))
+        say(f"Written to {written}. To be told of new ones only: {known}")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -319,7 +321,7 @@ def _export_session(
         conversation = ExportedConversation(connection, session, choice)
         pieces = _pieces(connection, conversation, form)
         if output is None:
-            write(pieces)
+            write(pieces, is_exact=True)
         else:
             overwrite = checked_file(connection, output, force=force)
             write_private(output, pieces, overwrite=overwrite)

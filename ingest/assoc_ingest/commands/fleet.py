@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,15 +51,16 @@ def pull(
 
     from .. import terminal
     from ..ask.filters import since as time_of
-    from ..ask.output import say
+    from ..ask.output import say, write
     from ..fleet.pull import Wanted
     from ..fleet.pull import pull as run
+    from ..terminal import safe_json
 
     wanted = Wanted(origin, project, time_of(since) if since else None)
     with progress_in_bytes("Pulling") as progress:
         done = run(database, remotely(database), wanted, _finish, progress)
     if as_json:
-        click.echo(json.dumps(asdict(done)))
+        write([safe_json(asdict(done)) + "\n"])
         return int(done.damaged > 0)
     files, size = terminal.many(done.files, "file"), terminal.size(done.bytes)
     say(f"Fetched {files} ({size}); {done.unchanged:,} were here already.")

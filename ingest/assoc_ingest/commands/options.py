@@ -64,13 +64,13 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
     import sys
 
     from .. import terminal
-    from ..terminal import is_terminal
+    from ..terminal import is_terminal, unchecked
 
     bar = click.progressbar(
         length=1,  # known only with the first call
         label=label,
         width=0,  # what the numbers leave of the line
-        file=sys.stderr,
+        file=unchecked(sys.stderr),  # the bar is control characters
         hidden=not is_terminal(sys.stderr),
         item_show_func=lambda item: item,
     )
@@ -92,6 +92,8 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
 
 _MOST = 50
 _TITLE = 60  # columns
+_ACTS = frozenset(";&|<>()[]{}$`'\"\\*?!#~^")
+"""What acts in a shell: bash puts a completion into the command line without quoting it."""
 
 
 def sessions(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -151,7 +153,11 @@ def _queries(folder: str, begun: str) -> list[CompletionItem]:
 def _items(explained: dict[str, str]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(value, help=text) for value, text in explained.items()]
+    return [
+        CompletionItem(value, help=text)
+        for value, text in explained.items()
+        if value.isprintable() and not _ACTS.intersection(value)
+    ]
 
 
 @contextmanager
@@ -387,10 +393,11 @@ class QueryCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            from ..terminal import to_copy
+
+            search = to_copy("assoc-ingest", str(self.name), name=error.option_name)
             raise click.UsageError(
-                f"{error.format_message()} "
-                f"To search for it: assoc-ingest {self.name} -- {error.option_name}",
-                ctx,
+                f"{error.format_message()} To search for it: {search}", ctx
             ) from None
 
 

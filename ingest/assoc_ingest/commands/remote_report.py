@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..ask.output import say, write, write_lines
 from ..fleet.connect import shown
 from ..fleet.push import report
-from ..terminal import safe, safe_json, size
+from ..terminal import safe_json, size
 
 if TYPE_CHECKING:
     from ..fleet.administration import Standing
@@ -41,7 +41,7 @@ def write_standing(state: State, standing: Standing, *, as_json: bool) -> None:
             ]
         )
         return
-    write(safe(line) + "\n" for line in _lines(state, standing))
+    write(line + "\n" for line in _lines(state, standing))
 
 
 def _lines(state: State, standing: Standing) -> list[str]:

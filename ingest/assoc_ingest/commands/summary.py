@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import terminal
 from ..ask.output import say, write
 from ..store.transaction import of_clock_behind
-from ..terminal import safe, safe_json
+from ..terminal import safe_json
 
 if TYPE_CHECKING:
     from ..store.runs import Report
@@ -86,7 +86,7 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
     if as_json:
         write([safe_json(asdict(rebuilt)) + "\n"])
     if rebuilt.kept_aside is not None:
-        kept = safe(rebuilt.kept_aside)
+        kept = rebuilt.kept_aside
         if rebuilt.is_outdated:
             say(
                 f"The database of an older version was copied into a new one, and is kept as {kept}"
@@ -97,9 +97,9 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
         say(f"Rows of table {table} were unreadable in {terminal.many(places, 'place')}.")
     lost = {file.path for file in rebuilt.lost}
     for path in [path for path in rebuilt.files_damaged if path not in lost][:_NAMED]:
-        say(f"Archived data is damaged, rows are kept: {safe(path)}")
+        say(f"Archived data is damaged, rows are kept: {path}")
     for path in rebuilt.files_unnamed[:_NAMED]:
-        say(f"Path is lost; the next sync looks for the file: {safe(path)}")
+        say(f"Path is lost; the next sync looks for the file: {path}")
     files = terminal.many(rebuilt.files, "file")
     kept = ""
     if rebuilt.files_kept:
@@ -116,7 +116,7 @@ def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
 
 def _write_losses(rebuilt: Rebuilt) -> None:
     for file in rebuilt.lost[:_NAMED]:
-        say(f"Lost: {file.bytes:,} bytes of {safe(f'{file.root}/{file.path}')}")
+        say(f"Lost: {file.bytes:,} bytes of {file.root}/{file.path}")
     if rebuilt.lost:
         files = terminal.many(len(rebuilt.lost), "file")
         say(

@@ -64,9 +64,8 @@ def print_unit(kind: str, database: Path) -> None:
     """
     from ..ask.output import write
     from ..sync.service import unit
-    from ..terminal import safe
 
-    write([safe(unit(kind, database.absolute(), os.environ))])
+    write([unit(kind, database.absolute(), os.environ)], is_exact=True)
 
 
 @service.command()

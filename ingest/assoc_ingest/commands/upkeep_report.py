@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import terminal
 from ..ask.output import say, write
-from ..terminal import Paint, cut, one_line, pad, safe, safe_json
+from ..terminal import Paint, cut, one_line, pad, safe_json
 from ..upkeep.check import Finding, Verdict
 from ..upkeep.restore import IDENTICAL, NOT_ARCHIVED, REFUSED, WRITTEN, Restored
 
@@ -62,7 +62,7 @@ def _mending(finding: Finding) -> str:
 
 
 def _one_line(text: str) -> str:
-    return safe(text).replace("\n", "\\n")
+    return text.replace("\n", "\\n")
 
 
 def _summary(verdict: Verdict) -> str:
@@ -109,7 +109,7 @@ def _line(file: Restored, *, dry_run: bool) -> str:
     size = f" ({terminal.size(file.bytes)})" if file.status == WRITTEN else ""
     note = f": {file.note}" if file.note else ""
     place = file.target or f"{file.root}/{file.path}"
-    return safe(f"{status}  {place}{size}{note}").replace("\n", "\\n")
+    return f"{status}  {place}{size}{note}".replace("\n", "\\n")
 
 
 def _sum(counts: Counter[str], written: int, *, dry_run: bool) -> str:
@@ -173,7 +173,7 @@ def _session(session: LostSession) -> str:
     messages = terminal.many(session.messages, "message")
     part = "" if session.is_whole else ", partly"
     gone = f", gone since {terminal.moment(session.gone_at)}" if session.gone_at else ""
-    return f"{safe(session.session_key)}  {title}  {files}, {messages}, {size}{part}{gone}\n"
+    return f"{session.session_key}  {title}  {files}, {messages}, {size}{part}{gone}\n"
 
 
 def _is_unsure(removal: Removal) -> bool:
@@ -221,8 +221,8 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
         for conversation in done.conversations:
             rows = terminal.many(conversation.messages, "message")
             write([f"{_named(conversation.session_key, conversation.title)}  {rows}\n"])
-        write(f"{safe(path)}\n" for path in done.files)
-        write(f"{safe(path)}  (only its own entries)\n" for path in done.shared)
+        write(f"{path}\n" for path in done.files)
+        write(f"{path}  (only its own entries)\n" for path in done.shared)
     verb = "Would forget" if dry_run else "Forgot"
     parts = [
         terminal.many(len(done.conversations), "conversation"),
@@ -255,7 +255,7 @@ def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> Non
     if as_json:
         write([safe_json(asdict(done)) + "\n"])
     else:
-        write(f"{safe(path)}\n" for path in done.files)
+        write(f"{path}\n" for path in done.files)
     verb = "Would forget" if dry_run else "Forgot"
     places = terminal.many(done.places, "place")
     files = terminal.many(len(done.files), "file")
@@ -309,9 +309,9 @@ def _tombstone(stone: Tombstone) -> str:
     name = stone.session_key if stone.path is None else stone.path
     if stone.secret is not None:
         name = f"credential {stone.secret}"
-    place = f"  in {safe(stone.root)}" if stone.root else ""
-    return f"{terminal.moment(stone.forgotten_at)}  {safe(name or '')}{place}\n"
+    place = f"  in {stone.root}" if stone.root else ""
+    return f"{terminal.moment(stone.forgotten_at)}  {name or ''}{place}\n"
 
 
 def _named(session_key: str, title: str | None) -> str:
-    return f"{safe(session_key)}  {cut(one_line(title or ''), _TITLE)}"
+    return f"{session_key}  {cut(one_line(title or ''), _TITLE)}"

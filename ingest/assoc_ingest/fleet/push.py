@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from .. import terminal
 from ..errors import FleetError
-from ..terminal import safe, table, table_width
+from ..terminal import table, table_width
 from . import projection
 from .projection import (
     COUNTS_START,
@@ -379,7 +379,7 @@ def _project_path(connection: sqlite3.Connection, file_id: int) -> str | None:
 
 def report(found: Preview) -> Iterator[str]:
     """Yield the lines that a person reads."""
-    yield f"To {safe(found.destination)}, as {safe(found.label)}"
+    yield f"To {found.destination}, as {found.label}"
     if not found.projects and not found.forgotten_files:
         yield _NOTHING_ALLOWED if found.is_full else "Nothing has changed since the last push."
         return

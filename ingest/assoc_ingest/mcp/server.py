@@ -15,7 +15,7 @@ from threading import Lock, Thread
 
 from ..errors import AssocIngestError, UsageError, with_hint
 from ..failures import Failure, as_known, kind_of
-from ..terminal import lost, one_line, safe
+from ..terminal import for_programs, lost, one_line
 from . import blame_tool, open_tool, recent_tool, search_tool, sql_tool
 from .budget import (
     DEFAULT_CHARS,
@@ -110,7 +110,7 @@ class Tools:
         if isinstance(error, sqlite3.Error) or (known and known.code in ("database", "io")):
             self._index.close()  # the next call finds out whether it is better
         if known is None:
-            print(safe(traceback.format_exc()), file=sys.stderr, flush=True)
+            print(traceback.format_exc(), file=sys.stderr, flush=True)
             return {
                 "code": "internal",
                 "message": f"internal error in assoc-ingest: {type(error).__name__}",
@@ -222,14 +222,15 @@ def _answer(protocol: Protocol, request: Request) -> str:
     except RequestError as error:
         return failure(request.id, error)
     except Exception as error:  # a bug: this request fails, and the next one is answered
-        print(safe(traceback.format_exc()), file=sys.stderr, flush=True)
+        print(traceback.format_exc(), file=sys.stderr, flush=True)
         told = RequestError(_INTERNAL, f"internal error: {type(error).__name__}: {error}")
         return failure(request.id, told)
 
 
 def _write(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    stream = for_programs()
+    stream.write(f"{line}\n")
+    stream.flush()
 
 
 class _Cancelling:

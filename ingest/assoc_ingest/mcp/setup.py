@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..errors import DatabaseIOError, UsageError
+from ..terminal import to_copy
 
 # ------------------------------------------------------------------------------------------------
 # The skill: a short file that teaches an agent when and how to ask.
@@ -85,9 +86,7 @@ def lines(client: str, arguments: Sequence[str]) -> str:
     command, *before = program()
     words = [*before, *arguments]
     if client == "claude":
-        import shlex
-
-        return shlex.join(["claude", "mcp", "add", NAME, "--", command, *words]) + "\n"
+        return to_copy("claude", "mcp", "add", NAME, "--", command, *words) + "\n"
     if client == "codex":
         shown = ", ".join(map(_toml, words))
         return f"[mcp_servers.{NAME}]\ncommand = {_toml(command)}\nargs = [{shown}]\n"
@@ -98,7 +97,7 @@ def lines(client: str, arguments: Sequence[str]) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=2) + "\n"
+    return json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n"
 
 
 def _toml(text: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import plistlib
-import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from ..errors import NotFoundError, UsageError
 from ..files.walk import variables_of_roots
 from ..paths import home
+from ..terminal import safe, to_copy
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"
 
@@ -160,7 +160,7 @@ def _run(commands: Sequence[list[str]], success: str) -> list[str]:
     """Run the commands; if one fails, say which are to be run by hand."""
     for done, command in enumerate(commands):
         if problem := _problem(command):
-            left = [f"  {shlex.join(each)}" for each in commands[done:]]
+            left = [f"  {to_copy(*each)}" for each in commands[done:]]
             return [
                 f"The service manager failed ({problem}). Run these commands yourself:",
                 *left,
@@ -192,6 +192,7 @@ def _problem(command: list[str]) -> str | None:
 def _quoted(text: str) -> str:
     """Return a word for a systemd unit, quoted if necessary."""
     text = text.replace("%", "%%")
-    if text and not set(text) & set(" \t\"'\\;#"):
+    if text and safe(text) == text and not set(text) & set(" \t\n\"'\\;#"):
         return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + safe(text).replace("\n", "\\n") + '"'  # systemd reads these escapes

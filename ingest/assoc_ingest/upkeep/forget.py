@@ -46,6 +46,7 @@ from ..store.database import open_reader, writing
 from ..store.rows import COUNTS
 from ..store.transaction import Clock
 from ..store.upserts import OF_THEIR_PLACE
+from ..terminal import to_copy
 from .compact import check_room, rewrite
 from .rebuild import agents_may_change
 from .recover import kept_beside
@@ -800,7 +801,7 @@ def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
     ).fetchall()
     roots = [str(row[0]) for row in rows]
     if len(roots) != 1:
-        places = "".join(f"\n  --root {place}" for place in roots)
+        places = "".join(f"\n  {to_copy('--root', place)}" for place in roots)
         raise UsageError(f"{len(roots)} roots have a session {key!r}; choose one:{places}")
     return roots[0], key
 

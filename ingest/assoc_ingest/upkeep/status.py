@@ -148,7 +148,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write([safe_json(asdict(status)) + "\n"])
         return
     paint = Paint.for_stream(sys.stdout)
-    write([f"{safe(status.database)}, {terminal.size(status.size)}\n"])
+    write([f"{status.database}, {terminal.size(status.size)}\n"])
     if status.last_run is None:
         write(["No sync has run yet.\n"])
     else:
@@ -157,7 +157,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         write(["\n"])
         _table(connection, status.sources)
     for run in status.failed_runs[:_LISTED]:
-        how = f"failed: {safe(str(run['error']))}" if run["error"] else "was interrupted"
+        how = f"failed: {run['error']}" if run["error"] else "was interrupted"
         started = terminal.moment(str(run["started_at"]))
         write([paint(f"\nThe sync of {started} {how}\n", "red")])
     if status.clock_behind:
@@ -166,7 +166,7 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
         ahead = said(status.clock_ahead)
         write([paint(f"\nA sync was recorded at {ahead}: the clock was ahead.\n", "red")])
     for row in status.unreadable:
-        write([paint(f"\nCould not read {safe(str(row['root']))}: {row['reason']}\n", "red")])
+        write([paint(f"\nCould not read {row['root']}: {row['reason']}\n", "red")])
     write(paint(f"\n{line}\n", "yellow") for line in sentences_of(status.new_lines))
     if status.pending:
         remedy = "Traces of forgotten data may remain in the file. Run: assoc-ingest compact"

@@ -317,6 +317,10 @@ def _prepare(database: Path, watched: bool) -> bool:
 
 def _datasette(arguments: Sequence[str]) -> int:
     """Run Datasette until it ends; return the exit code."""
+    from uvicorn.config import LOGGING_CONFIG
+
+    for formatter in LOGGING_CONFIG["formatters"].values():
+        formatter["use_colors"] = False  # on a terminal they would be shown as escapes
     with _command(arguments) as context:
         try:
             context.command.invoke(context)
