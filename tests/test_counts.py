@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import html
 import json
 import os
@@ -343,7 +344,7 @@ def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> Non
             assert re.search(rf"\b{count:,} {noun}{'s' * (count != 1)}\b", words), (key, noun)
 
 
-@pytest.mark.parametrize("by", ["session", "day", "month", "model", "project"])
+@pytest.mark.parametrize("by", ["session", "day", "week", "month", "model", "project"])
 def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) -> None:
     answer = asked(shell, "stats", "--by", by)
     columns = (*TOKENS, "responses")
@@ -354,12 +355,13 @@ def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) 
             name = {
                 "session": key,
                 "day": (one.day, one.model),
+                "week": (one.day and _monday(one.day), one.model),
                 "month": (one.day and one.day[:7], one.model),
                 "model": one.model,
             }
             groups.setdefault(name.get(by), []).append(one)
-    names = {"session": ("session_key",), "day": ("day", "model"), "month": ("month", "model"),
-             "model": ("model",), "project": ()}[by]  # fmt: skip
+    names = {"session": ("session_key",), "day": ("day", "model"), "week": ("week_of", "model"),
+             "month": ("month", "model"), "model": ("model",), "project": ()}[by]  # fmt: skip
     found: dict[object, list[int]] = {}
     for row in answer["items"]:
         name = tuple(row[column] for column in names)
@@ -368,6 +370,11 @@ def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) 
             before + row[column] for before, column in zip(sums, columns, strict=True)
         ]
     assert found == {name: added(responses) for name, responses in groups.items()}
+
+
+def _monday(day: str) -> str:
+    date = datetime.date.fromisoformat(day)
+    return (date - datetime.timedelta(days=date.weekday())).isoformat()
 
 
 def test_calls_are_counted_by_tool_and_by_how_they_ended(counted: Home, shell: Shell) -> None:

@@ -256,6 +256,14 @@ def test_cursors_lead_through_a_conversation_and_lose_no_letter(demo: Call, most
     assert texts == expected
 
 
+def test_a_close_match_says_that_it_lacks_a_word(demo: Call) -> None:
+    answer = demo("search", query="kale frost", limit=50)
+    close = [{hit["why"] for hit in item["hits"]} == {"relaxed"} for item in answer["items"]]
+    assert answer["relaxed"]["has_exact"]
+    assert close == sorted(close)
+    assert set(close) == {False, True}
+
+
 def test_cursors_lead_through_all_that_a_search_found_once(demo: Call) -> None:
     whole = demo("search", query="frost", limit=50, max_chars=100_000)
     assert whole["next"] is None
