@@ -30,7 +30,7 @@ from (
             order by c.byte_offset
             limit 1
         ), x.agent_version) as version
-    from json_each(:unknown) u
+    from json_each(coalesce(nullif(:unknown, ''), '[]')) u
     join sources r on r.kind = u.value ->> 0
     join files f on f.source_id = r.id
     join line_types l on l.file_id = f.id
