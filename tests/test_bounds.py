@@ -66,6 +66,9 @@ OURS = {
     "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
+    "terminal._acts_in_quotes_of_windows": ("quotes", "backslashes"),
+    "terminal._hostile_or_colour": ("controls", "colours", "zero-width letters"),
+    "terminal._plain_on_windows": ("letters", "backslashes"),
     "sql._text_or_comment": ("quotes", "dashes", "letters"),
     "derive.responses._totals_of": ("digits", "colons", "letters"),
     "files.stores._word": ("words", "letters", "underscores"),
