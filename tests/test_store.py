@@ -18,6 +18,7 @@ from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user,
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError
+from assoc_ingest.store import changes
 from assoc_ingest.store.database import (
     APPLICATION_ID,
     DERIVATION,
@@ -26,6 +27,7 @@ from assoc_ingest.store.database import (
     open_reader,
     writing,
 )
+from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.check import fresh_schema
 
@@ -339,6 +341,23 @@ def test_an_error_ends_the_run_and_leaves_the_last_commit(
     sync(database, [home])
     check(database, home)
     assert len(dump(database)["messages"]) == 9
+
+
+def test_a_transaction_that_fails_while_it_begins_is_not_left_open(
+    fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(changes, "start", fail)
+    database = fresh()
+    with writing(database) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="disk"), transaction(connection):
+            pytest.fail("the block runs only in a transaction")
+        assert not connection.in_transaction
+        other = connect(database)
+        other.execute("delete from sync_runs")  # nothing is locked
+        other.close()
 
 
 @pytest.mark.parametrize(
