@@ -62,7 +62,7 @@ left join projects o on o.id = p.parent_id
 where (coalesce(:all, '') <> '' or coalesce(:gone, '') <> '' or x.gone_at is null)
   and (
     coalesce(:all, '') <> '' or not coalesce(:project, '') = ''
-    or p.path is null or p.on_disk is not 0 or x.gone_at is not null
+    or p.path is null or coalesce(p.on_disk, 1) <> 0 or x.gone_at is not null
   )
   and (
     coalesce(:project, '') = ''

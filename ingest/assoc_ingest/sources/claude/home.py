@@ -137,6 +137,8 @@ class Claude(Source):
         match parts:
             case ("projects",) | ("projects", _) | ("projects", _, _):
                 return True
+            case ("projects", _, _, "workflows"):
+                return True
             case ("projects", _, _, "subagents", *below) if len(below) <= _MOST_BELOW:
                 return True
         return stores.descends(parts)
