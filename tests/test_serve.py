@@ -235,7 +235,7 @@ def test_a_signal_ends_it_and_the_watch_beside_it(
     temporary.mkdir()
     own = {"CLAUDE_CONFIG_DIR": str(home), "TMPDIR": str(temporary)}
     with serving(database, "--watch", **own) as server:
-        server.said(r"messages? added")
+        server.said(r"blocks? added")
         assert not is_free(database)
         server.process.send_signal(getattr(signal, name))
         assert server.process.wait(PATIENCE) == code, server.log()
@@ -280,7 +280,7 @@ def test_a_signal_that_comes_while_it_starts_ends_it_when_it_has(
 def test_the_watch_ends_though_the_server_was_killed(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
-        server.said(r"messages? added")
+        server.said(r"blocks? added")
         server.process.kill()
         wait_until(lambda: is_free(database), server.log)
 
@@ -296,7 +296,7 @@ def is_free(database: Path) -> bool:
 def test_what_is_written_meanwhile_is_shown(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
-        server.said(r"messages? added")
+        server.said(r"blocks? added")
         with (home / TRANSCRIPT).open("ab") as file:
             file.write(jsonl(user("and the quince label", "u2")))
         address = "/assoc/messages.json?_search=quince&_shape=array"

@@ -302,8 +302,8 @@ def test_a_team_shows_the_newest_of_its_messages_and_the_first_of_its_members(
 
     def holds(page: Page, words: str) -> None:
         assert "… and 200 members more" in words
-        assert f"Only the newest {project.MOST_MEMBERS} messages are shown" in words
-        assert f"Only the first {project.MOST_MEMBERS} tasks are shown" in words
+        assert f"Only the newest {project.MOST_SHOWN} messages are shown" in words
+        assert f"Only the first {project.MOST_SHOWN} tasks are shown" in words
 
     bounded(site(fill), "/db/-/team/1", holds)
 

@@ -54,9 +54,9 @@ def named_row(
 
 
 TEAM_TABLES = ("teams", "team_members", "inbox_items", "tasks", "task_dependencies", "sessions")
-MOST_MEMBERS = 200
+MOST_SHOWN = 200
 """Messages of a team on its page, and tasks; the tables have the others."""
-
+MOST_MEMBERS = 100
 """Members of a team on its page."""
 
 _SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
@@ -101,7 +101,7 @@ async def team(datasette: Datasette, request: Request) -> Response:
         "display": terminal,
         "markdown": partial(markdown, budget=budget),
         "base": base,
-        "most": MOST_MEMBERS,
+        "most": MOST_SHOWN,
         "session_path": lambda key: session_path(datasette, database, key),
         "table": lambda name: datasette.urls.table(database, name),
     }
@@ -114,22 +114,22 @@ def _read_team(
     team = named_row(connection, "pages/team", wanted, "team", address)
     members = pages.ask(connection, "pages/team_members", "prompt", team=team["id"])
     letters = pages.ask(
-        connection, "pages/team_inbox", "text", "summary", team=team["id"], limit=MOST_MEMBERS + 1
+        connection, "pages/team_inbox", "text", "summary", team=team["id"], limit=MOST_SHOWN + 1
     )
     tasks = pages.ask(
-        connection, "pages/team_tasks", "description", team=team["id"], limit=MOST_MEMBERS + 1
+        connection, "pages/team_tasks", "description", team=team["id"], limit=MOST_SHOWN + 1
     )
     # Asked before the threads are laid out: the time that this takes counts as the queries' own.
     gone = dict(map(tuple, sql.ask(connection, "pages/team_gone", team=team["id"])))
     return {
         "title": team["name"],
         "team": team,
-        "threads": _threads(members[:MOST_MEMBERS], letters[:MOST_MEMBERS], budget),
+        "threads": _threads(members[:MOST_MEMBERS], letters[:MOST_SHOWN], budget),
         "more_members": max(len(members) - MOST_MEMBERS, 0),
-        "has_older": len(letters) > MOST_MEMBERS,
+        "has_older": len(letters) > MOST_SHOWN,
         "gone": gone,
-        "tasks": tasks[:MOST_MEMBERS],
-        "has_more_tasks": len(tasks) > MOST_MEMBERS,
+        "tasks": tasks[:MOST_SHOWN],
+        "has_more_tasks": len(tasks) > MOST_SHOWN,
     }
 
 
