@@ -103,7 +103,8 @@ def tree(module: str) -> ast.Module:
 def place(module: str) -> Path:
     """The file of a module; the package itself is called __init__."""
     path = PACKAGE.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"  # a directory alone may be what an older checkout compiled
+    return package if package.exists() else path.with_suffix(".py")
 
 
 def imported(nodes: Iterable[ast.AST], module: str) -> Iterator[str]:

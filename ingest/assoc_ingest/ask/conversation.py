@@ -18,7 +18,6 @@ from .. import sql, tags
 from ..errors import ArchiveError
 from ..fields import json_text, placeholder, string
 from ..files import archive
-from ..sources import SOURCES
 from ..tags import inside
 from ..terminal import is_typable, to_copy
 from . import query as terms
@@ -39,6 +38,8 @@ def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
     where a session without a `cwd` was held; `is_there` says whether the agent still has a
     transcript of it.
     """
+    from ..sources import SOURCES  # many commands print no resume line, and sources take long
+
     source = SOURCES.get(str(session["source"]))
     if source is None or not is_there or session["kind"] not in _RESUMABLE:
         return None

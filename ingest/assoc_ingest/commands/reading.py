@@ -52,14 +52,14 @@ def schema(database: Path, as_json: bool) -> None:
       assoc-ingest schema --json
     """
     del database  # every command takes one; the contract is the same for all
-    from ..ask import open
+    from ..ask import contract
     from ..ask.output import write, write_lines
     from ..terminal import terminal_width
 
     if as_json:
-        write([open.contract_as_json()])
+        write([contract.as_json()])
     else:
-        write_lines(open.contract_lines(terminal_width(_MAX_WIDTH)))
+        write_lines(contract.lines(terminal_width(_MAX_WIDTH)))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -35,8 +35,6 @@ from ..store.database import in_bulk, is_rebuild_due, open_reader, writing
 from ..store.runs import Progress, Report, record_end, record_start
 from ..store.swap import building
 from ..store.transaction import Clock, transaction
-from ..upkeep.forget import note
-from ..upkeep.recover import has_its_bytes
 from ..when import now
 from ..workers.pool import worker_count
 from . import plan as project_dirs
@@ -115,6 +113,8 @@ def _first_that_matches(
     """Return the first candidate whose remaining bytes are in a file at the same offsets."""
     if not candidates:
         return None
+    from ..upkeep.recover import has_its_bytes  # few syncs need it, and it takes long
+
     try:
         with reading(work) as (descriptor, _):
             fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
@@ -145,6 +145,8 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
         "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
         (source_id,),
     ).fetchall()
+    from ..upkeep.recover import has_its_bytes
+
     known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
     for file in known:
         if file is None:
@@ -222,6 +224,8 @@ def execute(
     """
     progress = progress or (lambda done, total: None)
     if plan.returned is not None:
+        from ..upkeep.forget import note
+
         note(connection, plan.returned)
     moved = match_moved(plan) | find_lost_files(connection, plan)
     gone = [file.id for _, file in plan.gone if file.id not in moved]
