@@ -163,7 +163,7 @@ def _say_counts(count: int, places: int, written: Path | None) -> None:
         return
     where = terminal.many(places, "place")
     say(f"{terminal.many(count, 'credential')} in {where}.")
-    say("Forgetting one does not make it safe: replace it where it was issued.")
+    say("Removing a credential here does not revoke it: rotate it.")
     if written is not None:
         known = to_copy("--baseline", str(written))
         say(f"Written to {written}. To be told of new ones only: {known}")
