@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from tests.support.dump import Ask, check, connect
+from tests.support.served import closed_at_end
 from tests.support.shell import Shell
 from tests.support.writing import in_memory
 
@@ -115,6 +116,12 @@ def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TZ", "UTC0")  # some programs write local times without saying so
     if hasattr(time, "tzset"):
         time.tzset()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _servers_are_closed() -> Iterator[None]:
+    with closed_at_end():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from docs.comments import migrated, tables
 from docs.metadata import DATABASE
+from tests.support.served import is_line_1, made
 
 METADATA = yaml.safe_load((Path(__file__).parents[1] / "metadata.yml").read_text("utf-8"))
 TABLES: dict[str, dict[str, Any]] = METADATA["databases"][DATABASE]["tables"]
@@ -77,12 +78,10 @@ def test_datasette_shows_every_table(fresh: Callable[[], Path]) -> None:
 
 
 async def _visit(path: Path) -> None:
-    from datasette.app import Datasette
-
     parts = {"metadata": METADATA}
-    if not hasattr(Datasette, "metadata"):  # 1.0 takes the settings of tables from its config
+    if is_line_1():  # 1.0 takes the settings of tables from its config
         parts["config"] = METADATA
-    datasette = Datasette([str(path)], **parts)
+    datasette = made(path, **parts)
     await datasette.invoke_startup()
     for name, entry in TABLES.items():
         page = await datasette.client.get(f"/{DATABASE}/{name}")

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from datasette.app import Datasette
 from tests.support.reading import index, reader
+from tests.support.served import made
 from tests.support.web import Page
 
 from assoc_ingest.ask import search as facets
@@ -61,7 +61,7 @@ class Pages:
 
     def __init__(self, database: Path) -> None:
         # Made at once: 1.0 closes after each test what was made in it.
-        self._server = Datasette([str(database)])
+        self._server = made(database)
         self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(self._server.invoke_startup())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,37 @@ import yaml
 
 from assoc_ingest import sql
 
+_made: list[Any] = []
+
+
+def made(*databases: Path | str, **parts: Any) -> Any:
+    """Return a new Datasette over the databases, which `closed_at_end` closes."""
+    from datasette.app import Datasette
+
+    _made.append(Datasette([str(path) for path in databases], **parts))
+    return _made[-1]
+
+
+@contextmanager
+def closed_at_end() -> Iterator[None]:
+    """Close what is made meanwhile.
+
+    Datasette 0.65 keeps its connections as long as the process lives. After a few hundred pages
+    there are too many descriptors for `select`. Datasette 1.0 does this itself.
+    """
+    before = len(_made)
+    yield
+    while len(_made) > before:
+        datasette = _made.pop()
+        if not is_line_1():
+            datasette.executor.shutdown()
+            for database in datasette.databases.values():
+                database.close()
+
 
 def bare(*databases: Path) -> Any:
     """Return a Datasette over the databases that was told nothing of them."""
-    from datasette.app import Datasette
-
-    datasette = Datasette([str(path) for path in databases])
+    datasette = made(*databases)
     asyncio.run(datasette.invoke_startup())
     return datasette
 
@@ -33,8 +60,6 @@ def served(
     `denied` is a table of it that nobody may see; '' is the whole database. `queries` are those
     that its user has made.
     """
-    from datasette.app import Datasette
-
     metadata = yaml.safe_load(sql.data("metadata.yml").read_text("utf-8"))
     entry = metadata["databases"][databases[0].stem] = metadata["databases"].pop("assoc")
     if denied is not None:
@@ -48,7 +73,7 @@ def served(
         parts["settings"] = settings
     if plugins:
         metadata["plugins"] = plugins
-    datasette = Datasette([str(path) for path in databases], **parts)
+    datasette = made(*databases, **parts)
     asyncio.run(datasette.invoke_startup())
     return datasette
 

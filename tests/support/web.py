@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from tests.support.served import closed_at_end, is_line_1, made
+
 TAGS = {
     "html", "head", "meta", "title", "link", "body", "main", "header", "nav", "form", "label",
     "input", "button", "select", "option", "h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr",
@@ -108,18 +110,16 @@ class Site:
 
     def get(self, *addresses: str) -> Page:
         """Return the last of the pages."""
-        return asyncio.run(self._get(addresses))
+        with closed_at_end():
+            return asyncio.run(self._get(addresses))
 
     async def _get(self, addresses: tuple[str, ...]) -> Page:
-        from datasette.app import Datasette
-
         parts: dict[str, Any] = {}
         if self._settings:  # 1.0 takes who may see what from its config
-            key = "metadata" if hasattr(Datasette, "metadata") else "config"
-            parts[key] = self._settings
+            parts["config" if is_line_1() else "metadata"] = self._settings
         if self._query_ms is not None:
             parts["settings"] = {"sql_time_limit_ms": self._query_ms}
-        datasette = Datasette(self._databases, **parts)
+        datasette = made(*self._databases, **parts)
         await datasette.invoke_startup()
         for address in addresses:
             answer = await datasette.client.get(address)
