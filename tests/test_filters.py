@@ -297,6 +297,20 @@ def test_sums_without_rows_name_the_filters_that_left_none(filled: Shell) -> Non
     assert "nothing" not in filled.json("stats", "--json")  # type: ignore[operator]
 
 
+def test_a_report_without_rows_names_the_parameters_that_left_none(filled: Shell) -> None:
+    asked = ("query", "usage_by_session", "-p", "source", "codex", "-p", "until", "yesterday")
+    assert filled(*asked) == 0
+    assert filled.err.splitlines()[1:] == [
+        "Without source codex: 16 rows.",
+        "Without until yesterday (2026-01-19): 1 row.",
+    ]
+    assert filled(*asked, "--json") == 0
+    assert json.loads(filled.out)["nothing"]["without_filters"] == 17
+    assert filled("query", "usage_by_model", "-p", "source", "pi", "--json") == 0
+    assert json.loads(filled.out)["nothing"]["filters"] != []
+    assert "nothing" not in filled.json("query", "usage_by_day", "--json")  # type: ignore[operator]
+
+
 def test_an_expression_without_hits_names_the_filters_that_left_none(filled: Shell) -> None:
     assert filled("search", "--raw", "tusk", "--source", "codex", "--until", "yesterday") == 1
     assert filled.err.splitlines()[:2] == [

@@ -17,7 +17,7 @@ from tests.support.writing import SESSION, assistant, call, jsonl, result, user,
 from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.search import search as local_search
 from assoc_ingest.cli import cli
-from assoc_ingest.errors import UsageError
+from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.search import search
 from assoc_ingest.store.database import open_reader
@@ -238,3 +238,52 @@ def test_what_the_server_does_not_know_is_refused(
     monkeypatch.setenv(DESTINATION, fleet.destination)
     run = CliRunner().invoke(cli, ["search", "pool", *options])
     assert isinstance(run.exception, UsageError)
+
+
+def test_a_search_without_hits_names_the_filters_that_left_none(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    write(tmp_path / "desk", f"projects/-srv-tide/9{SESSION[1:]}.jsonl", user("water", "w1"))
+    desk = fleet.machine("desk")
+    desk.push(tmp_path / "desk")
+
+    def said(*more: str) -> list[str]:
+        run = CliRunner().invoke(cli, ["search", "pool", "--remote", *more])
+        assert isinstance(run.exception, NotFoundError), run.output
+        return run.stderr.splitlines()
+
+    assert said("--source", "codex", "--until", "2001") == ["Without all filters: 1 conversation."]
+    assert said("--kind", "prompt", "--until", "2001") == [
+        "Without until 2001 (2001-12-31): 1 conversation."
+    ]
+    assert said("--origin", "desk") == ["Without origin desk: 1 conversation."]
+    assert said("--origin", "desk", "--source", "codex") == ["Without all filters: 1 conversation."]
+    run = CliRunner().invoke(cli, ["search", "pool", "--remote", "--origin", "desk", "--json"])
+    assert json.loads(run.stdout)["nothing"] == {
+        "filters": [{"filter": "origin", "told": "origin desk", "without": 1}],
+        "without_filters": 1, "is_close": False, "words": [],
+    }  # fmt: skip
+    many = [user(f"pool {n}", f"p{n}", second=n) for n in range(501)]
+    write(tmp_path / "desk", f"projects/-srv-tide/8{SESSION[1:]}.jsonl", *many)
+    desk.push(tmp_path / "desk")
+    (line,) = said("--source", "codex")
+    assert line.startswith("Without source codex: ≥"), "the newest 500 messages are counted"
+
+
+def test_a_message_without_a_time_is_as_old_as_its_session(fleet: Fleet, tmp_path: Path) -> None:
+    lines = [user("hello", "h1"), user("frost", "f1", timestamp=None)]
+    write(tmp_path / "desk", f"projects/-srv-tide/9{SESSION[1:]}.jsonl", *lines)
+    local = fleet.push("desk", tmp_path / "desk")
+    with closing(local), closing(fleet.central()) as central:
+        (start,) = local.execute("select started_at from sessions").fetchone()
+        untimed = "select count(*) from messages where timestamp is null and text = 'frost'"
+        assert local.execute(untimed).fetchone()[0] == 1
+        for filters, count in (
+            (Filters(since=start), 1),
+            (Filters(until=start), 0),
+            (Filters(since="2001", until="2099"), 1),
+            (Filters(since="2099"), 0),
+        ):
+            assert len(local_search(local, "frost", filters, closest=False).hits) == count, filters
+            assert len(search(central, "frost", filters, limit=9).hits) == count, filters

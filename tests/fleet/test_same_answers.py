@@ -105,6 +105,39 @@ def test_a_branch_finds_the_conversations_in_which_anything_was_said_on_it(
             for cost, count in (("0.000001", 1), ("1.5", 0)):
                 found = rows_of(asked, sql.query("lists/sessions"), {"min_cost": cost})
                 assert len(found) == count, cost
+        said = "select git_branch, written_bytes, output_price from response_costs"
+        (answered,) = there.execute(said).fetchall()
+        assert tuple(answered) == tuple(here.execute(said).fetchone())
+        assert answered["git_branch"] == "early"
+
+
+@pytest.mark.parametrize(
+    "view", ["response_costs", "retention", "session_ends", "stated_by_model", "stated_sessions"]
+)
+def test_what_belongs_to_a_conversation_has_its_branch(
+    fleet: Fleet, tmp_path: Path, view: str
+) -> None:
+    query = f"select session_key, git_branch, count(*) from {view} group by 1, 2 order by 1, 2"
+    local = fleet.push("laptop", *demo(tmp_path / "homes"))
+    with closing(local), closing(fleet.central()) as central:
+        here, there = ([tuple(row) for row in asked.execute(query)] for asked in (local, central))
+    assert sorted(map(repr, here)) == sorted(map(repr, there))
+    assert any(branch for _, branch, _ in here)
+
+
+def test_a_report_without_rows_names_the_parameters_that_left_none(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    asked = ["query", "usage_by_model", "-p", "since", "2099", "-p", "source", "claude"]
+    said = []
+    for more in ((), ("--remote",)):
+        run = CliRunner().invoke(cli, [*asked, *more, "--db", str(tmp_path / "laptop.db")])
+        assert run.exit_code == 0, run.output
+        said.append(run.stderr)
+    assert said[0] == said[1]
+    assert "Without since 2099 (2099-01-01): " in said[1]
 
 
 @pytest.mark.parametrize("longer", ["one", "two", "none"])

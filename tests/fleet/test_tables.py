@@ -59,6 +59,52 @@ def test_the_server_has_the_columns_of_the_description(database: Any) -> None:
             assert dict(keys)[table.name] == [*first, *table.key]
 
 
+STAY = {
+    "agents": {"file_id"},
+    "files": {
+        *("inode", "device", "mtime_ns", "ctime_ns"),
+        *("head_hash", "tail_hash", "prefix_crc", "context"),
+    },
+    "line_types": {"first_offset"},
+    "subagents": {"spawned_by"},
+    "sync_runs": {"files_read", "bytes_read", "rows", "issues"},
+    "task_dependencies": {"file_id"},
+    "tasks": {"file_id"},
+    "team_members": {"file_id"},
+    "teams": {"file_id"},
+}
+"""Columns that the server does not have; of `transcripts` it has one for lists of sessions."""
+
+
+def test_a_view_of_the_server_has_the_columns_of_its_local_namesake(
+    database: Any, template: Path
+) -> None:
+    there = database.execute("""
+        select table_name, array_agg(column_name::text)
+        from information_schema.columns
+        where table_schema = 'assoc_read'
+        group by table_name
+    """).fetchall()
+    missing = {}
+    with closing(sqlite3.connect(template)) as connection:
+        for name, columns in there:
+            rows = connection.execute("select name from pragma_table_info(?)", (name,)).fetchall()
+            assert rows, f"no local table or view is called {name}"
+            missing[name] = {column for (column,) in rows} - set(columns)
+    assert len(missing.pop("transcripts")) > 20
+    assert {name: columns for name, columns in missing.items() if columns} == STAY
+
+
+def test_every_view_of_the_server_is_a_barrier(database: Any) -> None:
+    """Else a function of a reader may see rows that the reader may not."""
+    open_views = database.execute("""
+        select relname from pg_class
+        where relnamespace = 'assoc_read'::regnamespace and relkind = 'v'
+          and not coalesce('security_barrier=true' = any (reloptions), false)
+    """).fetchall()
+    assert open_views == []
+
+
 @pytest.mark.parametrize("table", [FILES, *TABLES], ids=lambda table: table.name)
 def test_a_column_of_a_name_of_the_local_schema_has_its_type(table, template: Path) -> None:  # type: ignore[no-untyped-def]
     with closing(sqlite3.connect(template)) as connection:

@@ -39,8 +39,9 @@ NOTHING = {
     "without_filters": "how many items there would be without all filters",
     "is_close": "whether these are counts of what has some of the words: nothing has all",
     "words": "words of a query that nothing holds",
+    "is_lower_bound": "true if there may be more of them; absent otherwise",
 }
-"""The object `nothing` that answers of search and list have if they have no items."""
+"""The object `nothing` that answers of search, list and query have if they have no items."""
 
 BESIDE = {
     "show": {

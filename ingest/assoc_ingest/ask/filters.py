@@ -565,14 +565,17 @@ class Nothing(NamedTuple):
     """Words of a query that nothing holds."""
     is_close: bool = False
     """What there is lacks some of the words."""
+    is_lower_bound: bool = False
+    """There may be more: not everything was counted."""
 
     def lines(self, noun: str) -> Iterator[str]:
         """Yield what a reader should know, in a sentence each."""
         end = " with some of the words." if self.is_close else "."
+        sign = "≥" if self.is_lower_bound else ""
         for _, told, count in self.filters:
-            yield f"Without {told}: {terminal.many(count, noun)}{end}"
+            yield f"Without {told}: {sign}{terminal.many(count, noun)}{end}"
         if self.in_all and not self.filters:
-            yield f"Without all filters: {terminal.many(self.in_all, noun)}{end}"
+            yield f"Without all filters: {sign}{terminal.many(self.in_all, noun)}{end}"
         if self.words:
             shown, more = self.words[:_SHOWN], len(self.words) - _SHOWN
             yield f"Found nowhere: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
@@ -586,6 +589,7 @@ class Nothing(NamedTuple):
             "without_filters": self.in_all,
             "is_close": self.is_close,
             "words": list(self.words),
+            **({"is_lower_bound": True} if self.is_lower_bound else {}),
         }
 
 

@@ -570,17 +570,42 @@ def write_query(
     cursor = connection.execute(query.sql, bound)
     names, rows = _names(cursor), [tuple(row) for row in cursor]
     total = len(rows) if total is None else total
+    why = None if total else _why_no_rows(connection, query, parameters, bound)
     if answer:
         items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
-        write(answer.pieces(items, total=total, limit=limit or None))
+        before = {"nothing": why.as_json()} if why else None
+        write(answer.pieces(items, total=total, limit=limit or None, before=before))
         return
     shown = rows[: limit or None]
     write_rows(connection, names, shown, form)
-    if not rows:
+    if why:
         missing = [key for key, value in given.items() if value is None]
-        say("No rows." + (f" {_parameters_of(query)}" if missing else ""))
+        said = "No rows." + (f" {_parameters_of(query)}" if missing else "")
+        say("\n".join([said, *why.lines("row")]))
     elif total > len(shown):
         say(f"Only the first {len(shown)} of {total:,} rows are shown; --limit 0 shows all.")
+
+
+def _why_no_rows(
+    connection: sqlite3.Connection,
+    query: Query,
+    parameters: Mapping[str, str],
+    bound: Mapping[str, object],
+) -> Nothing:
+    """Say how many rows a query has without each of its parameters, and without all of them."""
+    names = [name for name, value in parameters.items() if value and name != "limit"]
+    if not names:
+        return Nothing((), 0)
+
+    def count(*without: str) -> int:
+        return _count(connection, query, {**bound, **dict.fromkeys(without), "limit": -1})
+
+    filters = Filters.of(parameters)
+    told = [
+        filters.told(name) if name in _GIVEN else f"{name} {parameters[name]}" for name in names
+    ]
+    alone = [(name, words, count(name)) for name, words in zip(names, told, strict=True)]
+    return Nothing(tuple(one for one in alone if one[2]), count(*names))
 
 
 def _given(

@@ -163,7 +163,8 @@ PLACED = (
         "usage",
         f"""response_key api_message_id request_id stated_session_key model timestamp {_TOKENS}
         partial:int stated_cost_usd:real line_count:big all_input_tokens:big all_output_tokens:big
-        all_cache_read_tokens:big all_cache_write_tokens:big stop_reason byte_length:big""",
+        all_cache_read_tokens:big all_cache_write_tokens:big stop_reason byte_length:big
+        written_bytes:big""",
     ),
     _placed(
         "stated_usage",
@@ -174,7 +175,7 @@ PLACED = (
         "responses",
         f"""response_key api_message_id request_id model timestamp {_TOKENS}
         partial:int stated_cost_usd:real {_SESSION_KEY} {_SUBAGENT_KEY} stop_reason
-        byte_length:big""",
+        byte_length:big written_bytes:big""",
     ),
     _placed(
         "prompts",

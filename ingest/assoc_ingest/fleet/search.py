@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..ask import query as query_parser
 from ..ask.candidates import Candidate
 from ..ask.conversation import resume_line
-from ..ask.filters import Filters
+from ..ask.filters import Filters, Nothing, nothing
 from ..ask.query import Term, Terms
 from ..ask.refs import shortest
 from ..ask.search import ALL_WORDS, VERBATIM, Found, Group, Hit, Marker, SearchResult, is_special
@@ -287,20 +287,27 @@ def search(
     for name in ("tool", "model", "role", "branch"):
         if getattr(filters, name):
             raise UsageError(f"A search with --remote cannot be limited by {name}; leave it out.")
-    given = filters.parameters(connection)
-    asked = {
-        "terms": json.dumps(_as_json(terms)),
-        "parts": _alone(terms) or None,
-        "literal": terms.literal if is_special(terms.literal) else None,
-        "kinds": list(filters.kind) or None,
-        "projects": json.loads(str(given["project"])) if given["project"] else None,
-        "tools": tools,
-        "origin": origin,
-        "most": limit,
-        "shown": shown,
-        **{name: given[name] for name in ("since", "until", "session", "source")},
-    }
-    rows = connection.execute(_SEARCH, asked).fetchall() if terms.clauses else []
+
+    def found_by(filters: Filters, origin: str | None, most: int, shown: int) -> list[Any]:
+        given = filters.parameters(connection)
+        asked = {
+            "terms": json.dumps(_as_json(terms)),
+            "parts": _alone(terms) or None,
+            "literal": terms.literal if is_special(terms.literal) else None,
+            "kinds": list(filters.kind) or None,
+            "projects": json.loads(str(given["project"])) if given["project"] else None,
+            "tools": tools,
+            "origin": origin,
+            "most": most,
+            "shown": shown,
+            **{name: given[name] for name in ("since", "until", "session", "source")},
+        }
+        return connection.execute(_SEARCH, asked).fetchall() if terms.clauses else []
+
+    rows = found_by(filters, origin, limit, shown)
+    why = None
+    if not rows and terms.clauses:
+        why = _why_nothing(filters, origin, lambda other, label: found_by(other, label, 1, 0))
     hits = _Hits(connection, terms, rows)
     groups = tuple(
         Group(
@@ -314,7 +321,28 @@ def search(
     best = hits.of(row for row in rows if row["place"] <= limit)
     found, conversations, has_more = map(rows[0].__getitem__, _TOTALS) if rows else (0, 0, 0)
     notes = (terms.note,) if terms.note else ()
-    return SearchResult(groups, best, conversations, found, bool(has_more), None, notes)
+    return SearchResult(groups, best, conversations, found, bool(has_more), None, notes, why)
+
+
+def _why_nothing(
+    filters: Filters, origin: str | None, found_by: Callable[[Filters, str | None], list[Any]]
+) -> Nothing:
+    """Say how many conversations there are without each filter, the machine being one of them."""
+    is_cut = False
+
+    def count(filters: Filters, origin: str | None = origin) -> int:
+        nonlocal is_cut
+        rows = found_by(filters, origin)
+        is_cut = is_cut or any(row["has_more"] for row in rows)
+        return rows[0]["conversations"] if rows else 0
+
+    why = nothing(filters, count)
+    if origin is not None:
+        in_all = count(filters.without(*filters.given()), None)
+        alone = count(filters, None)
+        machine = (("origin", f"origin {origin}", alone),) if alone else ()
+        why = why._replace(filters=(*why.filters, *machine), in_all=in_all)
+    return why._replace(is_lower_bound=is_cut)
 
 
 def with_machines(result: SearchResult) -> SearchResult:
