@@ -211,7 +211,7 @@ def test_a_kill_between_the_two_is_made_good_by_the_next_sync(
     sync(database, [home])
     write(home, AGENT_FILE, *(agent("a1", line) for line in said()))
     with monkeypatch.context() as patch:
-        patch.setattr(module, "read_repetitions_again", lambda connection: None)
+        patch.setattr(module, "derive_what_others_decide", lambda connection: None)
         sync(database, [home])
     sync(database, [home])
     sync(scratch, [home])

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.support.cases import CASES, expected
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -33,6 +33,7 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive, changes
+from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.transcript import PRIVATE
@@ -40,6 +41,7 @@ from assoc_ingest.store import batch
 from assoc_ingest.store.rows import Written
 from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.status import look, sentences_of
 
 SECRET = "sk-planted-4f2a9c"
@@ -690,6 +692,74 @@ def test_seeds_user_type_can_be_asked_for(place: Place) -> None:
     write(place.home, f"{PROJECT}/{SESSION}.jsonl", user("hello", userType="external"))
     place.sync()
     assert place.rows("select user_type from transcripts") == [("external",)]
+
+
+def _unsigned(*lines: dict[str, Any]) -> bytes:
+    return b"".join(
+        dumps({key: value for key, value in line.items() if key != "sessionId"}) + b"\n"
+        for line in lines
+    )
+
+
+NAMED = f"{PROJECT}/rename-button.jsonl"
+INDEX = f"{PROJECT}/sessions-index.json"
+
+
+def _index(*sessions: str) -> dict[str, Any]:
+    return {"version": 1, "entries": [{"sessionId": session} for session in sessions]}
+
+
+def test_seeds_a_transcript_that_an_index_names_is_read_though_no_line_names_a_session(
+    place: Place,
+) -> None:
+    """Seed: the index decides what a transcript is whose lines have no `sessionId`."""
+    read = (
+        "select f.kind, s.session_key, m.text from messages m join files f on f.id = m.file_id"
+        " join sessions s on s.id = m.session_id where f.path like '%button%' order by 3"
+    )
+    hello = ("transcript", "rename-button", "hello")
+    place.put(NAMED, _unsigned(user("hello", "v1"), assistant("hi", "v2")))
+    place.sync()
+    assert place.rows(read) == []
+    assert place.rows("select kind from files where path like '%button%'") == [("foreign",)]
+    place.put(INDEX, _index("another", "rename-button"))
+    place.sync()
+    assert place.rows(read) == [hello, ("transcript", "rename-button", "hi")]
+    assert place.rows("select count(*) from issues") == [(0,)]
+    place.is_as_from_scratch()
+    assert_as_rebuilt(place.database)
+    place.put(NAMED, _unsigned(user("hello", "v1"), user("more", "v3")))
+    place.sync()
+    assert place.rows(read) == [hello, ("transcript", "rename-button", "more")]
+    place.is_as_from_scratch()
+    place.put(INDEX, _index("another"))
+    place.sync()
+    assert place.rows(read) == []
+    assert [row[0] for row in place.rows("select reason from issues")] == [NOT_A_TRANSCRIPT]
+    assert_as_rebuilt(place.database)
+    with (place.home / NAMED).open("ab") as stream:
+        stream.write(dumps(user("signed", "v4", sessionId="rename-button")) + b"\n")
+    place.sync()
+    assert len(place.rows(read)) == 3
+    place.put(INDEX, _index())
+    place.sync()
+    assert len(place.rows(read)) == 3, "now its own lines say what it is"
+
+
+def test_a_transcript_that_an_index_named_stays_one_until_the_index_is_pruned(
+    place: Place,
+) -> None:
+    kinds = "select kind from files where path like '%button%'"
+    place.put(INDEX, _index("rename-button"))
+    place.put(NAMED, _unsigned(user("hello", "v1")))
+    place.sync()
+    place.remove(INDEX)
+    place.sync()
+    assert place.rows(kinds) == [("transcript",)], "what is gone keeps what it said"
+    assert_as_rebuilt(place.database)
+    prune_gone(place.database, None, dry_run=False)
+    assert place.rows(kinds) == [("foreign",)]
+    place.is_as_from_scratch()
 
 
 def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(

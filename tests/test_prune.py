@@ -24,7 +24,7 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_incremental_equals_full import BROKEN, DOCUMENTS, Homes, comparable
+from tests.test_incremental_equals_full import BROKEN, DOCUMENTS, Homes, comparable, some_lines
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.exclusions import LEFT_OUT
@@ -74,6 +74,12 @@ class PrunedHomes(Homes):
     def write_list(self, data: st.DataObject, path: str) -> None:
         content = data.draw(st.sampled_from([*LISTS[path], *BROKEN]))
         self._write_document(path, content)
+
+    @rule(new=some_lines)
+    def append_unsigned(self, new: list[bytes]) -> None:
+        """To a log that is a transcript only while a list names it, or a line says so."""
+        lines = (line.replace(b'"sessionId"', b'"session"') for line in new)
+        self._append(f"{PROJECT}/named.jsonl", b"".join(line + b"\n" for line in lines))
 
     @rule(full=st.booleans())
     def sync_and_compare(self, full: bool) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
 from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
-from ..source import LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
+from ..source import FOREIGN, LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
 from ..sources import SOURCES
 from .parsing import RAN_AWAY, Parser
 from .stored_names import PATH_FROM_LINES, PATH_LOST, UNOPENED
@@ -426,3 +426,46 @@ def repeating(connection: sqlite3.Connection, agents: Iterable[tuple[int, str]])
         )
         found.update(file_id for (file_id,) in rows)
     return sorted(found)
+
+
+# ------------------------------------------------------------------------------------------------
+# Logs that are transcripts only because a list of sessions names them.
+#
+# If the name of a log is unusual and no line says whose it is, a list of its project decides. The
+# list may come later, change, or be pruned: the log is then derived again from its archive.
+
+
+_IS_NAMED = (
+    "exists (select 1 from files l join session_entries e on e.file_id = l.id"
+    " where l.kind = 'session_index' and l.source_id = f.source_id"
+    " and l.project_key = f.project_key and e.session_key = ?2"
+    " and (e.gone_at is null or e.gone_at >= l.gone_at))"
+)
+
+
+def as_listed(connection: sqlite3.Connection, file_id: int, claim: Claim) -> Claim:
+    """Return the claim of a stored log without its doubt, if a list of sessions names it."""
+    if not claim.is_doubtful or claim.session_key is None:
+        return claim
+    (is_named,) = connection.execute(
+        f"select {_IS_NAMED} from files f where f.id = ?1", (file_id, claim.session_key)
+    ).fetchone()
+    return replace(claim, is_doubtful=False) if is_named else claim
+
+
+def doubtful_logs(connection: sqlite3.Connection) -> list[int]:
+    """Return the logs that may have become transcripts, or none any more, with a list."""
+    rows = connection.execute(
+        "select f.id, s.kind, f.path, f.kind from files f join sources s on s.id = f.source_id"
+        " left join transcripts t on t.file_id = f.id"
+        " where f.kind in (?, 'transcript') and t.stated_session_key is null",
+        (FOREIGN,),
+    ).fetchall()
+    found = []
+    for file_id, source, path, kind in rows:
+        claim = claim_at(SOURCES[source], path) if source in SOURCES else None
+        if claim is not None and claim.is_doubtful:
+            is_transcript = kind != FOREIGN
+            if as_listed(connection, file_id, claim).is_doubtful == is_transcript:
+                found.append(file_id)
+    return found

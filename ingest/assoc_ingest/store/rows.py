@@ -468,8 +468,9 @@ def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
         parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns, known.inode,
         known.device,
     )  # fmt: skip
+    session_key = known.session_key if claim.kind == known.kind else claim.session_key
     return OpenFile(
-        known.id, source_id, claim, found, None, None, known.session_key, None, is_kept=True,
+        known.id, source_id, claim, found, None, None, session_key, None, is_kept=True,
         gone_at=known.gone_at, context=known.context,
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from ..errors import UsageError
 from ..files import stored_names
 from ..files.changes import read
 from ..files.entries import opened
-from ..files.exclusions import to_read_again
+from ..files.exclusions import doubtful_logs, to_read_again
 from ..files.steps import Opened, Part, Step, Work, without_unsettled
 from ..files.stored_names import original_parts
 from ..files.stores import most_bytes, reading
@@ -404,7 +404,7 @@ def sync_into(
                         connection, plan, report, clock, progress, is_stopped,
                         thorough=options.full, jobs=options.jobs, is_new=goes_on,
                     )  # fmt: skip
-                read_repetitions_again(connection)
+                derive_what_others_decide(connection)
                 _refresh_surroundings(connection, plan, options, report)
     except BaseException as error:
         report.error = str(error) or type(error).__name__
@@ -441,12 +441,13 @@ def _find_lost_roots(connection: sqlite3.Connection, roots: Sequence[Root], repo
         find_lost_roots(connection, new, report.missing_roots)
 
 
-def read_repetitions_again(connection: sqlite3.Connection) -> None:
-    """Re-parse transcripts that were read before files of their subagents appeared."""
-    if again := to_read_again(connection):
-        from ..upkeep.rebuild import derive_again
+def derive_what_others_decide(connection: sqlite3.Connection) -> None:
+    """Re-parse what was read before files of its subagents, or a list that names it, appeared."""
+    again = to_read_again(connection)
+    if again or doubtful_logs(connection):
+        from ..upkeep.rebuild import derive_again, misjudged
 
-        derive_again(connection, again)
+        derive_again(connection, [*again, *misjudged(connection)])
 
 
 def _refresh_surroundings(

@@ -17,7 +17,14 @@ from typing import NamedTuple
 from ..derive.refresh import refresh_everything
 from ..errors import ArchiveError, DamagedError, DatabaseError, OutdatedError
 from ..files import archive, stored_names
-from ..files.exclusions import AgentFiles, agents_with_files, issues_outside_archive, repeating
+from ..files.exclusions import (
+    AgentFiles,
+    agents_with_files,
+    as_listed,
+    doubtful_logs,
+    issues_outside_archive,
+    repeating,
+)
 from ..files.parsing import lines_of
 from ..files.replay import Replayed, replay
 from ..files.tail import Prefix
@@ -227,7 +234,8 @@ def stretches_of(
 def claim_of(
     connection: sqlite3.Connection, source: Source, known: KnownFile, *, is_sound: bool = False
 ) -> Claim | None:
-    """Return the claim of a file, from its path and, if that is not enough, its first lines.
+    """Return the claim of a file, from its path and, if that is not enough, its first lines or a
+    list of sessions.
 
     If its archive `is_sound`, no more of it is unpacked than is needed.
     """
@@ -240,6 +248,7 @@ def claim_of(
     if known.kind == FOREIGN_DOCUMENT:  # it is not archived
         return source.as_kind(claim, known.kind)
     read = archive.read_beginning if is_sound else archive.read
+    claim = as_listed(connection, known.id, claim)
     try:
         return source.classify(claim, lines_of(read(connection, known.id)))
     except ArchiveError:
@@ -462,6 +471,7 @@ def _rebuild(
             refresh_everything(connection)
         if aside is not None:
             aside.put_in_place()  # by now it has caught up
+    derive_again(connection, misjudged(connection))
     connection.execute(f"pragma user_version = {database.DERIVATION}")
     return rebuilt
 
@@ -490,13 +500,25 @@ def derive_in(batch: Batch, file_ids: Iterable[int]) -> None:
         _derive(batch, file, rebuilt, agents)
 
 
+def misjudged(connection: sqlite3.Connection) -> list[int]:
+    """Return the logs that a list of sessions makes transcripts, or no longer does."""
+    doubtful = doubtful_logs(connection)
+    return [
+        known.id
+        for source, _, known in files_of(connection, f"f.id in ({id_list(doubtful)})")
+        if (claim := claim_of(connection, source, known)) and claim.kind != known.kind
+    ]
+
+
 @contextmanager
 def agents_may_change(batch: Batch) -> Iterator[None]:
     """Derive again what repeats lines of agents that have a file after the block and had none
-    before, or the other way round; see `exclusions`."""
+    before, or the other way round, and logs that a list of sessions judges otherwise; see
+    `exclusions`."""
     before = agents_with_files(batch.connection)
     yield
     derive_in(batch, repeating(batch.connection, before ^ agents_with_files(batch.connection)))
+    derive_in(batch, misjudged(batch.connection))
 
 
 def _repair_indexes(connection: sqlite3.Connection, names: Iterable[str]) -> None:

@@ -14,11 +14,12 @@ The other stores (tasks, todos, teams, plans, prompts, ...) are listed in `store
 
 `<enc>` is the working directory with every character except letters and digits replaced by a
 hyphen, so it cannot be decoded; the real path comes from the lines. A file whose stem is not a uuid
-(exporters write `<date>-<uuid>.jsonl`) is a transcript only if its lines show it. Nothing else
-below the root is opened: it contains credentials, caches and complete copies of itself. These are
-not opened for other sources either: in the root, `.credentials.json`, `.claude.json`,
-`config.json`, `.mcp.json`, `*auth*.json` and all settings except `settings.json`; and everything in
-`session-env/`, `shell-snapshots/`, `debug/`, `security/`, `telemetry/` and `daemon*`.
+(exporters write `<date>-<uuid>.jsonl`) is a transcript only if its lines show it, or if the index
+of its project names it (`exclusions.as_listed`). Nothing else below the root is opened: it contains
+credentials, caches and complete copies of itself. These are not opened for other sources either: in
+the root, `.credentials.json`, `.claude.json`, `config.json`, `.mcp.json`, `*auth*.json` and all
+settings except `settings.json`; and everything in `session-env/`, `shell-snapshots/`, `debug/`,
+`security/`, `telemetry/` and `daemon*`.
 
 The lines of transcripts are described in `transcript`.
 """
