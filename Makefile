@@ -20,7 +20,7 @@ quick: ## run a part of most test files: no kills, browsers, wheels and state ma
 	@HYPOTHESIS_PROFILE=brief $(BIN)/pytest -n auto -q -m "not slow" --tb=short
 
 test-source: ## run the cases of one source: make test-source NAME=chorus
-	$(BIN)/pytest -q tests/test_golden.py tests/test_conformance.py -k "$(or $(NAME),$(error NAME=source is missing))/"
+	$(BIN)/pytest -q tests/test_golden.py tests/test_answers.py tests/test_conformance.py -k "$(or $(NAME),$(error NAME=source is missing))/"
 
 thorough: ## run the property tests with many more examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto

@@ -1,4 +1,4 @@
-"""What each source reads: the first paragraph of its docstring."""
+"""What each source reads: the first paragraph of its docstring, and its page in docs/sources/."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ _PACKAGE = _ROOT / "ingest" / "assoc_ingest"
 def sources() -> str:
     """Return a table of the sources."""
     return _table("source", ((name, _file_of(name)) for name in SOURCES))
+
+
+def pages() -> str:
+    """Return a section for each source: what its users should know of it."""
+    sections = []
+    for name, source in SOURCES.items():
+        text = (_ROOT / "docs" / "sources" / f"{name}.md").read_text("utf-8")
+        sections.append(f"## {source.label}\n\n{text}")
+    return "\n".join(sections)
 
 
 def _file_of(source: str) -> Path:

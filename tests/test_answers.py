@@ -1,6 +1,7 @@
-"""Every query has a known answer on the demonstration home.
+"""Every query has a known answer on the demonstration homes.
 
-`pytest --golden` rewrites tests/golden/answers.json; read the difference.
+`pytest --golden` rewrites tests/golden/answers.json, and the `answers.json` of each source that has
+a demonstration of its own; read the difference.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.cases import DEMO
+from tests.support.cases import CASES, DEMO, SHOWN, SOURCES, home_of
 
 from assoc_ingest import sql
 from assoc_ingest.store.database import open_reader
@@ -63,6 +64,25 @@ def test_every_query_is_answered_as_before(
     if request.config.getoption("--golden"):
         ANSWERS.write_text(text, "utf-8")
     assert json.loads(text) == json.loads(ANSWERS.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.endswith(f"/{SHOWN}")])
+def test_the_queries_are_answered_from_what_a_source_demonstrates(
+    case: str, fresh: Callable[[], Path], place: Path, request: pytest.FixtureRequest
+) -> None:
+    database, stored = fresh(), SOURCES / case / "answers.json"
+    home = home_of(case, place)
+    for path in home.rglob("*"):
+        os.utime(path, (1_772_500_000, 1_772_500_000))
+    sync(database, [home])
+    with closing(open_reader(database)) as connection:
+        answers = {name: _answer(connection, PATHS[name]) for name in sorted(PATHS)}
+    answers = {name: rows for name, rows in answers.items() if rows}
+    assert {"list_sessions", "usage_by_model"} <= answers.keys()
+    text = json.dumps(answers, indent=1, ensure_ascii=False) + "\n"
+    if request.config.getoption("--golden"):
+        stored.write_text(text, "utf-8")
+    assert json.loads(text) == json.loads(stored.read_text("utf-8"))
 
 
 def test_most_queries_have_an_answer_that_says_something() -> None:

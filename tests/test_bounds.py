@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import told_by_sources
 from tests.support.child import is_done_with
 from tests.support.hostile import TEXTS
 from tests.support.writing import SESSION, assistant, call, chain, dumps, result, user
@@ -49,7 +50,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 def lacking(names: object) -> str:
     return (
         f"{names}: an expression that no test has looked at. Add it to EXPRESSIONS with the texts "
-        "of tests/support/hostile.py that are worst for it, or a new one there; if it is "
+        "of tests/support/hostile.py that are worst for it (that of a source: to `expressions` in "
+        "tests/sources/<name>/source.json), or a new one there; if it is "
         "quadratic, take apart what repeats, make it possessive, or scan the text with str.find."
     )
 
@@ -72,8 +74,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "sql._text_or_comment": ("quotes", "dashes", "letters"),
     "derive.responses._totals_of": ("digits", "colons", "letters"),
     "files.stores._word": ("words", "letters", "underscores"),
-    "sources.codex.home._database": ("digits", "letters"),
-    "sources.codex.rollout._uuid7": ("digits", "dashes"),
     "store.sql_child._fts_words": ("quotes", "spaces", "words"),
     "web.foreign_sql._parameter": ("colons", "letters"),
     "source._is_key": ("digits", "letters", "dashes"),
@@ -168,40 +168,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "paths._in_repository": ("letters", "worktrees", "lines"),
     "paths._named_after_drive": ("dashes", "letters"),
     "paths._windows_path": ("backslashes", "letters"),
-    "sources.associate._summary": ("dashes", "letters"),
-    "sources.associate._session": ("digits", "dashes"),
-    "sources.associate._not_alphanumeric": ("dashes",),
-    "sources.claude.home._uuid": ("digits", "dashes"),
-    "sources.claude.home._agent_file": ("dots", "letters"),
-    "sources.claude.home._agent_meta": ("dots", "letters"),
-    "sources.claude.home._ends_in_uuid": ("digits", "dashes", "letters"),
-    "sources.claude.home._private_directory": ("dots", "letters"),
-    "sources.claude.home._private_file": ("dots", "letters"),
-    "sources.claude.home._encoded_path": ("dashes",),
-    "sources.claude.stores._uuid": ("digits", "dashes"),
-    "sources.codex.home._private_file": ("letters", "dots"),
-    "sources.codex.home._rollout": ("digits", "dashes", "rollouts"),
-    "sources.codex.home._uuid": ("digits", "dashes"),
-    "sources.codex.rollout._blanks": ("spaces", "blank lines"),
-    "sources.codex.rollout._exit_code": ("lines", "digits", "exit codes of commands"),
-    "sources.codex.rollout._output_heading": ("lines", "letters"),
     "sources.chat_reader._patched": ("lines", "patches", "letters of a patch"),
-    "sources.codex.rollout._user_in_url": ("slashes", "addresses"),
-    "sources.codex.rollout._wall_time": ("digits", "wall times"),
-    "sources.claude.stores._not_alphanumeric": ("dashes",),
-    "sources.claude.stores._heading": ("hashes",),
-    "sources.claude.stores._todo_file": ("digits", "dashes"),
-    "sources.claude.stores._paste_file": ("digits",),
-    "sources.claude.stores._backup_file": ("digits",),
-    "sources.claude.stores._registry_file": ("digits",),
-    "sources.claude.stores._job_directory": ("digits",),
-    "sources.claude.stores._task_file": ("digits",),
-    "sources.claude.stores._call_name": ("underscores", "letters"),
-    "sources.claude.stores._left_alone": ("dots", "backups", "letters"),
-    "sources.claude.tools._exit_code": ("exit codes", "digits"),
-    "sources.claude.tools._agent_id": ("agents", "letters", "lines"),
-    "sources.claude.tools._workflow_task": ("task ids", "letters"),
-    "sources.claude.tools._saved_to": ("saved to",),
     "fields._cjk": ("wide letters", "surrogates"),
     "fields._formatting": ("zero-width letters", "surrogates"),
     "fields._radical": ("surrogates", "wide letters"),
@@ -232,7 +199,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.conversation._not_of_name": ("dashes", "wide letters"),
     "web.urls._place": ("digits", "dots"),
     "when._stored_form": ("digits", "dashes"),
+    **{k: texts for told in told_by_sources("expressions").values() for k, texts in told.items()},
 }  # fmt: skip
+"""Each expression with the texts that are worst for it; a source tells those of its own."""
 MADE = {
     # Functions that make or use an expression of their own, and why that is no more than linear.
     "files.exclusions.log_without": "one letter after the other",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cases import DEMO
+from tests.support.cases import CASES, DEMO, SHOWN
 from tests.support.dump import check, connect
 
 from assoc_ingest.sources import SOURCES
@@ -36,9 +36,17 @@ def column(story: sqlite3.Connection, statement: str) -> list[object]:
     return [row[0] for row in story.execute(statement)]
 
 
-def test_all_systems_take_part(story: sqlite3.Connection) -> None:
+def test_every_home_of_the_story_is_of_the_system_that_it_is_named_after(
+    story: sqlite3.Connection,
+) -> None:
     kinds = column(story, "select kind from sources order by kind")
-    assert kinds == sorted(SOURCES)
+    assert kinds == sorted(["associate", *(home.name for home in HOMES)])
+
+
+def test_every_source_demonstrates_what_it_reads(story: sqlite3.Connection) -> None:
+    """One that came later has a home of its own: the story, which all pages show, stays."""
+    told = column(story, "select kind from sources")
+    assert [name for name in SOURCES if name not in told and f"{name}/{SHOWN}" not in CASES] == []
 
 
 def test_every_piece_of_it_can_be_read(story: sqlite3.Connection) -> None:

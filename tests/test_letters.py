@@ -1,19 +1,27 @@
 """A source needs nothing but itself: an invented one goes all the way, and keeps all promises.
 
-`tests/support/letters.py` is registered here alone. Its lines need what earlier ones said: the
-model is stated once, and what was spent is cumulative.
+`tests/support/letters.py` is registered here alone, with what a source brings in
+`tests/support/letters_box`: the case `demonstration`, its expected rows and answers, `source.json`
+and the page for its users. Its lines need what earlier ones said: the model is stated once, and
+what was spent is cumulative.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests import test_answers as answers
 from tests import test_conformance as conformance
+from tests import test_golden as golden
 from tests.support.cases import GROUPS, home_of
 from tests.support.dump import assert_same, check, dump
 from tests.support.letters import Letters
@@ -35,7 +43,7 @@ from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
-CASE = "../support/letters_box/days"
+CASE = "../support/letters_box/demonstration"
 GROUP = f"{Letters.name}-0"
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 
@@ -177,6 +185,70 @@ def test_a_context_without_end_is_an_issue_and_is_not_kept(
     sync(database, [home])
     assert rows(database, "select distinct reason from issues") == [(CONTEXT_TOO_LARGE,)]
     assert rows(database, "select distinct context from files") == [(None,)]
+
+
+# -- what it costs to add one --------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+REGISTRY = "ingest/assoc_ingest/sources/__init__.py"
+PROMISES = (
+    # Whatever looks at all sources, but of each only what concerns this one.
+    ("tests/test_golden.py", "tests/test_answers.py", "tests/test_conformance.py", "-k", "letters"),
+    ("tests/test_demo.py", "tests/test_shape.py", "-k", "source or systems or demonstrates"),
+    ("tests/test_private_files.py", "-k", "claims_nothing or find_out_whose"),
+    ("tests/test_bounds.py", "-k", "has_a_worst_text"),
+)
+
+
+def with_letters(tree: Path) -> Path:
+    """Copy the project and add the source to it as a contributor would."""
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
+    shutil.copytree(ROOT, tree, ignore=left_out)
+    box, module = tree / "tests" / "support" / "letters_box", tree / "tests/support/letters.py"
+    code = module.read_text("utf-8").replace("assoc_ingest.sources.", ".")
+    code = code.replace("from assoc_ingest.", "from ..")
+    (tree / "ingest/assoc_ingest/sources/letters.py").write_text(code, "utf-8")
+    (box / "page.md").rename(tree / "docs" / "sources" / "letters.md")
+    shutil.copytree(box, tree / "tests" / "sources" / "letters")
+    registry = (tree / REGISTRY).read_text("utf-8")
+    registry = registry.replace("from .opencode", "from .letters import Letters\nfrom .opencode")
+    registry = registry.replace(
+        "        OpenCode(),\n", "        OpenCode(),\n        Letters(),\n"
+    )
+    (tree / REGISTRY).write_text(registry, "utf-8")
+    return tree
+
+
+@pytest.mark.slow
+def test_it_costs_a_module_a_line_and_what_it_brings(tmp_path: Path) -> None:
+    """No other file has to be edited, and no expected answer of another test changes."""
+    tree = with_letters(tmp_path / "tree")
+    paths = os.pathsep.join([str(tree / "ingest"), str(tree)])
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(*command: str) -> str:
+        arguments = [sys.executable, "-m", *command]
+        done = subprocess.run(
+            arguments, cwd=tree, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    for promise in PROMISES:
+        run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *promise)
+    run("cogapp", "-r", "-I", ".", "docs/sources.md")
+    page = (tree / "docs" / "sources.md").read_text("utf-8")
+    assert "| `letters` | An invented agent, Letters" in page
+    assert "## Letters\n\nIts home is `~/.letterbox`" in page
+
+
+def test_the_queries_are_answered_from_what_it_demonstrates(
+    fresh: Fresh, place: Path, request: pytest.FixtureRequest
+) -> None:
+    golden.test_a_home_becomes_the_expected_rows(CASE, fresh, place / "rows", request)
+    answers.test_the_queries_are_answered_from_what_a_source_demonstrates(
+        CASE, fresh, place / "answers", request
+    )
 
 
 # -- the promises of every source ----------------------------------------------------------------

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.support.cases import CASES, DEMO, home_of
+from tests.support.cases import CASES, DEMO, home_of, told_by_sources
 from tests.support.cases import SOURCES as FOLDERS
 from tests.support.child import Child
 from tests.support.dump import connect
@@ -26,6 +26,7 @@ from tests.support.writing import PROJECT, SESSION, user, write, write_bytes
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import AmbiguousHomeError, UsageError
 from assoc_ingest.files.walk import recognised
+from assoc_ingest.source import claim_at
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
@@ -36,36 +37,9 @@ INGEST = Path(__file__).parents[1] / "ingest"
 SECRET = "sk-planted-7d1e0b"
 CONTENT = json.dumps({"workspaces": [], "id": SECRET, "worktrees": {}, "primaryApiKey": SECRET})
 
-PRIVATE = {
-    "claude": (
-        ".credentials.json", ".credentials.json.bak", ".claude.json", ".claude.json.backup",
-        "config.json", "oauth.json", "my-auth-token.json", "Auth.json", "settings.local.json",
-        "settings.json.bak", ".mcp.json", "session-env/x/hook-0.sh", "shell-snapshots/zsh-1.sh",
-        "debug/latest.txt", "debug/projects/-srv/x.jsonl", "security/findings.json", "daemon.json",
-        "daemon/state.json", "telemetry/events.json",
-        f"file-history/{SESSION}/0123456789abcdef@v1",
-    ),
-    "ccinsights": ("config.json", "Config.json"),
-    "codex": (
-        "auth.json", "auth.json.bak", "config.toml", "my.config.toml", ".credentials.json", ".env",
-        "Config.toml", "log/codex-tui.log", "logs_1.sqlite", "logs_1.sqlite-wal",
-        "shell_snapshots/zsh-1.sh",
-    ),
-    "copilot": ("config.json", "mcp-config.json", "logs/process-1.log", "mcp-oauth-config/a.json"),
-    "gemini": (
-        "oauth_creds.json", "mcp-oauth-tokens.json", "mcp-oauth-tokens-v2.json", ".env",
-        "google_accounts.json", "settings.json",
-    ),
-    "pi": ("auth.json", "models.json", "settings.json", "Auth.json"),
-}  # fmt: skip
+PRIVATE: dict[str, list[str]] = told_by_sources("private")
 """By system, what is never opened in its home."""
 EVERYTHING = {path for paths in PRIVATE.values() for path in paths}
-READ = {
-    "claude": {"settings.json"},
-    "associate": {"settings.json"},  # its home in the case is that of Claude Code
-    "chorus": {"config.json"},
-}
-"""By system, what is read although files of this name are private in the home of another one."""
 
 COMMANDS = (
     "sync HOME", "sync HOME --dry-run", "sync --full", "watch HOME", "verify", "rebuild", "status",
@@ -145,7 +119,9 @@ def test_no_command_opens_what_is_private_in_a_home(
     kind: str, place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Path(shutil.copytree(ONE_EACH[kind], place / "home"))
-    assert_never_opened(EVERYTHING - READ.get(kind, set()), home, fresh(), monkeypatch)
+    sources = [root.source for root in recognised(home, SOURCES) if root.path == home]
+    read = {path for path in EVERYTHING if any(claim_at(source, path) for source in sources)}
+    assert_never_opened(EVERYTHING - read, home, fresh(), monkeypatch)
 
 
 @pytest.mark.slow
@@ -175,11 +151,11 @@ def test_nothing_private_is_opened_to_find_out_whose_a_directory_is(
     place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The homes that every system has by default, with nothing in them but what is private."""
-    names = (
-        ".claude", ".config/claude", ".ccinsights", ".codex", ".copilot", ".gemini", ".pi/agent",
-    )  # fmt: skip
-    places = [Path.home() / name for name in names]
-    places += [place / ".chorus", place / ".cortex", Path.home() / ".claude" / "theassociate"]
+    home_directory = str(Path.home())
+    places = [
+        *(Path(root) for s in SOURCES.values() for root in s.default_roots({}, home_directory)),
+        *(place / name for s in SOURCES.values() if (name := s.directory_in_project)),
+    ]
     monkeypatch.chdir(place)
     monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
     planted = {path for home in places for path in plant(home, EVERYTHING)}

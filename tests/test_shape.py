@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.support.cases import told_by_sources
+
 from assoc_ingest import sql
 from assoc_ingest.derive import projects
 from assoc_ingest.source import FILE_KINDS
@@ -517,9 +519,13 @@ def test_no_page_trusts_stored_text() -> None:
     assert not [path for path in pages if re.search(r"\|\s*safe\b", path.read_text("utf-8"))]
 
 
+ORDINARY = told_by_sources("is_called_like_a_word")
 SOURCE_NAMES = re.compile(
-    "|".join(rf"\b{name}\b" for s in SOURCES.values() for name in (s.name, s.label)),
-    re.IGNORECASE,
+    "|".join(
+        # One that is called like an ordinary word: its label, inside of a sentence.
+        rf"(?<=[a-z,] ){s.label}\b" if s.name in ORDINARY else rf"(?i:\b{s.name}\b|\b{s.label}\b)"
+        for s in SOURCES.values()
+    )
 )
 NAMES_LEFT = {
     # Places outside `sources/` where a source is named, and why it has to be.

@@ -5,6 +5,10 @@
 are 0, and references that repeat the file's own session and subagent. Rows of a file are listed
 under its path, and a place in the same file is written without it. A database is the SQL that makes
 it: `opencode.db.sql`.
+
+`tests/sources/<source>/source.json` says what the tests of all sources need to know of this one:
+`private`, what is never opened in its home; `expressions`, the texts of `hostile.py` that are worst
+for its regular expressions; `is_called_like_a_word`, that its name is found in any text.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ SOURCES = Path(__file__).parents[1] / "sources"
 CASES = sorted(
     (str(case.parent.relative_to(SOURCES)) for case in SOURCES.glob("*/*/home")), key=str.lower
 )
+
+SHOWN = "demonstration"
+"""The case of a source that shows what it is for, with `answers.json` beside it."""
 
 _GROUP = 13  # cases: enough that the fixed cost of a sync is shared, few enough for all processes
 
@@ -46,6 +53,16 @@ _MOSTLY_ZERO = {
     *("repeated_count", "copied_count", "repeated_call_count"),
 }
 _FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "responses")
+
+
+def told_by_sources(key: str) -> dict[str, Any]:
+    """Return what the `source.json` of each source says under this key, by source."""
+    told = {}
+    for path in sorted(SOURCES.glob("*/source.json")):
+        facts = json.loads(path.read_text("utf-8"))
+        if key in facts:
+            told[path.parent.name] = facts[key]
+    return told
 
 
 def home_of(case: str, place: Path, name: str = "home") -> Path:

@@ -20,37 +20,31 @@ other line repeats it. What was spent is stated cumulatively. A tool may be give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from assoc_ingest.fields import is_count, json_text
-from assoc_ingest.records import EDIT, READ, Record, Usage
-from assoc_ingest.source import LOG, Claim, Context, Line, Listing, Source
-from assoc_ingest.sources.chat_reader import ChatReader
-from assoc_ingest.sources.jsonl import JSONObject, complete_prefix
+from assoc_ingest.records import Record, Usage
+from assoc_ingest.source import Claim, Context, Line
+from assoc_ingest.sources.chat_reader import AgentSource, ChatReader, actions
+from assoc_ingest.sources.jsonl import JSONObject
 
-_ACTIONS = {"mend": EDIT, "peruse": READ}
+_action_of = actions(edit="mend", read="peruse")
 _LONGEST_NAME = 200  # letters of a model's name that later lines need
 
 
-class Letters(Source):
+class Letters(AgentSource):
     """The source of kind `letters`."""
 
     name = "letters"
     label = "Letters"
-    is_agent = True
+    known_lines = frozenset[str]()
+    variable, place = "LETTERBOX", ".letterbox"
+    resume = ("quill", "--day", "{}")
     retention_days = 90
 
-    def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
-        """It keeps its letters in the user's home."""
-        return [f"{home}/.letterbox"] if home is not None else []
-
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """A day goes on where it ended."""
-        return ["quill", "--day", session_key]
-
-    def recognises(self, listing: Listing) -> bool:
-        """A home has a day with letters."""
-        return any(self.claim(tuple(path.split("/"))) for path in listing)
+    def withholds(self, parts: tuple[str, ...]) -> bool:
+        """The seal, which opens all letters."""
+        return parts == ("seal.json",)
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """All days lie in one directory."""
@@ -63,14 +57,6 @@ class Letters(Source):
                 day = name.removesuffix(".jsonl")
                 return Claim(self.name, "transcript", session_key=day)
         return None
-
-    def shape(self, claim: Claim) -> str:
-        """Days grow."""
-        return LOG
-
-    def complete_prefix(self, claim: Claim, tail: bytes) -> int:
-        """Whole objects at the start of an unterminated tail can be read."""
-        return complete_prefix(tail)
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
@@ -127,7 +113,7 @@ class _Day:
             {"path": paths[0]} if paths else {},
             json_text({"papers": paths}) or "{}",
             call,
-            action=_ACTIONS.get(tool or ""),
+            action=_action_of(tool),
             paths=paths,
         )
 
