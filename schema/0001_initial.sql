@@ -97,7 +97,7 @@ create table subagents ( -- A run of a subagent
     session_id integer references sessions (id) on delete set null,
     parent_id integer references subagents (id) on delete set null, -- the subagent whose call spawned this one
     spawned_by integer references tool_calls (id) on delete set null, -- the call that spawned it
-    link_method text,                   -- how spawned_by was found: meta, result, progress, result-text, notification, prompt, workflow
+    link_method text,                   -- how spawned_by was found: meta, result, progress, result-text, notification, prompt, workflow, skill
     workflow text,                      -- run of the workflow it belongs to
     name text,                          -- its name in a team
     model text,                         -- model it was asked to use

@@ -464,6 +464,10 @@ def test_the_conversation_that_created_a_pull_request_comes_first(shell: Shell, 
         "Ada/Garden/pull/12", URL, f"{URL}/files", f"{URL}.diff", API,
     ):  # fmt: skip
         assert blamed(shell, home, name) == expected, name
+    assert blamed(shell, home, "PR", "12") == expected, "two words"
+    assert blamed(shell, home, "pull", "request", "#12") == expected
+    assert shell("blame", "my", "notes.md") == 2
+    assert "quotes: assoc-ingest blame 'my notes.md'" in shell.err
     assert blamed(shell, home, "#1") == []
     assert blamed(shell, home, "ada/other#12") == []
 

@@ -249,9 +249,15 @@ def test_a_directory_is_no_database(home: Path, place: Path) -> None:
         sync(home, [home])
 
 
-def test_reading_what_is_not_there_says_what_to_do(place: Path) -> None:
-    with pytest.raises(DatabaseError, match="run: assoc-ingest sync"):
-        open_reader(place / "index.db")
+def test_reading_what_is_not_there_says_what_to_do(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = place / "my index.db"
+    with pytest.raises(DatabaseError, match=r"run: assoc-ingest sync --db '.*/my index.db'$"):
+        open_reader(database)
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
+    with pytest.raises(DatabaseError, match=r"run: assoc-ingest sync$"):
+        open_reader(database)
     assert list(place.iterdir()) == []
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +269,52 @@ def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
 )
 def test_a_lower_bound_is_never_rounded_up(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_a_lower_bound_of_a_cent_is_a_cent(shell: Shell, tmp_path: Path) -> None:
+    """A cost that is a little less is not rounded to it: neither here nor in the database."""
+    usage = {"input_tokens": 3332, "output_tokens": 0}
+    begun = answer(9, FIRST, "claude-sonnet-4-5", "2026-01-05", usage=usage, stop_reason=None)
+    write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", user("begin"), begun)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    for by in ("day", "week", "month", "model", "project", "session"):
+        (row,), total = stats(shell, "--by", by)
+        assert row["cost_usd"] == total["cost_usd"] == 0.009996
+        assert shell("stats", "--by", by) == 0
+        assert "≥0.01" not in shell.out
+        assert "≥0.00" in shell.out
+    assert shell("show", FIRST) == 0
+    assert "≥$0.00" in shell.out
+
+
+@pytest.mark.parametrize("zone", ["EST5", "Asia/Kolkata"])
+def test_a_day_is_the_one_that_since_and_until_name(
+    used: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, zone: str
+) -> None:
+    """In the evening it may be the next day in UTC, and in the morning the one before."""
+    late = answer(5, SECOND, "claude-sonnet-4-5", "2026-03-01")
+    for hour in (2, 21):
+        at = f"2026-03-01T{hour:02}:00:00.000Z"
+        line = {**late, "uuid": f"late{hour}", "requestId": f"late{hour}", "timestamp": at}
+        line["message"] = {**line["message"], "id": f"msg_late{hour}"}
+        write(tmp_path / "late", f"projects/-srv-late/{hour:02}{FIRST[2:]}.jsonl", line)
+    assert used("sync", str(tmp_path / "late")) == 0
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    for by, column in (("day", "day"), ("month", "month")):
+        rows, total = stats(used, "--by", by, "-n", "0")
+        assert len(rows) > 2
+        for row in rows:
+            period = row[column]
+            asked = ("--since", period, "--until", period, "--model", row["model"])
+            (alone,), only = stats(used, "--by", by, *asked)
+            assert alone == row
+            assert only["responses"] == row["responses"]
+        assert sum(row["responses"] for row in rows) == total["responses"] == 6
+    rows, _ = stats(used, "--by", "week")
+    weeks = {date.fromisoformat(row["week_of"]) for row in rows}
+    assert {week.weekday() for week in weeks} == {0}
+    assert date(2026, 3, 2) in weeks if zone == "Asia/Kolkata" else date(2026, 2, 23) in weeks
 
 
 def test_calls_of_tools_have_a_total_too(used: Shell) -> None:

@@ -276,7 +276,8 @@ def test_a_bar_leads_to_the_conversations_of_its_day(browser: Any, server: str) 
     day, _, model = bar.get_attribute("title").partition(": ")
     with page.expect_navigation():
         bar.click()
-    assert page.locator("input[name=since]").input_value() == f"{day} 00:00"
+    assert page.locator("input[name=since]").input_value() == day
+    assert page.locator("input[name=until]").input_value() == day
     assert page.locator("input[name=model]").input_value() == model.split()[0]
     assert page.locator("tbody tr").count() >= 1
 

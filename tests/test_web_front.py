@@ -278,6 +278,26 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
     assert "All conversations (4)" in page.words
 
 
+def test_the_first_page_leaves_out_projects_that_are_not_on_this_disk(
+    made: Callable[[Fill], Site],
+) -> None:
+    """As the list of projects does; the dashboard has them, so that its costs add up."""
+
+    def fill(rows: Rows) -> None:
+        for name, there in (("here", 1), ("gone", 0), ("elsewhere", 0), ("unknown", None)):
+            path = f"/srv/{name}"
+            rows.session(name, rows.project(name, path=path, on_disk=there), message_count=1)
+
+    site = made(fill)
+    projects = site.get("/").words.partition(" Projects ")[2]
+    assert "here 1 conversation" in projects
+    assert "unknown 1 conversation" in projects
+    assert "gone 1" not in projects
+    assert "2 projects have no directory on this disk. All projects" in projects
+    board = site.get("/-/assoc/dashboard?days=all").words
+    assert "gone not on this disk" in board
+
+
 def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

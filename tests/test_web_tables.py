@@ -245,6 +245,15 @@ def test_the_form_of_a_report_says_what_it_asks(name: str, site: Any) -> None:
         assert placeholder or box, parameter
 
 
+def test_a_form_shows_a_day_as_it_was_given(site: Any) -> None:
+    """Also the last day, whose end is what is stored; what it shows asks for the same again."""
+    for since, until in (("2026-02-20", "2026-03-01"), ("2026-02-20 10:30", "2026-03-01 00:30")):
+        given = urlencode({"since": since, "until": until})
+        page = get(site, f"/story/ask-usage-by-day?{given}").text
+        assert f'name="since" value="{since}"' in page
+        assert f'name="until" value="{until}"' in page
+
+
 def test_a_form_says_what_is_taken_where_a_field_is_empty(site: Any) -> None:
     assert 'placeholder="50"' in get(site, "/story/ask-errors").text
     assert 'placeholder="7"' in get(site, "/story/ask-recent-sessions").text

@@ -1,5 +1,5 @@
-"""Paths: checks that raise no error, project directories as agents encode them, roots of pulled
-files.
+"""Paths: the database, checks that raise no error, project directories as agents encode them, roots
+of pulled files.
 """
 
 from __future__ import annotations
@@ -10,6 +10,44 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
+
+from .errors import UsageError
+
+# ------------------------------------------------------------------------------------------------
+# The database that a command without `--db` opens.
+
+
+DATABASE = "ASSOC_INGEST_DB"
+"""The environment variable that names it."""
+
+
+def default_database() -> Path:
+    """Return the path where nothing names another: in the platform's data directory."""
+    from platformdirs import user_data_path
+
+    try:
+        directory = user_data_path("assoc-ingest", appauthor=False)
+    except RuntimeError:
+        directory = None
+    if directory is None or not directory.is_absolute():  # relative to wherever one happens to be
+        raise UsageError(
+            "Cannot determine your data directory: set HOME, or give the database file: --db FILE"
+        )
+    return directory / "assoc.db"
+
+
+def for_database(command: str, database: Path) -> str:
+    """Return a command to copy, with `--db` where it would open another database."""
+    try:
+        named = Path(os.environ.get(DATABASE) or default_database())
+    except UsageError:
+        named = None
+    if named is not None and os.path.realpath(named) == os.path.realpath(database):
+        return command
+    from .terminal import to_copy
+
+    return f"{command} --db {to_copy(str(database))}"
+
 
 # ------------------------------------------------------------------------------------------------
 # The roots of files that were pulled from another machine: names, and SQL that knows them.

@@ -9,7 +9,7 @@ select
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,
     sum(c.cache_write_tokens) as cache_write_tokens,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     sum(c.cost_microusd is null) as unpriced,
     sum(c.partial) as partial,
     sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,

@@ -16,7 +16,7 @@ from sessions s
 left join (
     select
         c.session_id,
-        round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+        round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
         sum(c.cost_microusd is null) as unpriced,
         sum(c.partial) as partial
     from response_costs c

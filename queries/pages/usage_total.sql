@@ -2,7 +2,7 @@
 -- What the reports on usage add up to: each response once. Of partial responses the number of
 -- output tokens is not known to its end.
 select
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     coalesce(sum(c.input_tokens), 0) as input_tokens,
     coalesce(sum(c.output_tokens), 0) as output_tokens,
     coalesce(sum(c.cache_read_tokens), 0) as cache_read_tokens,

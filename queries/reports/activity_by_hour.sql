@@ -1,10 +1,10 @@
 -- Activity by weekday and hour
--- Responses by weekday and hour (UTC), with their output: 0 is Sunday. Where some are
+-- Responses by weekday and hour (local time), with their output: 0 is Sunday. Where some are
 -- partial, without a final count, the output is a lower bound.
 -- Group: activity
 select
-    cast(strftime('%w', c.timestamp) as integer) as weekday,
-    cast(strftime('%H', c.timestamp) as integer) as hour,
+    cast(strftime('%w', c.timestamp, 'localtime') as integer) as weekday,
+    cast(strftime('%H', c.timestamp, 'localtime') as integer) as hour,
     count(*) as responses,
     sum(c.output_tokens) as output_tokens,
     sum(c.partial) as partial,

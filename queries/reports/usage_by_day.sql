@@ -1,12 +1,12 @@
 -- Usage by day
--- Tokens and cost of each day (UTC) and model, newest first; each response counts once. The cost
--- leaves out unpriced responses, whose model has no price. Partial ones never stated their final
--- count, so output and cost are lower bounds. :since and :until are times.
+-- Tokens and cost of each day (local time) and model, newest first; each response counts once.
+-- The cost leaves out unpriced responses, whose model has no price. Partial ones never stated
+-- their final count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
 select
-    substr(c.timestamp, 1, 10) as day,
+    strftime('%Y-%m-%d', c.timestamp, 'localtime') as day,
     c.model,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,

@@ -3,7 +3,7 @@
 -- Group: cost
 select
     c.model,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,

@@ -51,11 +51,11 @@ used as (
 )
 select
     p.name as project,
-    round(o.cost_microusd / 1000000.0, 4) as cost_usd,
+    round(o.cost_microusd / 1000000.0, 6) as cost_usd,
     iif(
         w.parent_id is null,
         null,
-        round((coalesce(o.cost_microusd, 0) + coalesce(w.cost_microusd, 0)) / 1000000.0, 4)
+        round((coalesce(o.cost_microusd, 0) + coalesce(w.cost_microusd, 0)) / 1000000.0, 6)
     ) as cost_with_worktrees_usd,
     coalesce(o.input_tokens, 0) as input_tokens,
     coalesce(o.output_tokens, 0) as output_tokens,

@@ -34,7 +34,7 @@ with used as materialized (
 )
 select
     s.session_key,
-    round(u.cost_microusd / 1000000.0, 4) as cost_usd,
+    round(u.cost_microusd / 1000000.0, 6) as cost_usd,
     s.title,
     p.name as project,
     u.input_tokens,

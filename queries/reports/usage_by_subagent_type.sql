@@ -4,7 +4,7 @@
 select
     iif(c.subagent_id is null, 'main conversation', coalesce(a.agent_type, a.kind))
         as subagent_type,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,

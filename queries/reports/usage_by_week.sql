@@ -1,12 +1,13 @@
 -- Usage by week
--- Tokens and cost of each week (Monday to Sunday, UTC) and model, newest first. Each response counts
--- once. The cost leaves out unpriced responses, whose model has no price. Partial ones never stated
--- their final count, so output and cost are lower bounds. :since and :until are times.
+-- Tokens and cost of each week (Monday to Sunday, local time) and model, newest first. Each
+-- response counts once. The cost leaves out unpriced responses, whose model has no price.
+-- Partial ones never stated their final count, so output and cost are lower bounds. :since and
+-- :until are times.
 -- Group: cost
 select
-    date(c.timestamp, '-6 days', 'weekday 1') as week_of,
+    date(c.timestamp, 'localtime', '-6 days', 'weekday 1') as week_of,
     c.model,
-    round(sum(c.cost_microusd) / 1000000.0, 4) as cost_usd,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
     sum(c.input_tokens) as input_tokens,
     sum(c.output_tokens) as output_tokens,
     sum(c.cache_read_tokens) as cache_read_tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,33 @@ def test_every_report_and_list_has_the_rows_of_the_machine(fleet: Fleet, tmp_pat
     assert not other, other
     assert empty <= {"reports/unpriced_models", "reports/forks", "reports/issues_by_reason",
                      "lists/issues", "reports/tool_use"}, empty  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "EST5", "Europe/Berlin"])
+def test_days_and_hours_are_those_of_who_asks(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    counts = {"input_tokens": 3, "output_tokens": 10}
+    lines = [user("how", timestamp="2026-02-28T20:00:00.000Z")]
+    lines += [
+        assistant(f"so {at}", f"a{at}", "u1", id=f"msg_{at}", usage=counts, timestamp=at)
+        for at in ("2026-02-28T20:00:00.000Z", "2026-03-01T03:00:00.000Z",
+                   "2026-03-29T00:30:00.000Z", "2026-03-29T22:30:00.000Z")
+    ]  # fmt: skip
+    write(tmp_path / "home", f"projects/-srv-shop/{SESSION}.jsonl", *lines)
+    answers = []
+    local = fleet.push("laptop", tmp_path / "home")
+    for at in ("UTC", zone):
+        monkeypatch.setenv("TZ", at)
+        time.tzset()
+        with closing(fleet.central()) as central:
+            for name in ("usage_by_day", "usage_by_week", "usage_by_month", "activity_by_hour"):
+                query = sql.query(f"reports/{name}")
+                answers.append(rows_of(local, query, {}))
+                assert rows_of(central, query, {}) == answers[-1], name
+    local.close()
+    assert answers[0] != answers[4], "the days are others"
+    assert answers[3] != answers[7]
 
 
 _TOKENS = {"input_tokens": 3, "output_tokens": 10, "cache_read_input_tokens": 5}

@@ -407,6 +407,14 @@ def told(name: str, text: str) -> str:
     return f"{name} {shown}" if _moment(text) or text == shown else f"{name} {text} ({shown})"
 
 
+def as_given(name: str, stored: str) -> str:
+    """Return a stored time of a filter as a person gives it: as a day, where it is that of one."""
+    shown = terminal.moment(stored)
+    if not shown.endswith(" 00:00"):
+        return shown
+    return terminal.moment(_before(stored) if name == "until" else stored)[:10]
+
+
 def _before(end: str) -> str:
     """Return the beginning of the day that ends at a stored time."""
     return _stored(datetime.fromisoformat(end).astimezone().date() - timedelta(days=1))

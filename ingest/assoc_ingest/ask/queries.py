@@ -172,7 +172,7 @@ def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     known = Spent(
         sum(row["output_tokens"] for row in rows),
-        round(sum(costs), 4) if costs else None,
+        round(sum(costs), 6) if costs else None,
         sum(row["responses"] for row in rows),
         sum(row["unpriced"] for row in rows),
         sum(row["partial"] for row in rows),
@@ -206,7 +206,7 @@ def estimate(
         worth += max(0, rate * of_model["written_worth"] - of_model["begun_worth"])
     if not measured:
         return None
-    cost = None if known.cost_usd is None else round(known.cost_usd + worth / 10**12, 4)
+    cost = None if known.cost_usd is None else round(known.cost_usd + worth / 10**12, 6)
     return Estimate(known.output_tokens + round(tokens), cost, unmeasured)
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 from click.core import ParameterSource
 
+from ..paths import DATABASE, default_database
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -184,23 +186,6 @@ def _reading(context: click.Context) -> Iterator[sqlite3.Connection | None]:
 _AFFORDABLE = 100  # rows of JSON
 
 
-def default_database() -> Path:
-    """Return the default path of the database: in the platform's data directory."""
-    from platformdirs import user_data_path
-
-    from ..errors import UsageError
-
-    try:
-        directory = user_data_path("assoc-ingest", appauthor=False)
-    except RuntimeError:
-        directory = None
-    if directory is None or not directory.is_absolute():  # relative to wherever one happens to be
-        raise UsageError(
-            "Cannot determine your data directory: set HOME, or give the database file: --db FILE"
-        )
-    return directory / "assoc.db"
-
-
 class _DatabaseFile(click.Path):
     """A file that is there, or could be."""
 
@@ -243,7 +228,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
         "--db",
         "database",
         type=_DatabaseFile(path_type=Path, dir_okay=False),
-        envvar="ASSOC_INGEST_DB",
+        envvar=DATABASE,
         default=default_database,
         callback=_follow_links,
         show_default="assoc.db in your data directory",

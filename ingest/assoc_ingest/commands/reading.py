@@ -154,7 +154,7 @@ _BLAMED, _PLACES, _PLACES_OF_JSON = 10, 3, 10
 
 
 @click.command(cls=QueryCommand)
-@click.argument("what", metavar="FILE|COMMIT|PR")
+@click.argument("what", metavar="FILE|COMMIT|PR", nargs=-1, required=True)
 @click.option("--line", type=click.IntRange(min=1), help="Of FILE, only who made this line.")
 @project_option("Only conversations of this project, and paths relative to it")
 @click.option(
@@ -168,7 +168,7 @@ _BLAMED, _PLACES, _PLACES_OF_JSON = 10, 3, 10
 @json_options
 @database_option
 def blame(
-    what: str,
+    what: tuple[str, ...],
     database: Path,
     line: int | None,
     project: str | None,
@@ -192,15 +192,22 @@ def blame(
     import sys
 
     from ..ask.answer import Answer, Wanted
+    from ..ask.blame import as_pull_request, not_found, report
     from ..ask.blame import blame as find
-    from ..ask.blame import not_found, report
     from ..ask.output import write, write_lines
-    from ..terminal import Paint, terminal_width
+    from ..errors import UsageError
+    from ..terminal import Paint, terminal_width, to_copy
 
+    text = " ".join(what)
+    if len(what) > 1 and as_pull_request(text) is None:
+        raise UsageError(
+            "blame is asked for one file, commit or pull request. A name with spaces needs quotes: "
+            + to_copy("assoc-ingest", "blame", name=text)
+        )
     connection = reading(database)
-    asked = ["blame", what, line, project]
+    asked = ["blame", text, line, project]
     answer = Answer(connection, asked, wanted or Wanted())
-    found = find(connection, _question(connection, what, line, project))
+    found = find(connection, _question(connection, text, line, project))
     count = len(found.conversations)
     if wanted is not None:
         shown = found.conversations.shown(answer.start, limit + 1, _PLACES_OF_JSON)

@@ -5,6 +5,7 @@ machines.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -175,6 +176,9 @@ class Central:
         if query == "pragma database_list":  # what tells one database from another
             query = f"select 0, 'main', '{self._destination.replace(chr(39), '')}'"
         with connect.told():
+            if "'localtime'" in query:
+                zone = "select set_config('TimeZone', %s, true)"
+                self._connection.execute(zone.encode(), [_time_zone()])
             cursor = self._connection.cursor(row_factory=_rows)
             given = {name: _number(name, value) for name, value in (parameters or {}).items()}
             return cursor.execute(_translated(query).encode(), given)
@@ -198,6 +202,25 @@ def _number(name: str, value: object) -> object:
     except ValueError:
         return value
     return _MOST if whole < 0 and name == "limit" else whole
+
+
+def _time_zone() -> str:
+    """Return the time zone of this machine for the server: its name, or its rule as in POSIX."""
+    given = os.environ.get("TZ")
+    if given is not None:
+        return given.removeprefix(":").rpartition("zoneinfo/")[2] or "UTC"
+    if os.name == "nt":
+        raise UsageError(
+            "The days of a report are local ones, and the server does not know the names that "
+            "Windows gives to time zones: set the environment variable TZ, as in "
+            "TZ=CET-1CEST,M3.5.0,M10.5.0/3."
+        )
+    file = Path(os.path.realpath("/etc/localtime"))
+    if not file.exists():
+        return "UTC"
+    _, found, name = str(file).rpartition("zoneinfo/")
+    # A file of the time zone database ends with the rule, also where it is a copy.
+    return name if found else file.read_bytes().split(b"\n")[-2].decode("ascii", "replace")
 
 
 @cache

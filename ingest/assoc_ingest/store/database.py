@@ -21,6 +21,7 @@ from typing import NamedTuple
 from .. import sql
 from ..errors import BusyError, DamagedError, DatabaseError, DatabaseIOError, OutdatedError
 from ..failures import Failure, kind_of
+from ..paths import for_database
 from . import changes
 from .transaction import transaction
 
@@ -298,6 +299,11 @@ JOURNALED = ("journal_mode = wal", f"journal_size_limit = {LOG_LIMIT}")
 _CLOSING_TIMEOUT = 200  # milliseconds; a command that is done does not wait for readers
 
 
+def no_index(path: Path) -> DatabaseError:
+    """Return the error that says that there is no database, and what makes one."""
+    return DatabaseError(f"No index at {path} - run: {for_database('assoc-ingest sync', path)}")
+
+
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open the database read-only, rows by name.
 
@@ -310,7 +316,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
             raise DatabaseError(
                 f"The first sync into {path} has not finished. Wait, or run it again."
             )
-        raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+        raise no_index(path)
     try:
         return _open_current(path, "mode=ro", ())
     except sqlite3.OperationalError as error:
@@ -348,11 +354,13 @@ def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Con
         if _pending(connection, path):
             if _found(connection) is None:
                 raise DatabaseError(
-                    f"{path} is empty: the first sync into it was stopped. Run: assoc-ingest sync"
+                    f"{path} is empty: the first sync into it was stopped. "
+                    f"Run: {for_database('assoc-ingest sync', path)}"
                 )
             _check_migrations(connection, path)
             raise DatabaseError(
-                f"{path} was created by an older version. To update it, run: assoc-ingest sync"
+                f"{path} was created by an older version. "
+                f"To update it, run: {for_database('assoc-ingest sync', path)}"
             )
     except BaseException:
         connection.close()
@@ -503,7 +511,8 @@ def _check_migrations(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.Error as error:
         raise OutdatedError(
             f"{path} was created by an older version, and cannot be updated in place ({error}). "
-            "To make a new database of what it holds, run: assoc-ingest rebuild"
+            "To make a new database of what it holds, "
+            f"run: {for_database('assoc-ingest rebuild', path)}"
         ) from error
 
 
@@ -556,7 +565,9 @@ def _unreadable(path: Path, error: str) -> DatabaseError:
         )
     if _number(header[60:64]) > DERIVATION:
         return _newer(path)
-    return DamagedError(f"{path} is damaged ({error}) - run: assoc-ingest rebuild")
+    return DamagedError(
+        f"{path} is damaged ({error}) - run: {for_database('assoc-ingest rebuild', path)}"
+    )
 
 
 def _number(field: bytes) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..derive.refresh import refresh_everything
-from ..errors import ArchiveError, DamagedError, DatabaseError, OutdatedError
+from ..errors import ArchiveError, DamagedError, OutdatedError
 from ..files import archive, stored_names
 from ..files.exclusions import (
     AgentFiles,
@@ -369,7 +369,7 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     writes, sqlite3.Error if the disk fails; what was committed before stays.
     """
     if not path.exists():
-        raise DatabaseError(f"No index at {path} - run: assoc-ingest sync")
+        raise database.no_index(path)
     try:
         with database.writing(path) as connection, damage_is_told():
             return rebuild_into(connection, progress, jobs, checks_pages=True)

@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from .. import sql, terminal
+from .. import sql
+from ..ask.filters import as_given
 from ..terminal import moment, one_line, unknown_of
 from . import pages
 from .conversation import session_path
@@ -352,9 +353,9 @@ class Frame:
         """Return the sums below the columns of a report."""
         return totals(report, columns, rows)
 
-    def moment(self, text: str) -> str:
+    def as_given(self, name: str, stored: str) -> str:
         """Return a stored time as a field of a form shows it, and takes it again."""
-        return terminal.moment(text)
+        return as_given(name, stored)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""

@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import sql, terminal
@@ -81,14 +80,15 @@ async def view(datasette: Datasette, request: Request) -> Response:
 def _read(connection: sqlite3.Connection) -> dict[str, object]:
     newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
     found, total = conversations.rows(connection, NEWEST)
-    projects = sql.ask(connection, "pages/dashboard_projects")
-    shown_projects = [pages.brief(row) for row in islice(projects, PROJECTS + 1)]
+    projects = [pages.brief(row) for row in sql.ask(connection, "pages/dashboard_projects")]
+    here = [row for row in projects if row["path"] is None or row["on_disk"] != 0]
     return {
         "rows": found,
         "total": total,
         "several": len({row["agent"] for row in found}) > 1,
-        "projects": shown_projects[:PROJECTS],
-        "has_more_projects": len(shown_projects) > PROJECTS,
+        "projects": here[:PROJECTS],
+        "has_more_projects": len(projects) > min(len(here), PROJECTS),
+        "elsewhere": len(projects) - len(here),
         "weeks": _weeks(connection, newest) if newest else [],
         "spans": list(_spans(connection, newest)) if newest else [],
         "fresh": sql.ask(connection, "pages/fresh").fetchone(),
