@@ -149,7 +149,7 @@ def test_a_conversation_is_shown_with_its_best_matches_and_how_to_open_them(fill
     assert filled("search", "deadlock") == 0
     lines = filled.out.split("\n")
     assert lines[0].startswith("Deadlock in the pool  ")
-    assert lines[1] == "  shop · main · 1 more here"
+    assert lines[1] == "  shop · main · 1 more in this conversation"
     assert lines[2] == "  0b7c2f4e  you: that [deadlock] is back"
     assert lines[-3:] == [
         "1 conversation, 4 hits. All of them: --all-hits.",
@@ -171,7 +171,7 @@ def test_all_hits_are_listed_with_their_places(filled: Shell) -> None:
 
 def test_a_query_may_have_words_that_begin_with_a_dash(filled: Shell) -> None:
     assert filled("search", "deadlock", "-back", "-n2", "--kind", "prompt") == 1
-    assert "Left out: what holds back" in filled.err
+    assert "Excluded: messages with back" in filled.err
     assert filled("search", "deadlock", "-nowhere") == 0
     assert filled("search", "--", "-deadlock") == 0
     assert filled("search", "--nowhere") == 2
@@ -225,9 +225,9 @@ NAMED_WRONGLY = {
     ("query", ""): "No query named ''. To see them all: assoc-ingest query",
     ("query", "x" * 100_000): "To see them all: assoc-ingest query",
     ("query", "sessions"): "'sessions' is a list, so run: assoc-ingest list sessions",
-    ("query", "search_messages"): "'search_messages' is not a query to run by name;"
+    ("query", "search_messages"): "'search_messages' cannot be run by name;"
     " use assoc-ingest search.",
-    ("query", "pages/session"): "'pages/session' is not a query to run by name;"
+    ("query", "pages/session"): "'pages/session' cannot be run by name;"
     " use assoc-ingest show or assoc-ingest serve.",
     ("query", "dashboard_usage"): "use assoc-ingest show or assoc-ingest serve.",
     ("query", "reports/errors"): "No query named 'reports/errors'. Did you mean errors?",

@@ -281,7 +281,7 @@ def test_sums_without_rows_name_the_filters_that_left_none(filled: Shell) -> Non
     asked = ("stats", "--by", "session", "--source", "codex", "--until", "yesterday")
     assert filled(*asked) == 0
     assert filled.err.splitlines() == [
-        "Nothing was used, as far as this database knows.",
+        "No usage recorded.",
         "Without source codex: 16 rows.",
         "Without until yesterday (2026-01-19): 1 row.",
     ]

@@ -203,7 +203,7 @@ def test_a_file_whose_name_has_it_is_left_out_and_told(
         file.write(b" grows")
     for options in ((), ("--full",), ()):
         assert shell("sync", *options, str(home)) == 0
-        assert "its name has a forgotten credential. To have it read, rename it" in shell.err
+        assert "its name contains a forgotten credential. To read it, rename it" in shell.err
         assert TOKEN not in shell.out + shell.err
         assert remains(shell.database, TOKEN) == []
     assert shell("verify") == 0, shell.out

@@ -113,7 +113,7 @@ def test_the_skill_is_written_where_it_is_wanted_and_nowhere_else(
     assert files == [place / setup.NAME / "SKILL.md"]
     assert files[0].read_text("utf-8") == setup.text()
     assert shell("skill", "install", "--to", str(place)) == 0
-    assert "is there already" in shell.err
+    assert "Already installed" in shell.err
     assert shell("skill", "install") == 2
 
 

@@ -527,7 +527,7 @@ def test_nothing_is_read_while_a_watch_does_it(growing: Path, tmp_path: Path) ->
             "insert into sync_runs (started_at, files_read, bytes_read, rows, issues)"
             " values ('2026-01-01T00:00:00.000Z', 0, 0, 0, 0)"
         )
-        assert "reading now" in ask("search", query="frost")["coverage"]["missing"][0]
+        assert "reading new files" in ask("search", query="frost")["coverage"]["missing"][0]
 
 
 def test_what_is_there_is_answered_even_if_nothing_new_can_be_read(growing: Path) -> None:
@@ -552,7 +552,7 @@ def test_a_database_that_an_older_parser_made_is_not_made_again(growing: Path) -
     with sqlite3.connect(growing) as connection:
         connection.execute("pragma user_version = 1")
     (missing,) = News(growing).read()
-    assert missing.endswith("until: assoc-ingest sync")
+    assert missing.endswith("are read after: assoc-ingest sync")
 
 
 # -- what is wrong ---------------------------------------------------------------------------------

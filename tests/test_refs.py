@@ -474,7 +474,7 @@ def test_what_is_not_there_names_the_nearest(
         ("5e1f:x", {}, "'x' is not the number of a line. An example: 5e1f:14"),
         ("5e1f:0", {}, "Lines are counted from 1: 5e1f:1"),
         ("prompt:x", {}, "prompt:LINE"),
-        ("5e1f:13", {"tools": False}, "Line 13 is what --no-tools leaves out"),
+        ("5e1f:13", {"tools": False}, "Line 13 is hidden by --no-tools"),
         ("5e1f", {"context": 2}, "--context says how much to show around a line"),
         ("5e1f:4", {"last": 2}, "--last applies to a whole conversation."),
         ("5e1f:4", {"errors": True}, "--errors applies to a whole conversation."),

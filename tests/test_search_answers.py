@@ -303,7 +303,7 @@ def test_a_minus_leaves_out_at_every_stage(ask: Ask) -> None:
 def test_a_copied_command_leaves_nothing_out(ask: Ask) -> None:
     answer = ask("grep -rn acquire_connection")
     assert (answer.hits[0].kind, answer.hits[0].why) == ("tool_use", "verbatim")
-    assert answer.notes == ("Nothing is left out: a message holds -rn as it stands.",)
+    assert answer.notes == ("Nothing is excluded: a message contains -rn as it stands.",)
     assert not ask("grep -acquire_connection").hits
     # A phrase that must not be there is part of no command, although its words stand there.
     answer = ask('the -"connection pool"')
@@ -322,7 +322,7 @@ def test_only_what_to_leave_out_is_no_question(ask: Ask) -> None:
     for query in ("-docker", "kind:prompt", "project:shop -pool"):
         answer = ask(query)
         assert not answer.hits
-        assert "no word to look for" in answer.notes[0]
+        assert "no words to search for" in answer.notes[0]
 
 
 def test_or_is_one_word_of_the_query(ask: Ask) -> None:
@@ -404,7 +404,7 @@ def test_a_field_that_names_nothing_says_what_there_is(ask: Ask) -> None:
 def test_symbols_alone_find_nothing_and_it_is_said_why(ask: Ask, query: str) -> None:
     answer = ask(query)
     assert not answer.hits
-    assert "no letter and no digit" in answer.notes[0]
+    assert "no letters or digits" in answer.notes[0]
 
 
 @example('"open')
@@ -578,7 +578,7 @@ def test_a_divider_stands_before_conversations_that_lack_a_word(ask: Ask) -> Non
     lines = [*result_lines(ask("parser query pool"), 10, 80, Paint(False))]
     assert not any("lack a word" in line for line in lines), "nothing has all of them"
     lines = [*result_lines(ask("image pool OR telemetry"), 10, 80, Paint(False))]
-    divider = lines.index("Closest matches that lack a word:")
+    divider = lines.index("Closest matches, with a word missing:")
     assert lines[0].startswith("Base image")
     assert lines[divider + 2].startswith("Deadlock in the pool")
 

@@ -552,7 +552,7 @@ def test_a_part_of_a_conversation_can_be_asked_for(
 
 def test_what_is_asked_for_and_not_there_is_said(stage: Stage) -> None:
     stage.rows.message(stage.file, "prompt", "hello")
-    assert "There are none here." in stage.shown(errors=True)
+    assert "Nothing to show." in stage.shown(errors=True)
 
 
 def test_an_unknown_tool_names_those_that_were_called(stage: Stage) -> None:

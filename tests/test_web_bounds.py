@@ -73,7 +73,7 @@ def test_texts_that_are_too_long_end_and_the_page_has_an_end_too(
     def holds(page: Page, words: str) -> None:
         assert words.count("word") < 0.3 * pages.LETTERS
         assert "begin0 word" in words
-        assert "more characters: open the row to read them" in words
+        assert "more characters: open the row to see them" in words
         assert "Shown as plain text" in words
 
     bounded(site(fill), f"/db/-/session/{KEY}", holds)

@@ -368,8 +368,8 @@ def test_the_first_page_says_what_was_read_and_what_could_not_be(
 
     page = made(fill).get("/")
     assert (
-        "Last sync: 2026-01-21 09:01. 2 files read, 1 of them no longer on the disk."
-        " 2 parts could not be read . 1 part read with loss ."
+        "Last sync: 2026-01-21 09:01. 2 files read, 1 of them no longer on disk."
+        " 2 records could not be read . 1 record stored incompletely ."
     ) in page.words
     assert page.links("issues") == ["/db/issues?quarantined=1", "/db/issues?quarantined=0"]
 

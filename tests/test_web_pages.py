@@ -361,7 +361,7 @@ def test_a_search_shows_the_closest_where_nothing_has_all_words(demo: Site) -> N
     assert "Kind document" in narrowed.words
     page = demo.get("/-/assoc/search?q=frost+-warning+kind:prompt")
     assert "<mark>frost</mark>" in page.text
-    assert "Left out: what holds warning." in page.words
+    assert "Excluded: messages with warning." in page.words
     assert "warning" not in page.text.partition('<ol class="ai-cards"')[2].lower()
 
 

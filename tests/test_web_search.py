@@ -220,7 +220,7 @@ def test_what_is_too_much_to_count_has_no_numbers(
     monkeypatch.setattr(facets, "MOST", 50)
     page = crowd.get(at("walrus"))
     assert "More than" in page.words
-    assert "Too many messages fit to count them all" in page.words
+    assert "Too many messages match to count them all" in page.words
     assert 'data-facet="kind"' in page.text, "it can be narrowed"
     assert "data-count" not in page.text
     narrowed = crowd.get(at("walrus", kind="plan"))
@@ -277,7 +277,7 @@ def test_a_hit_leads_to_its_very_message(demo: Pages) -> None:
 @pytest.mark.slow
 def test_close_matches_are_told_apart_from_those_with_all_words(demo: Pages) -> None:
     page = demo.get(at("kale frost"))
-    exact, close = page.text.split("Closest matches that lack a word:")
+    exact, close = page.text.split("Closest matches, with a word missing:")
     assert set(re.findall(r'data-why="(\w+)"', exact)) == {"exact"}
     assert set(re.findall(r'data-why="(\w+)"', close)) == {"relaxed"}
     assert (
@@ -299,7 +299,7 @@ def test_a_search_without_hits_says_what_helps(crowd: Pages, demo: Pages) -> Non
     assert "Nothing found for “zebra”." in page.words
     assert "Everything that was read is searched: 30 files" in page.words
     page = demo.get(at("-frost"))
-    assert "The query has no word to look for" in page.words
+    assert "The query has no words to search for" in page.words
 
 
 @pytest.mark.slow

@@ -182,7 +182,7 @@ def test_a_subagent_has_a_map_of_its_own(site: Callable[[Fill], Site]) -> None:
 @pytest.mark.slow
 def test_only_what_was_said_leaves_prompts_and_answers(site: Callable[[Fill], Site]) -> None:
     filled = site(garden)
-    (link,) = re.findall(r'<a href="([^"]*)">Only what was said</a>', filled.get(HERE).text)
+    (link,) = re.findall(r'<a href="([^"]*)">Hide tool calls</a>', filled.get(HERE).text)
     page = filled.get(link.replace("&amp;", "&"))
     body = page.text.partition('<div class="ai-body">')[2]
     assert re.findall(r'class="ai-(typed|text|call|aside|noise|agent)\b', body) == [
@@ -327,10 +327,10 @@ def test_what_is_not_there_is_said_and_looked_for_elsewhere(site: Callable[[Fill
     filled = site(beans)
     page = filled.get(f"{HERE}?find=spade&go=1")
     assert page.status == 200
-    assert "No message here has all of it." in page.words
+    assert "No message contains all words." in page.words
     assert page.links("/-/assoc/search?db=db&q=spade")
     assert filled.get(f"{HERE}?find=kind:nix+beans").status == 400
-    assert "no word to look for" in filled.get(f"{HERE}?find=kind:text").words
+    assert "no words to search for" in filled.get(f"{HERE}?find=kind:text").words
     assert "Only the first 300 characters" in filled.get(f"{HERE}?find={'w' * 400}").words
 
 
@@ -384,7 +384,7 @@ def test_how_it_was_counted_can_be_read_without_a_mouse(site: Callable[[Fill], S
     (counted,) = re.findall(
         r"<details[^>]*><summary>How was this counted.*?</details>", page.text, re.DOTALL
     )
-    assert "those of subagents included" in counted
+    assert "including those of subagents" in counted
     assert "dd title=" not in page.text
 
 

@@ -382,7 +382,7 @@ def test_the_columns_that_are_shown_first_exist(demo: Path) -> None:
 @pytest.mark.slow
 def test_the_notes_on_columns_are_folded_below_the_rows(site: Any) -> None:
     page = get(site, "/story/messages").text
-    (folded,) = re.findall(r"<details[^>]*><summary>What the columns mean</summary>", page)
+    (folded,) = re.findall(r"<details[^>]*><summary>Columns</summary>", page)
     assert page.index("</table>") < page.index(folded)
     assert " open" not in folded
 

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ERROR_CODES = {
-    "not_found": "what was asked for is not there (exit code 1)",
-    "usage": "an argument cannot be used (2)",
+    "not_found": "nothing was found (exit code 1)",
+    "usage": "an argument is invalid (2)",
     "busy": "another process is writing to the database (3)",
-    "database": "the database is missing, of another program, newer, or damaged (4)",
+    "database": "the database is missing, damaged, too new, or of another program (4)",
     "io": "the database could not be read or written (5)",
-    "server": "the server of the fleet cannot be reached, or refuses (6)",
+    "server": "the fleet server cannot be reached, or refuses (6)",
     "error": "anything else that the user can act on (1)",
-    "internal": "an error of the program itself (70)",
+    "internal": "a bug in the program (70)",
 }
-"""What programs are told of an error: `code` of the classes below."""
+"""The error codes in JSON: `code` of the classes below."""
 
 
 class AssocIngestError(Exception):

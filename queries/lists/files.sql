@@ -1,5 +1,5 @@
 -- Files
--- All files that were ever indexed, the most recently read first.
+-- All files ever indexed, the most recently read first.
 select
     f.path,
     f.kind,

@@ -1,6 +1,6 @@
 -- Messages between agents
--- Newest first. Messages that repeat one of an inbox are shown only with :all, messages that are
--- missing from their inbox only with :gone.
+-- Newest first. Copies of inbox messages are shown only with :all, messages that are missing from
+-- their inbox only with :gone.
 select
     i.timestamp,
     i.sender,

@@ -1,6 +1,6 @@
 -- Issues
--- What could not be parsed, or only with loss, and where it is in the file. Quarantined pieces
--- became no record.
+-- Records that could not be read (quarantined) or were stored incompletely, with their place in the
+-- file.
 select
     i.reason,
     i.quarantined,

@@ -1,8 +1,8 @@
--- What is open
--- Tasks and todos that are not done, inbox messages that nobody has read, plans without an answer
--- or without an edit after them, and sessions that ended with an error or in the middle of a turn
--- (but for a test call that nobody answered, and a turn that ended with an empty answer); by project, the latest first. Without :all only what is at most 30 days older than the newest
--- session.
+-- Open items
+-- Unfinished tasks and todos, unread inbox messages, unanswered plans, accepted plans without an
+-- edit after them, and sessions that ended with an error or in the middle of a turn (except
+-- unanswered test calls and empty answers); by project, newest first. Without :all, only items at
+-- most 30 days older than the newest session.
 with newest as materialized (
     -- Not the clock: a database may be of another time or machine.
     select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since

@@ -1,5 +1,5 @@
 -- Prompts
--- What people typed, according to the global history, newest first, without repetitions.
+-- Prompts that people typed, from the global history, newest first, without repetitions.
 select
     i.timestamp,
     i.text,

@@ -1,10 +1,10 @@
 -- Sessions
 -- Conversations, newest first. Sessions that have no messages, only sidechains, or only side files
--- are shown only with :all, and sessions that only a list named, and no longer names, only with
--- :gone. A conversation of a program whose agent wrote it down, too, is one row, that of the agent,
--- and source names both; alone it is shown with :all, or if :source asks for it. :since and :until
--- keep sessions that were active at any time between them, :branch those in which anything was said
--- on it.
+-- are shown only with :all, and sessions that were removed from the only list that had them only
+-- with :gone. A conversation recorded both by an app and by its agent is one row, that of the agent,
+-- and source names both; the app's own row is shown with :all, or if :source asks for it. :since and
+-- :until keep sessions that were active at any time between them, :branch sessions with a message on
+-- that branch.
 select
     s.session_key,
     s.title,

@@ -1,5 +1,5 @@
 -- Subagents
--- Newest first. Subagents that only warmed up are shown only with :all.
+-- Newest first. Warm-up subagents are shown only with :all.
 select
     a.agent_key,
     a.agent_type,

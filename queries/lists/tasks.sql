@@ -1,5 +1,5 @@
 -- Tasks
--- Tasks of agents by list, with the tasks that block them. Tasks without a file have the channel
+-- Agents' tasks by list, with the tasks that block them. Tasks without a file have the channel
 -- transcript. Deleted tasks are shown only with :all, missing ones only with :gone.
 select
     t.task_key as task,

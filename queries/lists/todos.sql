@@ -1,7 +1,7 @@
 -- Todo items
 -- Items of todo lists, in the order of their list. If the file of an agent's list is missing or
--- empty, its last list is shown, with the channel transcript. Items that are done are shown only
--- with :all, items that their list no longer has only with :gone.
+-- empty, its last list is shown, with the channel transcript. Done items are shown only with :all,
+-- items that their list no longer contains only with :gone.
 select
     i.status,
     i.content,

@@ -1,6 +1,6 @@
 -- Activity by weekday and hour
--- Responses by weekday and hour (local time), with their output: 0 is Sunday. Where some are
--- partial, without a final count, the output is a lower bound.
+-- Responses by weekday and hour (local time), with their output; 0 is Sunday. The output is a lower
+-- bound if some responses are partial, without a final count.
 -- Group: activity
 select
     cast(strftime('%w', c.timestamp, 'localtime') as integer) as weekday,

@@ -1,5 +1,5 @@
 -- Types of lines in the files
--- All types of lines that were ever seen in the files of each system, including unknown ones.
+-- All types of lines ever seen in the files of each source, including unknown ones.
 -- Group: database
 select
     type,

@@ -1,5 +1,6 @@
 -- Issues by reason
--- Number of issues by reason. Quarantined pieces became no record; the others became one with loss.
+-- Number of issues by reason. Quarantined records could not be read; the others are stored
+-- incompletely.
 -- Group: database
 select
     i.reason,

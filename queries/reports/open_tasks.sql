@@ -1,6 +1,5 @@
 -- Open tasks
--- Tasks that are neither done nor deleted nor gone, by list; blocked_by names the tasks that block
--- them.
+-- Tasks that are not done, deleted or gone, by list; blocked_by names the tasks that block them.
 -- Group: open
 select
     t.subject,

@@ -1,5 +1,5 @@
 -- Sync runs
--- The newest :limit runs (default 20). A run without an end is still running, or was cut off.
+-- The newest :limit runs (default 20). A run without an end is still running or was interrupted.
 -- Group: database
 select
     started_at,

@@ -1,5 +1,5 @@
 -- Indexed sources
--- All roots that were indexed: how much they contain, and when they were last read.
+-- All indexed roots: how much they contain, and when they were last read.
 -- Group: database
 with read as (
     select

@@ -1,6 +1,6 @@
 -- Teams at a glance
--- The newest :limit teams, including those whose directory is gone, with their numbers of members,
--- of former members, and of messages.
+-- The newest :limit teams, including those whose directory is gone, with the number of their
+-- members, former members and messages.
 -- Group: sessions
 select
     t.name,

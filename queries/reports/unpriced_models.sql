@@ -1,5 +1,5 @@
 -- Models without a price
--- Their responses have no cost, and sums of costs do not include them. To add a price:
+-- Responses of these models have no cost, and sums of costs leave them out. To add a price:
 -- insert into prices (model, input, output) values ('its-name', 3000000, 15000000), in millionths
 -- of a dollar per million tokens.
 -- Group: cost

@@ -1,5 +1,5 @@
 -- Unread messages between agents
--- Messages in team inboxes that nobody has read yet, the newest first.
+-- Unread messages in team inboxes, newest first.
 -- Group: open
 select
     i.timestamp,

@@ -1,7 +1,7 @@
 -- Usage by day
--- Tokens and cost of each day (local time) and model, newest first; each response counts once.
--- The cost leaves out unpriced responses, whose model has no price. Partial ones never stated
--- their final count, so output and cost are lower bounds. :since and :until are times.
+-- Tokens and cost of each day (local time) and model, newest first; each response counts once. The
+-- cost leaves out unpriced responses, whose model has no price. Partial responses have no final
+-- count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
 select
     strftime('%Y-%m-%d', c.timestamp, 'localtime') as day,

@@ -1,7 +1,7 @@
 -- Usage by month
--- Tokens and cost of each month (local time) and model, newest first. Each response counts once.
--- The cost leaves out unpriced responses, whose model has no price. Partial ones never stated
--- their final count, so output and cost are lower bounds. :since and :until are times.
+-- Tokens and cost of each month (local time) and model, newest first; each response counts once. The
+-- cost leaves out unpriced responses, whose model has no price. Partial responses have no final
+-- count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
 select
     strftime('%Y-%m', c.timestamp, 'localtime') as month,

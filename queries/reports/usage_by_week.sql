@@ -1,8 +1,7 @@
 -- Usage by week
--- Tokens and cost of each week (Monday to Sunday, local time) and model, newest first. Each
--- response counts once. The cost leaves out unpriced responses, whose model has no price.
--- Partial ones never stated their final count, so output and cost are lower bounds. :since and
--- :until are times.
+-- Tokens and cost of each week (Monday to Sunday, local time) and model, newest first; each response
+-- counts once. The cost leaves out unpriced responses, whose model has no price. Partial responses
+-- have no final count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
 select
     date(c.timestamp, 'localtime', '-6 days', 'weekday 1') as week_of,

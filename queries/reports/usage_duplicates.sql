@@ -1,6 +1,6 @@
 -- Responses recorded more than once
--- Responses that several lines or files repeat, with the tokens that adding these up would count in
--- excess: the difference between the ways of counting in usage_reconciliation. The largest first.
+-- Responses that several lines or files repeat, with the tokens that a sum of all lines would count
+-- too often: they explain the differences in usage_reconciliation. The largest first.
 -- Group: cost
 with repeated as materialized (
     select

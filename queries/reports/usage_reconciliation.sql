@@ -1,8 +1,8 @@
 -- Why tools disagree on token counts
 -- The same transcripts of each agent counted in five ways: every line; each response once per file;
 -- each response once, without subagents; once, without subagents that have no file; and once, as in
--- all other reports. Then the sessions of which an agent states itself what they used: as counted,
--- and as it states it. usage_duplicates lists the differences.
+-- all other reports. Then the sessions whose usage the agent states itself: as counted, and as
+-- stated. usage_duplicates lists the differences.
 -- Group: cost
 select
     source,

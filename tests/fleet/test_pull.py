@@ -196,7 +196,7 @@ def test_a_sync_leaves_pulled_files_alone_and_nothing_of_them_is_pushed(
     with closing(fleet.central()) as central:
         found = central.execute(f"{count} where o.label = :label", {"label": "team"}).fetchone()
         assert found[0] == 1
-    assert "1 file of this machine's own" in _run(tmp_path, "pull")
+    assert "Skipped 1 file of this machine" in _run(tmp_path, "pull")
 
 
 def test_a_damaged_file_on_the_server_does_not_replace_what_was_pulled(

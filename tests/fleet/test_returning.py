@@ -225,7 +225,7 @@ def test_while_somebody_writes_all_else_is_pushed(
     sync(machine.database, [homes])
     with writing(machine.database):
         assert machine("push") == 0, machine.err
-        assert "stop `sync --watch`" in machine.err
+        assert "stop `watch`" in machine.err
     assert "other news" in texts(empty_database)
     assert "and it goes on" not in texts(empty_database)
     assert machine("push") == 0, machine.err

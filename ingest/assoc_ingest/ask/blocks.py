@@ -60,7 +60,7 @@ def result_lines(result: SearchResult, limit: int, width: int, paint: Paint) -> 
     said = result.said()
     divided = _first_relaxed(result)
     if divided is None and len({group.best.why == RELAXED for group in result.groups}) > 1:
-        said.append("Only some of these have all words.")
+        said.append("Only some of these contain all words.")
     for line in said:
         yield from wrap(line, width)
     shown = _WITH_FEW if len(result.groups) <= _FEW else _IN_BLOCK
@@ -68,7 +68,7 @@ def result_lines(result: SearchResult, limit: int, width: int, paint: Paint) -> 
         if number or said:
             yield ""
         if number == divided:
-            yield "Closest matches that lack a word:"
+            yield "Closest matches, with a word missing:"
             yield ""
         yield from block_lines(group, shown, width, paint)
     yield ""
@@ -87,7 +87,8 @@ def block_lines(group: Group, shown: int, width: int, paint: Paint) -> Iterator[
     hits = [hit for hit in group.hits if hit.what != "session"][:shown]
     more = group.more + sum(hit.what != "session" for hit in group.hits) - len(hits)
     branch = terminal.branch_besides(best.project, best.branch)
-    facts = [best.project, branch, named_source(best), f"{more:,} more here" if more else None]
+    others = f"{more:,} more in this conversation" if more else None
+    facts = [best.project, branch, named_source(best), others]
     if known := " · ".join(one_line(fact) for fact in facts if fact):
         yield paint(cut(_SHORT_INDENT + known, width), dim=True)
     if not hits:

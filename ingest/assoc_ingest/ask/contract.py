@@ -26,10 +26,10 @@ from .secrets import SecretPlace
 
 ANSWER = {
     "schema": f"{SCHEMA}: the version of this contract",
-    "items": "hits, messages or rows; of one that did not fit, `cut` names the shortened fields",
-    "total": "number of all items; null where they are too many to be counted",
+    "items": "hits, messages or rows; `cut` of an item lists fields that were shortened to fit",
+    "total": "number of all items; null if there are too many to count",
     "next": "what --cursor continues with; null at the end",
-    "relaxed": "how a search was relaxed: {missing, corrected, has_exact}; null where it was not",
+    "relaxed": "how a search was relaxed: {missing, corrected, has_exact}; null if it was not",
     "fresh": "{synced_at, is_complete, issues}: as of when, whether the last sync read everything,"
     " and how many records could not be parsed",
 }

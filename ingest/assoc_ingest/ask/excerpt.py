@@ -68,7 +68,7 @@ def find(
         filters = replace(filters, kind=wanted or ("session",))  # no message is one
     notes: tuple[str, ...] = (terms.note,) if terms.note else ()
     if not terms.clauses:
-        return Found([], Marker(terms), ("The query has no word to look for.",))
+        return Found([], Marker(terms), ("The query has no words to search for.",))
     candidates = Candidates(connection, filters)
     found = {
         Match(row["file_id"], row["byte_offset"], row["block"], row["id"])
@@ -189,7 +189,7 @@ def choose(conversation: Conversation, what: KeyMatch | Line, options: Options) 
     """Return the part of the conversation that is asked for."""
     if isinstance(what, Line):
         if not options.tools and all(row["kind"] in TOOL_KINDS for row in conversation.line(what)):
-            raise UsageError(f"Line {what.number:,} is what --no-tools leaves out: leave that out.")
+            raise UsageError(f"Line {what.number:,} is hidden by --no-tools: leave that out.")
         return _around(conversation, what, options.context)
     if options.tool is not None:
         _check_tool(conversation, options.tool)

@@ -73,7 +73,7 @@ def find(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
     if not entries:
         raise NotFoundError(
             f"There is no {store} {name!r}{_nearest(connection, store, name)}. "
-            f"It is named like this: {STORES[store]}"
+            f"Its names look like this: {STORES[store]}"
         )
     return entries
 
@@ -156,7 +156,7 @@ def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
     number, slash, line = name.strip().rpartition("/")
     number = number if slash else "1"
     if not all(part.isascii() and part.isdigit() for part in (number, line)):
-        raise UsageError(f"A prompt is named by its line in the history: {STORES['prompt']}")
+        raise UsageError(f"Name a prompt by its line in the history: {STORES['prompt']}")
     files = prompt_files(connection)
     if not 1 <= int(number[:_DIGITS]) <= len(files):
         raise NotFoundError(
@@ -172,7 +172,7 @@ def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
         )
     row = sql.ask(connection, "pages/open_prompt", file=file, byte_offset=start).fetchone()
     if row is None:
-        raise NotFoundError(f"The history of prompts has no prompt behind line {line}.")
+        raise NotFoundError(f"The history of prompts has no prompt after line {line}.")
     entry = _entry(connection, "prompt", row["id"], Names(connection))
     if entry is None:
         raise NotFoundError("The history of prompts is being read again. Ask once more.")

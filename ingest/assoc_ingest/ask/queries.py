@@ -262,7 +262,7 @@ def write_usage(
         write(answer.pieces(items, total=len(rows), limit=limit or None, before=before))
         return
     if not rows:
-        said = "Nothing was used, as far as this database knows."
+        said = "No usage recorded."
         say("\n".join([said, *why_nothing().lines("row")]))
     if form.name in ("nl", "csv"):
         write_rows(connection, names, rows[: limit or None], form)
@@ -364,7 +364,7 @@ def find_query(name: str) -> Query:
         raise UsageError(f"{name!r} is a list, so run: assoc-ingest list {name}")
     for folder, (beginnings, command) in _INTERNAL.items():
         if name.startswith(beginnings) or name in sql.queries(folder):
-            raise UsageError(f"{name!r} is not a query to run by name; use {command}.")
+            raise UsageError(f"{name!r} cannot be run by name; use {command}.")
     hint = did_you_mean(_as_query(name), known) or " To see them all: assoc-ingest query"
     raise UsageError(f"No query named {name!r}.{hint}")
 

@@ -1037,7 +1037,7 @@ def find(
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
         typed = _as_it_stands(connection, query, filters)
         if typed is not None:
-            note = f"Nothing is left out: a message holds -{terms.without[0].text} as it stands."
+            note = f"Nothing is excluded: a message contains -{terms.without[0].text} as it stands."
             terms = typed
     filters = filters.limited_by(terms.fields)
     candidates = Candidates(connection, filters, terms.literal, limit)
@@ -1220,22 +1220,18 @@ def _notes(terms: Terms, count: int) -> tuple[str, ...]:
     without = [term.text for term in terms.without]
     if not terms.clauses:
         if without or terms.fields:
-            notes.append("The query has no word to look for, only what to leave out or to limit.")
+            notes.append("The query has no words to search for, only exclusions and filters.")
         else:
-            notes.append("The query has no letter and no digit; nothing else can be found.")
+            notes.append("The query has no letters or digits, and only these can be found.")
     elif not count:
         if without:
             notes.append(
-                f'Left out: what holds {", ".join(without)}. Quote "-{without[0]}" to find it.'
+                f'Excluded: messages with {", ".join(without)}. Quote "-{without[0]}" to find it.'
             )
         elif all(clause.is_stop_word for clause in terms.clauses):
-            notes.append(
-                "The query has only very common words. Add one that says what it is about."
-            )
+            notes.append("The query has only very common words. Add a more specific one.")
         elif terms.letters:
-            notes.append(
-                "One or two Chinese, Japanese or Korean characters are found only as they are."
-            )
+            notes.append("One or two Chinese, Japanese or Korean characters match only exactly.")
     return tuple(notes)
 
 

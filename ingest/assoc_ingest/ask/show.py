@@ -783,7 +783,7 @@ def _selected(
         yield from chain([first], items)
     if is_empty:
         yield ""
-        yield look.paint("There are none here.", dim=True)
+        yield look.paint("Nothing to show.", dim=True)
 
 
 def _items(messages: Iterable[Message], options: Options, page: Page, look: Look) -> Iterator[str]:
@@ -809,7 +809,7 @@ def _nothing(look: Look) -> Iterator[str]:
 def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str:
     """Return a sentence that tells what else can be shown."""
     key = conversation.short_key(excerpt.subagent)
-    known = [] if options.full else ["--full shows everything whole"]
+    known = [] if options.full else ["--full shows everything uncut"]
     if excerpt.line is not None:
         known.insert(0, f"--context {4 * excerpts.CONTEXT} shows more around this line")
         known.append(f"{to_copy('show', name=key)} shows all of it")

@@ -55,7 +55,7 @@ def read_baseline(path: Path) -> frozenset[str]:
     for number, line in enumerate(lines, start=1):
         if line and not (len(line) == FINGERPRINT_LENGTH and set(line) <= set("0123456789abcdef")):
             raise UsageError(
-                f"Line {number} of {path} is no fingerprint. To write a baseline: "
+                f"Line {number} of {path} is not a fingerprint. To write a baseline: "
                 "--write-baseline FILE"
             )
     return frozenset(filter(None, lines))
@@ -86,16 +86,16 @@ _SHOWN = 20
     "--baseline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Leave out the credentials whose fingerprints are in this file.",
+    help="Ignore the credentials whose fingerprints are in this file.",
 )
 @click.option(
     "--write-baseline",
     "new_baseline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the fingerprints of all that was found to this file.",
+    help="Write the fingerprints of all credentials found to this file.",
 )
-@click.option("--rules", "is_rules", is_flag=True, help="Print what is looked for.")
+@click.option("--rules", "is_rules", is_flag=True, help="Print the rules of the search.")
 @click.option(
     "-n",
     "--limit",
@@ -115,11 +115,11 @@ def secrets(
     wanted: Wanted | None,
     **filters: Any,
 ) -> int:
-    """Find credentials in what was read, without printing them.
+    """Find credentials in the database, without printing them.
 
-    Keys and tokens of known providers, private keys, and values that look random where a name such
-    as PASSWORD says what they are. Each has a fingerprint, by which `forget --secret` removes it.
-    Exits with 1 if any is found that the baseline does not have.
+    Finds keys and tokens of known providers, private keys, and values that look random and have a
+    name such as PASSWORD. `forget --secret FINGERPRINT` removes one. Exits with 1 if it finds a
+    credential that is not in the baseline.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def secrets(
     accepted = read_baseline(baseline) if baseline is not None else frozenset()
     connection = reading(database)
     answer = Answer(connection, ["secrets", filters, sorted(accepted)], wanted or Wanted())
-    with progress_in_bytes("Looking") as progress:
+    with progress_in_bytes("Scanning") as progress:
         places = list(secret_places(connection, Filters.of(filters), accepted, progress))
     found = {place.fingerprint for place in places}
     if new_baseline is not None:
@@ -159,14 +159,14 @@ def _say_counts(count: int, places: int, written: Path | None) -> None:
     from ..terminal import to_copy
 
     if not count:
-        say("No credentials found. What cannot be found: docs/secrets.md")
+        say("No credentials found. Limits of the search: docs/secrets.md")
         return
     where = terminal.many(places, "place")
     say(f"{terminal.many(count, 'credential')} in {where}.")
     say("Removing a credential here does not revoke it: rotate it.")
     if written is not None:
         known = to_copy("--baseline", str(written))
-        say(f"Written to {written}. To be told of new ones only: {known}")
+        say(f"Written to {written}. To report only new ones: {known}")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ _INDEXES = ("html", "md")
     "--format",
     "form",
     type=click.Choice(["html", "md", "jsonl"]),
-    help="Format; default: by the name of the file, else html.",
+    help="Format; default: by the extension of the file, else html.",
 )
 @click.option(
     "-o",
@@ -256,9 +256,9 @@ _INDEXES = ("html", "md")
     help="File to write, or with --project the directory; - is standard output.",
 )
 @click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
-@click.option("--no-thinking", is_flag=True, help="Leave out what models thought.")
+@click.option("--no-thinking", is_flag=True, help="Leave out thinking.")
 @click.option("--no-redact", is_flag=True, help="Do not mask credentials.")
-@click.option("--force", is_flag=True, help="Overwrite files that are already there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @database_option
 def export(
     session: str | None,
@@ -271,11 +271,11 @@ def export(
     no_redact: bool,
     force: bool,
 ) -> None:
-    """Write a conversation to a file, to keep it or to send it.
+    """Export a conversation to a file.
 
-    HTML is one file that needs nothing else; Markdown is for pull requests; jsonl has the records
-    of the database. SESSION is a prefix of the session's key. Tokens, keys and passwords are
-    masked where they are recognised: read a file before you publish it.
+    HTML is one self-contained file; Markdown is for pull requests; jsonl has the records of the
+    database. SESSION is a prefix of the session's key. Tokens, keys and passwords are masked if
+    they are recognised: read a file before you publish it.
 
     \b
     Examples:

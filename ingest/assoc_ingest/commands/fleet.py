@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--origin", help="Only what this machine pushed, by its label.")
 @click.option("--project", help="Only this project, given by name or path.")
-@click.option("--since", help="Only files that changed since then: 12h, 7d, 2w or a date.")
+@click.option("--since", help="Only files that changed since this time: 12h, 7d, 2w or a date.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def pull(
     database: Path, origin: str | None, project: str | None, since: str | None, as_json: bool
 ) -> int:
-    """Fetch what other machines pushed.
+    """Fetch the data of other machines from the server.
 
-    The files come into the database, where every command and page shows them. A sync leaves them
-    alone, and they are never pushed. Without options, what was deleted on the server is removed.
+    Stores the files in the database, where every command and page shows them. A sync does not
+    change them, and they are never pushed. Without options, also removes what was deleted on the
+    server.
 
     \b
     Examples:
@@ -63,23 +64,23 @@ def pull(
         write([safe_json(asdict(done)) + "\n"])
         return int(done.damaged > 0)
     files, size = terminal.many(done.files, "file"), terminal.size(done.bytes)
-    say(f"Fetched {files} ({size}); {done.unchanged:,} were here already.")
+    say(f"Fetched {files} ({size}); {done.unchanged:,} unchanged.")
     if done.removed:
         say(f"Removed {terminal.many(done.removed, 'file')} deleted on the server.")
     if done.hidden:
         files = terminal.many(done.hidden, "file")
-        say(f"{files} pulled before, which this server does not show, left alone.")
+        say(f"Kept {files} that were pulled before and that this server does not show.")
     if done.own:
-        say(f"{terminal.many(done.own, 'file')} of this machine's own left alone.")
+        say(f"Skipped {terminal.many(done.own, 'file')} of this machine.")
     if done.forgotten:
-        say(f"{terminal.many(done.forgotten, 'file')} that you have forgotten left out.")
+        say(f"Skipped {terminal.many(done.forgotten, 'file')} that you have forgotten.")
     if done.without_bytes:
-        say(f"{terminal.many(done.without_bytes, 'file')} without bytes on the server left out.")
+        say(f"Skipped {terminal.many(done.without_bytes, 'file')} without bytes on the server.")
     if done.damaged:
         files = terminal.many(done.damaged, "file")
         say(
-            f"{files} damaged or incomplete on the server left as before. Pull again after the next"
-            " push of their machine; if that does not help, run there: assoc-ingest push --full"
+            f"Not updated: {files}, damaged or incomplete on the server. Pull again after the next "
+            "push of their machine; if that does not help, run there: assoc-ingest push --full"
         )
     return int(done.damaged > 0)
 
@@ -98,10 +99,10 @@ def _finish(connection: sqlite3.Connection) -> None:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be looked at, without texts.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be compared, without text.")
 @click.option("--full", "is_full", is_flag=True, help="Compare everything, not only what changed.")
-@click.option("--unmasked", is_flag=True, help="Do not cover credentials.")
-@click.option("--watch", "is_watching", is_flag=True, help="Go on pushing after every sync.")
+@click.option("--unmasked", is_flag=True, help="Do not mask credentials.")
+@click.option("--watch", "is_watching", is_flag=True, help="Keep pushing after every sync.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each push.")
 @yes_option
 @database_option
@@ -114,11 +115,11 @@ def push(
     as_json: bool,
     yes: bool,
 ) -> int:
-    """Let the server of `remote init` have what may leave this machine.
+    """Upload allowed projects to the server.
 
-    Only what differs is sent, and each call applies as a whole or not at all, so a push may be
-    interrupted anywhere. What looks like a credential is covered by stars; patterns miss things.
-    What was forgotten here is deleted there first.
+    Sends only differences. Each call applies completely or not at all, so a push can be interrupted
+    at any time. Text that looks like a credential is masked, but patterns miss things. What was
+    forgotten here is first deleted on the server.
 
     \b
     Examples:
@@ -173,16 +174,16 @@ def _watch(database: Path, masks: Masks, *, as_json: bool) -> int:
 @click.option(
     "--all-projects",
     is_flag=True,
-    help="Everything, also what several projects share: histories, lists, teams, hooks.",
+    help="Everything, including data shared by projects: histories, lists, teams, hooks.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @database_option
 def allow(database: Path, directories: tuple[str, ...], all_projects: bool, as_json: bool) -> int:
-    """Let the conversations of a project leave this machine.
+    """Allow the conversations of a project to leave this machine.
 
-    Nothing is sent until a project is allowed here. DIRECTORY is the directory of the project,
-    exactly: not a part of its path, and not one around it. What several projects share is sent only
-    with --all-projects. Without arguments, this lists what is allowed.
+    Nothing is sent until you allow a project. DIRECTORY is the exact directory of the project, not
+    a part of its path or a parent. Data shared by several projects is sent only with
+    --all-projects. Without arguments, this lists what is allowed.
 
     \b
     Examples:
@@ -209,13 +210,13 @@ def allow(database: Path, directories: tuple[str, ...], all_projects: bool, as_j
 
 @click.command()
 @click.argument("directory", metavar="[DIRECTORY]", required=False)
-@click.option("--all-projects", is_flag=True, help="Only projects that were named may leave again.")
+@click.option("--all-projects", is_flag=True, help="Undo `remote allow --all-projects`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @database_option
 def disallow(database: Path, directory: str | None, all_projects: bool, as_json: bool) -> int:
-    """Take back what `remote allow` allowed: the next push sends no more of it.
+    """Undo `remote allow`: later pushes send nothing more of a project.
 
-    What was pushed stays on the server: `remote withdraw` deletes it there.
+    Data that was pushed stays on the server; `remote withdraw` deletes it.
 
     \b
     Examples:
@@ -242,7 +243,7 @@ def disallow(database: Path, directory: str | None, all_projects: bool, as_json:
                 f"{directory} was not allowed. To see what is: assoc-ingest remote allow"
             )
     _write(state, as_json=as_json)
-    say("What was pushed stays on the server: `assoc-ingest remote withdraw` deletes it there.")
+    say("What was pushed stays on the server. To delete it: assoc-ingest remote withdraw PROJECT")
     return 0
 
 
@@ -272,10 +273,10 @@ _destination_option = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def remote() -> None:
-    """Set up a PostgreSQL server on which several machines keep their record together.
+    """Share one record between several machines on a PostgreSQL server.
 
-    Nothing leaves this machine before `remote allow` names a project. Passwords are read from
-    ~/.pgpass or from the file that ASSOC_FLEET_PASSWORD_FILE names, and never from an argument.
+    Nothing leaves this machine until `remote allow` names a project. Passwords are read from
+    ~/.pgpass or from the file named by ASSOC_FLEET_PASSWORD_FILE, never from an argument.
 
     \b
     Examples:
@@ -287,10 +288,10 @@ def remote() -> None:
 
 @remote.command()
 @click.argument("destination")
-@click.option("--label", help="What to call this machine; default: its host name.")
+@click.option("--label", help="Label of this machine; default: its host name.")
 @database_option
 def init(database: Path, destination: str, label: str | None) -> None:
-    """Set up the server if nobody has yet, and note it as that of this machine.
+    """Set up the server if necessary, and connect this machine to it.
 
     \b
     Example:
@@ -316,7 +317,7 @@ remote.add_command(disallow)
 @_destination_option
 @database_option
 def migrate(database: Path, destination: str | None) -> None:
-    """Bring the schema of the server up to date. Needs the owner of the schema.
+    """Update the schema of the server. Needs the owner of the schema.
 
     \b
     Example:
@@ -334,10 +335,10 @@ def migrate(database: Path, destination: str | None) -> None:
 
 @remote.command("add-device")
 @click.argument("login")
-@click.option("--reader", "reads", is_flag=True, help="It may also search and pull.")
-@click.option("--only-reader", is_flag=True, help="It may search and pull, but push nothing.")
-@click.option("--team", help="Only readers of this team see what it pushes.")
-@click.option("--no-team", is_flag=True, help="All readers see what it pushed and pushes.")
+@click.option("--reader", "reads", is_flag=True, help="The login may also search and pull.")
+@click.option("--only-reader", is_flag=True, help="The login may search and pull, but not push.")
+@click.option("--team", help="Only readers of this team see what the machine pushes.")
+@click.option("--no-team", is_flag=True, help="All readers see what the machine pushed and pushes.")
 @_destination_option
 @database_option
 def add_device(
@@ -349,11 +350,11 @@ def add_device(
     no_team: bool,
     destination: str | None,
 ) -> None:
-    """Make a login for a machine, or give one a new password and other rights.
+    """Create a login for a machine, or give one a new password and other rights.
 
-    Prints the line that the machine needs in ~/.pgpass: the password is shown this once. A login
-    that exists keeps its team, and loses the rights that are not asked for again. Needs a login
-    that may create others.
+    Prints the line for the machine's ~/.pgpass; the password is shown only once. An existing login
+    keeps its team, and loses the rights that you do not give again. Needs a login that can create
+    others.
 
     \b
     Example:
@@ -378,7 +379,7 @@ def add_device(
             no_team=no_team,
         )
         line = administration.password_line(connection, login, password)
-    say("Put this line into ~/.pgpass of the machine, and chmod 600 it:")
+    say("Put this line into ~/.pgpass on the machine, with mode 600:")
     write([f"{line}\n"])
 
 
@@ -386,7 +387,7 @@ def add_device(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def status(database: Path, as_json: bool) -> None:
-    """Show how this machine and the server stand to each other.
+    """Compare this machine with the server.
 
     \b
     Example:
@@ -404,10 +405,10 @@ def status(database: Path, as_json: bool) -> None:
 @yes_option
 @database_option
 def adopt(database: Path, machine: str | None, yes: bool) -> int:
-    """Go on with what another database of this machine pushed, after that one was lost.
+    """Continue the pushes of a lost database of this machine.
 
-    MACHINE is the label or the uuid by which the server knows it; default: that of this machine.
-    Files that are where they were are recognised; whatever else the server has stays there.
+    MACHINE is its label or uuid on the server; default: the label of this machine. Files at the
+    same paths are recognised; all other data stays on the server.
 
     \b
     Example:
@@ -419,16 +420,16 @@ def adopt(database: Path, machine: str | None, yes: bool) -> int:
     if asks(yes=yes) and not confirmed("Is the other database gone for good?"):
         return 1
     origin, count = run(database, machine)
-    say(f"This machine goes on as {origin.label}: {count:,} files were recognised. Next: push")
+    say(f"This machine continues as {origin.label}: {count:,} files were recognised. Next: push")
     return 0
 
 
 @remote.command("new-origin")
-@click.option("--label", required=True, help="How people call this machine.")
+@click.option("--label", required=True, help="Label of this machine.")
 @yes_option
 @database_option
 def new_origin(database: Path, label: str, yes: bool) -> int:
-    """Let this machine be another one for the server: for a copy of a machine that pushes itself.
+    """Give a clone of a machine that also pushes its own identity on the server.
 
     \b
     Example:
@@ -440,7 +441,7 @@ def new_origin(database: Path, label: str, yes: bool) -> int:
     if asks(yes=yes) and not confirmed("Push everything again, as another machine?"):
         return 1
     state = run(database, label)
-    say(f"This machine is a new one for the server ({state.label}, {state.uuid}).")
+    say(f"The server now knows this machine as {state.label} ({state.uuid}).")
     return 0
 
 
@@ -449,7 +450,7 @@ def new_origin(database: Path, label: str, yes: bool) -> int:
 @yes_option
 @database_option
 def withdraw(database: Path, project: str, yes: bool) -> int:
-    """Delete what this machine pushed of a project, and send no more of it.
+    """Delete what this machine pushed of a project, and stop pushing it.
 
     PROJECT is the path of its directory. Backups of the server keep it until they expire.
 
@@ -470,9 +471,9 @@ def withdraw(database: Path, project: str, yes: bool) -> int:
 @yes_option
 @database_option
 def prune(database: Path, yes: bool) -> int:
-    """Delete on the server what this machine pushed and its database no longer has.
+    """Delete data on the server that this machine pushed and no longer has.
 
-    Without this the server keeps what `prune` removes here.
+    Without this, the server keeps what `prune` removes here.
 
     \b
     Example:
@@ -481,20 +482,20 @@ def prune(database: Path, yes: bool) -> int:
     from ..ask.output import say
     from ..fleet.administration import prune as run
 
-    if asks(yes=yes) and not confirmed("Delete on the server what is not here any more?"):
+    if asks(yes=yes) and not confirmed("Delete data on the server that is no longer here?"):
         return 1
     say(f"Deleted {run(database):,} files on the server.")
     return 0
 
 
 @remote.command()
-@click.option("--drop", is_flag=True, help="Remove it, before a large first push.")
+@click.option("--drop", is_flag=True, help="Remove the index, before a large first push.")
 @_destination_option
 @database_option
 def index(database: Path, destination: str | None, drop: bool) -> None:
-    """Make the text index of the server, without which a search reads everything.
+    """Create the full-text index on the server; without it, a search reads everything.
 
-    Needs the owner of the schema. Pushes go on meanwhile, and are slower from then on.
+    Needs the owner of the schema. Pushes continue meanwhile, and are slower afterwards.
 
     \b
     Example:
@@ -514,10 +515,10 @@ def index(database: Path, destination: str | None, drop: bool) -> None:
 @_destination_option
 @database_option
 def reindex(database: Path, origin: str, destination: str | None) -> None:
-    """Make the rows of a machine on the server anew: for one that is gone, after an update.
+    """Rebuild the rows of a machine on the server, for example of a lost machine after an update.
 
-    ORIGIN is its label or uuid. The rows are derived from the bytes that it pushed, which stay as
-    they are; what does not follow from bytes stays, too. Needs the login of that machine with
+    ORIGIN is its label or uuid. The rows are derived again from the pushed bytes, which do not
+    change; rows that cannot be derived from bytes stay. Needs the login of that machine with
     `add-device --reader`, one with the role assoc_admin, or the owner of the schema.
 
     \b
@@ -532,6 +533,6 @@ def reindex(database: Path, origin: str, destination: str | None) -> None:
 
     with progress_in_bytes("Deriving") as progress:
         done = run(destination_of(database, destination), origin, progress)
-    say(f"Made the rows of {terminal.many(done.files, 'file')} of {done.label} anew.")
+    say(f"Rebuilt the rows of {terminal.many(done.files, 'file')} of {done.label}.")
     if done.kept:
-        say(f"{terminal.many(done.kept, 'file')} kept theirs: they do not follow from bytes alone.")
+        say(f"Kept the rows of {terminal.many(done.kept, 'file')}: bytes alone do not give them.")

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 def remote_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `--remote`."""
-    text = "Ask the server of the fleet: what all machines pushed."
+    text = "Use the fleet server, with the data of all machines."
     return click.option("--remote", is_flag=True, help=text)(command)
 
 
@@ -45,7 +45,7 @@ def remotely(database: Path, name: str | None = None) -> sqlite3.Connection:
     from ..fleet.search import OF_ONE_MACHINE, central
 
     if name in OF_ONE_MACHINE:
-        raise UsageError(f"{name} is about one machine: run it there, without --remote.")
+        raise UsageError(f"{name} describes a single machine: run it there, without --remote.")
     context = click.get_current_context()
     context.with_resource(bounded())
     connection = central(database)
@@ -292,20 +292,20 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 _FILTERS = {
-    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); repeat it "
-    "for several.",
+    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); can be "
+    "given several times.",
     "project": "Only this project",
     "session": "Only this session, given by a prefix of its key.",
     "source": "Only this source",
-    "branch": "Only what was done on this git branch.",
+    "branch": "Only work on this git branch.",
     "model": "Only this model.",
-    "tool": "Only calls of this tool, and what it gave.",
-    "status": "Only this status, or sessions that ended so; a part is enough: pending, error, "
-    "interrupted, finished.",
-    "errors": "Only sessions in which something failed.",
+    "tool": "Only calls of this tool, and their output.",
+    "status": "Only this status, such as pending, or sessions that ended this way: error, "
+    "interrupted, finished. A part is enough.",
+    "errors": "Only sessions in which a call or a request failed.",
     "min_cost": "Only sessions that cost this many dollars or more.",
     "since": "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
-    "until": "Up to this time, a day, week or month included.",
+    "until": "Up to this time; a day, week or month is included.",
 }
 
 
@@ -344,7 +344,7 @@ def jobs_option(command: Callable[P, R]) -> Callable[P, R]:
         "--jobs",
         type=click.IntRange(1, 64),
         metavar="N",
-        help="Read in N processes if there is much to read. [default: one per core, at most 8]",
+        help="Use N processes if there is much to read. [default: one per core, at most 8]",
     )(command)
 
 
@@ -438,7 +438,7 @@ def json_options(command: Callable[..., R]) -> Callable[..., R]:
         return command(wanted=wanted if as_json else None, **others)
 
     for flags, type_, text in (
-        ("--cursor", str, "With --json: continue behind the answer that has this `next`."),
+        ("--cursor", str, "With --json: continue after the answer with this `next`."),
         ("--max-chars", click.IntRange(min=1000), "With --json: at most this many characters."),
         ("--fields", str, "With --json: only these fields, separated by commas."),
     ):

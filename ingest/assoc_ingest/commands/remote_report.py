@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_standing(state: State, standing: Standing, *, as_json: bool) -> None:
-    """Print how this machine and the server stand to each other."""
+    """Print a comparison of this machine with the server."""
     if as_json:
         known = standing.known
         write(
@@ -47,7 +47,7 @@ def write_standing(state: State, standing: Standing, *, as_json: bool) -> None:
 def _lines(state: State, standing: Standing) -> list[str]:
     what = "everything" if state.all_projects else f"{len(state.allowed):,} projects"
     lines = [f"server: {shown(state.destination)}", f"machine: {state.label} ({state.uuid})"]
-    lines.append(f"may leave: {what}")
+    lines.append(f"allowed: {what}")
     if standing.known is None:
         lines.append("pushed: nothing yet")
     else:
@@ -55,12 +55,10 @@ def _lines(state: State, standing: Standing) -> list[str]:
         lines.append(f"pushed: {standing.there:,} files, {current}")
     if standing.gone:
         lines.append(
-            f"kept: {standing.gone:,} files that are not here any more (`remote prune` deletes)"
+            f"kept: {standing.gone:,} files that are no longer here (`remote prune` deletes them)"
         )
     if standing.outside:
-        lines.append(
-            f"left: {standing.outside:,} files that may not leave now (`remote withdraw` deletes)"
-        )
+        lines.append(f"not allowed: {standing.outside:,} files (`remote withdraw` deletes them)")
     if not standing.is_indexed:
         lines.append("search: no text index yet, so a search reads everything (`remote index`)")
     if standing.missing:
@@ -98,7 +96,7 @@ def write_report(done: Report, *, as_json: bool) -> None:
             ]
         )
     elif not (done.rows or done.frames or done.deleted):
-        say("The server has everything already.")
+        say("The server is up to date.")
     else:
         deleted = f", deleted {done.deleted:,}" if done.deleted else ""
         say(
@@ -108,5 +106,5 @@ def write_report(done: Report, *, as_json: bool) -> None:
     if done.waiting and not as_json:
         say(
             f"Not pushed yet: {done.waiting:,} files that came back. Their keys in the database "
-            "have to change; stop `sync --watch` for one push."
+            "have to change: stop `watch` for one push."
         )

@@ -17,10 +17,10 @@ from .options import database_option, project_option, verbose_option
 @click.group()
 @verbose_option
 def skill() -> None:
-    """Teach an agent when and how to ask: print a skill file, or put it where you say.
+    """Print or install a skill that teaches an agent to look up its past.
 
-    A skill is a directory with a file SKILL.md that an agent reads when it fits its task. It works
-    with the command line alone; the tools of `assoc-ingest mcp` are used where they are there.
+    A skill is a directory with a file SKILL.md that an agent reads when it fits its task. This one
+    works with the command line alone, and uses the tools of `assoc-ingest mcp` if it has them.
 
     \b
     Examples:
@@ -46,17 +46,17 @@ def print_skill() -> None:
     required=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The directory in which the agent keeps its skills.",
+    help="The agent's directory for skills.",
 )
-@click.option("--force", is_flag=True, help="Replace a file that is another skill.")
+@click.option("--force", is_flag=True, help="Replace a different skill.")
 @verbose_option
 def install(directory: Path, force: bool) -> None:
-    """Write the file to DIR/past-conversations/SKILL.md; nothing else is written anywhere."""
+    """Write DIR/past-conversations/SKILL.md, and nothing else."""
     from ..ask.output import say
     from ..mcp.setup import install as put
 
     path, is_new = put(directory, is_forced=force)
-    say(f"Written: {path}" if is_new else f"It is there already: {path}")
+    say(f"Written: {path}" if is_new else f"Already installed: {path}")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -65,18 +65,18 @@ def install(directory: Path, force: bool) -> None:
 
 @click.group(invoke_without_command=True)
 @project_option("Limit every tool to this project")
-@click.option("--no-sync", is_flag=True, help="Do not read what is new before an answer.")
+@click.option("--no-sync", is_flag=True, help="Do not read new files before an answer.")
 @click.option("--no-redact", is_flag=True, help="Do not mask credentials.")
 @database_option
 @click.pass_context
 def mcp(
     context: click.Context, database: Path, project: str | None, no_sync: bool, no_redact: bool
 ) -> None:
-    """Answer an agent over standard input and output: the Model Context Protocol.
+    """Serve an agent over the Model Context Protocol (standard input and output).
 
-    The tools search, open a place, say what was done lately, why code is as it is and how an error
-    was ended before, and run SQL. They only read. Before each answer what is new is read, unless a
-    watch does that.
+    The tools search, open a reference, list recent work, explain why code looks the way it does or
+    how an error was fixed, and run SQL. They are read-only. Before each answer, the server reads
+    new files, unless a watch does.
 
     \b
     Examples:
@@ -117,13 +117,13 @@ def mcp(
 @click.option(
     "--client",
     type=click.Choice(["claude", "json", "codex", "vscode"]),
-    help="Only for this client; else for all that are known.",
+    help="Only for this client; default: all known clients.",
 )
 @click.pass_context
 def config(context: click.Context, client: str | None) -> None:
-    """Print what a client needs to start the server; nothing is written.
+    """Print the settings with which a client starts the server; nothing is written.
 
-    Options that stand before `config` become those of the server.
+    Options before `config` become options of the server.
 
     \b
     Examples:

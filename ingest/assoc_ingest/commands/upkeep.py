@@ -176,8 +176,8 @@ def prune(
     A sync keeps this data; only prune removes it, from tables and archive. This cannot be undone.
     The database file does not shrink until you run `compact`.
 
-    An age is measured along the recorded syncs, where the time between two syncs counts for at most
-    half of it. Data that is old enough only because of a wrong clock or one long pause is kept and
+    Ages are measured by the recorded syncs: the time between two syncs counts for at most half of
+    an age. Data that is old enough only because of a wrong clock or one long pause is kept and
     listed; give a date to remove it.
 
     \b

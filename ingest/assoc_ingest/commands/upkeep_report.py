@@ -148,7 +148,7 @@ def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
     before = f" since before {terminal.moment(removal.before)}" if removal.before else ""
     _write_kept(removal)
     if removal.is_nothing:
-        say(f"Nothing is {'certainly ' * _is_unsure(removal)}gone{before}; nothing to remove.")
+        say(f"No data is {'known to be ' * _is_unsure(removal)}gone{before}; nothing to remove.")
         return
     parts = [
         terminal.many(removal.files, "file"),
@@ -262,15 +262,15 @@ def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> Non
     say(f"{verb} {done.kind} {done.masked} {done.fingerprint}: {places} in {files}.")
     if done.within_words:
         say(
-            f"Kept {terminal.many(done.within_words, 'place')} where its letters are a part of a "
-            "longer word. If they give it away, forget those conversations."
+            f"Kept {terminal.many(done.within_words, 'place')} where it is part of a longer word. "
+            "If they reveal it, forget those conversations."
         )
     if done.is_pending:
         say(_TRACES)
     for path in done.put_aside:
         say(f"A damaged copy of the database may still contain it; delete that file: {path}")
     say("The agent's own files still contain it; later syncs leave it out.")
-    say("It is as valid as before: replace it where it was issued.")
+    say("It is still valid: rotate it.")
     if dry_run:
         say("To forget it, run the same command without --dry-run.")
 

@@ -618,7 +618,7 @@ def known_paths(connection: sqlite3.Connection, directory: str) -> list[str]:
     path = as_path(directory)
     if path is None:
         raise UsageError(
-            f"{directory} is no absolute path. Give the directory of the project: "
+            f"{directory} is not an absolute path. Give the directory of the project: "
             "/path/to/project, or . for this one"
         )
     rows = connection.execute("select distinct path from projects where path is not null")

@@ -397,10 +397,10 @@ def report(found: Preview) -> Iterator[str]:
     if found.forgotten_files:
         yield f"{terminal.many(found.forgotten_files, 'forgotten file')} would be deleted there"
     if found.masks is None:
-        yield "Credentials are NOT covered."
+        yield "Credentials are NOT masked."
         return
     counts = ", ".join(f"{kind} ({count:,})" for kind, count in found.masks.items()) or "none found"
-    yield f"Credentials that are covered: {counts}. No pattern finds all of them."
+    yield f"Masked credentials: {counts}. No pattern finds all of them."
 
 
 _NOTHING_ALLOWED = (
@@ -463,9 +463,7 @@ def push(
             is_full = True
             continue
         return report
-    raise FleetError(
-        "Another push of this machine is running all the time; stop it, or wait for it."
-    )
+    raise FleetError("Another push of this machine keeps running. Stop it, or wait for it.")
 
 
 def push_again(
@@ -481,7 +479,7 @@ def push_again(
         run.everything(known.nonce)
     except _Again:
         raise FleetError(
-            "The machine itself pushed meanwhile: what it sent stays. Run this again if need be."
+            "The machine itself pushed meanwhile; its data stays. Run this again if necessary."
         ) from None
     return report
 
@@ -502,9 +500,9 @@ def introduced(server: Server, memory: Memory, save: Callable[[], None]) -> Know
         )
     if known.version >= memory.version and not _is_ours(known, memory):
         raise FleetError(
-            "Somebody else pushed as this machine: its database and its identity were copied. On "
-            "the copy, run: assoc-ingest remote new-origin --label NAME. If this machine was "
-            "restored from a backup, run: assoc-ingest remote adopt"
+            "Another machine pushed with this machine's identity: its database was copied. On the "
+            "copy, run: assoc-ingest remote new-origin --label NAME. If this machine was restored "
+            "from a backup, run: assoc-ingest remote adopt"
         )
     return known
 

@@ -86,7 +86,7 @@ def _take_lock(connection: Connection[Any]) -> None:
         name, pid = holder or ("another login", "?")
         raise BusyError(
             f"The login {name} (process {pid}) holds the lock of migrations for more than "
-            f"{_PATIENCE} seconds. If that is no other `remote migrate`, end it with: "
+            f"{_PATIENCE} seconds. If that is not another `remote migrate`, end it with: "
             f"select pg_terminate_backend({pid})"
         ) from error
 
@@ -95,9 +95,7 @@ def check(connection: Connection[Any]) -> None:
     """Raise an error that says what to do unless this program and the server fit."""
     known = applied(connection)
     if not known:
-        raise FleetError(
-            "This database is not set up for a fleet: run `assoc-ingest remote init` on it."
-        )
+        raise FleetError("The server has not been set up: run `assoc-ingest remote init`.")
     _check_newer(known)
     if missing := [name for name in names() if name not in known]:
         raise FleetError(

@@ -129,7 +129,7 @@ def _state(place: Path, found: Mapping[str, Any]) -> State:
 def _unusable(place: Path, why: str) -> DatabaseError:
     return DatabaseError(
         f"{place} cannot be used: {why}. Move it away, run `assoc-ingest remote init`, and then "
-        "`assoc-ingest remote adopt` to go on with what the server has"
+        "`assoc-ingest remote adopt` to continue with the data on the server"
     )
 
 

@@ -240,7 +240,7 @@ def _remembered(
 # anywhere, and of several hard links the first one counts, wherever it is.
 
 
-_NAME_LEFT_OUT = "its name has a forgotten credential. To have it read, rename it."
+_NAME_LEFT_OUT = "its name contains a forgotten credential. To read it, rename it."
 
 Places = Mapping[Root, Collection[Place]]
 """The places below each root to which a plan is limited."""

@@ -86,7 +86,7 @@ class News:
                 if not places or self._pass(places, seconds):
                     return self._missing
             if self._is_due():
-                return ["The parser was updated, and nothing new is read until: assoc-ingest sync"]
+                return ["The parser was updated. New files are read after: assoc-ingest sync"]
             self._pass(None, seconds)
         except BusyError:
             return _of_another(self._database)
@@ -218,7 +218,7 @@ def _with_log(path: str) -> _Stamp | None:
 
 
 def _not_read(report: Report) -> list[str]:
-    missing = [f"{root} is missing; what it held is kept." for root in report.missing_roots]
+    missing = [f"{root} is missing; its rows are kept." for root in report.missing_roots]
     return missing + [f"{path} could not be read: {why}." for path, why in report.unreadable]
 
 
@@ -232,7 +232,9 @@ def _of_another(database: Path) -> list[str]:
     finally:
         reader.close()
     is_reading = row is not None and bool(row[0])
-    return ["Another process is reading now; what it has not read yet is missing."] * is_reading
+    return [
+        "Another process is reading new files; those that it has not read yet are missing."
+    ] * is_reading
 
 
 # ------------------------------------------------------------------------------------------------

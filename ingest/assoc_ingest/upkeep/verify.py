@@ -607,7 +607,7 @@ def _compare_entry(root: Root, entry: Entry, known: KnownFile, seen: OnDisk) -> 
         return
     seen.compared += 1
     if prefix.checkpoint() != known.checkpoint:
-        problem = "The entry has changed, but nothing shows that it has."
+        problem = "The entry has changed without any sign that a sync can see."
         seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, entry.path))
 
 

@@ -696,7 +696,7 @@ async def image(datasette: Datasette, request: Request) -> Response:
     place = urls.asked(request.args.get("at"))
     number = pages.page_number(request.args.get("n"))
     if place is None:
-        raise PageError(400, "Say of which line. An example: ?at=12")
+        raise PageError(400, "Add a line to the address, such as ?at=12")
     path = partial(session_path, datasette, database)
     media_type, data = await pages.read(
         datasette, request, database, IMAGE_TABLES,
@@ -721,7 +721,7 @@ def _read_image(
         raise PageError(404, "There is no such message.")
     row = sql.ask(connection, "pages/message_text", id=message).fetchone()
     if row["byte_length"] > _LONGEST_LINE:
-        raise PageError(404, "The line that has this image is too long to be read here.")
+        raise PageError(404, "The line with this image is too long to read here.")
     found = Originals(connection).images(
         row["file_id"], row["byte_offset"], row["byte_length"], row["text"] or ""
     )
@@ -729,11 +729,11 @@ def _read_image(
     if image is None:
         raise PageError(404, "The archive does not have this image.")
     if len(image.data) > LARGEST * 4 / 3 + 4:
-        raise PageError(404, "This image is too large to be shown here.")
+        raise PageError(404, "This image is too large to show here.")
     data = b64decode(image.data)
     is_other = image.media_type == "image/webp" and data[8:12] != b"WEBP"
     if not data or is_other:
-        raise PageError(404, "This is no image that a browser shows.")
+        raise PageError(404, "Browsers cannot show this image.")
     return image.media_type, data
 
 
@@ -753,7 +753,7 @@ async def news(datasette: Datasette, request: Request) -> Response:
     database, prefix = pages.named(request, "database"), pages.named(request, "session")
     place = urls.asked(request.args.get("after"))
     if place is None:
-        raise PageError(400, "Say behind which line. An example: ?after=12")
+        raise PageError(400, "Add a line to the address, such as ?after=12")
     path = partial(session_path, datasette, database)
     news = await pages.read(
         datasette, request, database, NEWS_TABLES,

@@ -207,7 +207,7 @@ def _written(text: str, most: int, opening: Markup, budget: Budget) -> Markup:
     shown = budget.beginning(text, most)
     body = opening + readable(shown) + Markup("</pre>")
     if len(shown) < len(text):
-        body += note(f"… {len(text) - len(shown):,} more characters: open the row to read them")
+        body += note(f"… {len(text) - len(shown):,} more characters: open the row to see them")
     return body
 
 

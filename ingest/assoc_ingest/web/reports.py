@@ -83,9 +83,9 @@ FIELDS = {
     "since": Field("since", "From", "such as 7d, yesterday, 2026-01-31"),
     "until": Field("until", "Up to", "such as yesterday, 2026-01-31"),
     "days": Field("days", "Days", "{default}", "number"),
-    "limit": Field("limit", "Rows at most", "{default}", "number"),
-    "all": Field("all", "Everything, see above", "", "checkbox"),
-    "gone": Field("gone", "Also what is gone", "", "checkbox"),
+    "limit": Field("limit", "Maximum rows", "{default}", "number"),
+    "all": Field("all", "All of the above", "", "checkbox"),
+    "gone": Field("gone", "Include deleted entries", "", "checkbox"),
 }
 """What the parameters of the queries ask for."""
 

@@ -755,14 +755,14 @@ class _Page:
         cut = f"Only the first {LONGEST_QUERY:,} characters of the query were used."
         said = [cut] * self._asked.is_cut + list(found.notes)
         if found.without and found.cards:
-            said.append(f"Left out: what holds {', '.join(found.without)}.")
+            said.append(f"Excluded: messages with {', '.join(found.without)}.")
         if found.relaxation and found.cards:
             is_part = self._asked.page > 1 or self._asked.narrowed
             # A word that is missing here may be elsewhere among what was found.
             known = replace(found.relaxation, missing=()) if is_part else found.relaxation
             said += known.lines()
             if found.is_mixed:
-                said.append("Only some of these have all words.")
+                said.append("Only some of these contain all words.")
         return [pages.cut(line) for line in said]
 
     def _corrected(self, found: Results) -> tuple[str, str] | None:

@@ -119,9 +119,7 @@ def asked(text: str | None) -> Asked | None:
         return None
     match = _place.fullmatch(text)
     if match is None:
-        raise PageError(
-            400, f"{text!r} is not the place of a message. An example of line 12: ?at=12"
-        )
+        raise PageError(400, f"{text!r} is not the place of a message. For line 12, use ?at=12")
     line, block = match["line"], match["block"]
     return Asked(
         file=int(match["file"] or 1),
