@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
+.PHONY: help setup test quick changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
 	bench-compare bench-search home ci
 
 help: ## list these commands
@@ -34,6 +34,12 @@ fleet-faults: ## kill a thousand pushes, crash the server and cut connections hu
 
 fleet-versions: ## run the tests of the server with PostgreSQL 14, 16, 17 and 18, which npm brings
 	$(BIN)/python -m tests.fleet.versions $${VERSIONS:-14 16 17 18}
+
+changed: ## run the tests that a diff can break, slow ones of its area included: BASE=HEAD, else main
+	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m tests.changed --base $(or $(BASE),main) $(ARGS)
+
+mutants: ## plant each bug of tests/mutants.toml in a copy, and name those that no test notices
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 soak: ## for an hour, kill a watch every few seconds while files change
 	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}

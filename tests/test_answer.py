@@ -170,6 +170,13 @@ def test_an_answer_keeps_to_its_budget_and_loses_no_item(
                 assert shown[name].endswith("…")
 
 
+@pytest.mark.parametrize("most", [LEAST_CHARS, 2 * LEAST_CHARS])
+def test_many_small_items_keep_to_the_budget(most: int) -> None:
+    items = [{"n": number} for number in range(1000)]
+    text = "".join(Answer(None, ["test"], Wanted(max_chars=most)).pieces(items, total=1000))
+    assert most - 40 < len(text) <= most
+
+
 def test_an_item_that_cannot_be_cut_to_the_budget_says_so() -> None:
     item = {f"number_{n}": n for n in range(1000)}
     with pytest.raises(UsageError, match="Choose fields with --fields"):

@@ -162,6 +162,21 @@ def test_a_commit_of_a_person_is_found_by_the_edits_before_it(
 
 
 @pytest.mark.slow
+@needs_git
+def test_only_edits_of_the_week_before_a_commit_count(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = Transcript(home, SESSION, repository.place)
+    path = str(repository.place / "pool.py")
+    editor.tool(60, "Edit", file_path=path, old_string="size = 1", new_string="size = 9")
+    monkeypatch.chdir(repository.place)
+    for days, expected in [(6, [("edited", SESSION)]), (8, [])]:
+        repository.write("pool.py", f"size = {days}\n")
+        repository.commit(days * 86_400, f"By hand, {days} days later")
+        assert blamed(shell, home, "HEAD") == expected
+
+
+@pytest.mark.slow
 def test_without_the_repository_an_equal_subject_is_only_a_mention(
     shell: Shell, home: Path
 ) -> None:

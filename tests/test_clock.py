@@ -225,6 +225,14 @@ def test_it_is_told_by_a_sync_and_by_status(home: Path, shell: Shell) -> None:
     assert "A sync was recorded at 2099-01-01 00:00 UTC: the clock was ahead." in shell.out
 
 
+def test_it_is_told_from_a_minute_on(home: Path, fresh: Callable[[], Path]) -> None:
+    database = fresh()
+    synced_daily(database, home, 0)
+    for seconds, is_told in [(60, False), (61, True), (3600, True)]:
+        with clock(TODAY - timedelta(seconds=seconds)):
+            assert (sync(database, [home]).clock_behind is not None) == is_told, seconds
+
+
 def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
     database, told = fresh(), []
     synced_daily(database, home, 0)

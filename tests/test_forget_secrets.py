@@ -365,6 +365,29 @@ def test_a_password_is_recognised_without_its_name(around: str) -> None:
     assert len(spans) == 1
 
 
+def test_passwords_side_by_side_are_each_recognised() -> None:
+    other = password(4, len(WORD))
+    both = ForgottenSecrets.of(
+        forgotten_secret(secret, SALT)
+        for text in (WORD, other)
+        for secret in find(f"export DB_PASSWORD={text}".encode(), is_log=False)
+    )
+    data = f"{WORD},{other} {WORD}".encode()
+    assert len(both.spans(data, is_log=True)) == 3
+    assert both.without(data, is_log=True)[0].split() == [b","]
+
+
+def test_nothing_is_left_of_a_password_that_ends_with_another() -> None:
+    longer = f"Qx7-{WORD}-9"
+    both = ForgottenSecrets.of(
+        forgotten_secret(secret, SALT)
+        for text in (WORD, longer)
+        for secret in find(f"export DB_PASSWORD={text}".encode(), is_log=False)
+    )
+    assert both.covered(f"notes/{longer}.md") == "notes/***.md"
+    assert both.covered(f"notes/{WORD}.md") == "notes/***.md"
+
+
 @pytest.mark.slow
 def test_all_kinds_are_recognised_again_and_nothing_else_is() -> None:
     for text in [*planted().values(), WORD, KEY]:

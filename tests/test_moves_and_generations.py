@@ -327,6 +327,20 @@ def test_a_changed_middle_of_a_large_file_that_grew_is_found_by_a_full_sync(inde
     index.is_as_from_scratch()
 
 
+def test_a_large_file_that_a_longer_one_replaces_is_compared_as_a_whole(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins like the old one, and has the end of what was read where that was."""
+    monkeypatch.setattr(tail, "_ALWAYS_CHECKED", 0)
+    lines = [user("x" * 500, f"u{number}") for number in range(12)]
+    file = write(index.home, TRANSCRIPT, *lines)
+    index.sync()
+    lines[6] = user("y" * 500, "u6")
+    write(index.home, "new", *lines, MORE).replace(file)
+    index.sync()
+    index.is_as_from_scratch()
+
+
 def test_a_file_that_was_only_touched_is_not_read_again(index: Index) -> None:
     file = write(index.home, TRANSCRIPT, HELLO)
     index.sync()

@@ -58,6 +58,18 @@ def test_an_id_of_a_gateway_is_one_response_in_each_session(home: Path, ask: Ask
     assert ask(TOKENS) == [(5, 7, 0, 0), (5, 7, 0, 0)]
 
 
+@pytest.mark.parametrize("is_split", [True, False])
+def test_of_lines_with_as_many_tokens_the_last_counts(home: Path, ask: Ask, is_split: bool) -> None:
+    """Also where a sync read the others before it."""
+    usages = [{"input_tokens": 5, "output_tokens": 7}, {"input_tokens": 9, "output_tokens": 7}]
+    lines = [assistant("hi", f"a{number}", usage=usage) for number, usage in enumerate(usages)]
+    if is_split:
+        write(home, TRANSCRIPT, lines[0])
+        assert ask(TOKENS) == [(5, 7, 0, 0)]
+    write(home, TRANSCRIPT, *lines)
+    assert ask(TOKENS) == [(9, 7, 0, 0)]
+
+
 def test_an_id_of_a_gateway_with_a_request_is_one_response(home: Path, ask: Ask) -> None:
     usage = {"input_tokens": 5, "output_tokens": 7}
     for session, more in ((SESSION, {"requestId": "req_1"}), (OTHER, {})):
@@ -303,6 +315,18 @@ def test_the_time_until_a_person_answers_is_not_that_of_the_tool_either(
     ask(CALLS)
     write(home, TRANSCRIPT, *lines)
     assert ask(CALLS) == [("ok", None, None)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_takes_the_time_until_its_result_across_syncs(
+    home: Path, ask: Ask, is_first: bool
+) -> None:
+    lines = [assistant([call("t1")]), user([result("t1")], "u2", "a1", 3)]
+    lines = lines if is_first else lines[::-1]
+    write(home, TRANSCRIPT, lines[0])
+    ask(CALLS)
+    write(home, TRANSCRIPT, *lines)
+    assert ask(CALLS) == [("ok", 2000, None)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -24,8 +24,12 @@ from assoc_ingest.cli import cli
 from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
+from assoc_ingest.store import delete
+from assoc_ingest.store.delete import clear_all_rows
+from assoc_ingest.store.rows import CLEARED
 from assoc_ingest.store.swap import replaced
 from assoc_ingest.store.transaction import transaction
+from assoc_ingest.store.upserts import CONDITIONS
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep import recover
@@ -239,6 +243,26 @@ def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> Non
     assert _rows(database, "select * from task_changes") == changes
     assert _rows(database, "select id, task_key, gone_at from tasks order by id") == gone
     assert_same(dump(database), before)
+
+
+def test_no_row_is_left_where_files_are_cleared_a_few_at_a_time(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delete, "_FILES_AT_ONCE", 3)
+    with closing(connect(demo)) as connection:
+        (kept,) = connection.execute("select max(file_id) from tool_calls").fetchone()
+        ids = [id_ for (id_,) in connection.execute("select id from files where id <> ?", (kept,))]
+        clear_all_rows(connection, ids)
+        left = {
+            table: connection.execute(
+                f"select count(*) from {table} where file_id <> ?"
+                f" and not ({CONDITIONS.get(table, '0')})", (kept,)
+            ).fetchone()
+            for table in CLEARED
+        }  # fmt: skip
+        assert {table: count for table, (count,) in left.items() if count} == {}
+        assert connection.execute("select 1 from messages where file_id = ?", (kept,)).fetchone()
+    assert len(ids) > 10
 
 
 @pytest.mark.slow

@@ -611,6 +611,11 @@ def test_a_word_for_a_time_begins_with_its_first_day_and_ends_with_its_last(
     assert (start, until(last)) == (since(first), end)
 
 
+def test_a_month_ago_is_the_last_day_of_a_shorter_month() -> None:
+    march = datetime(2026, 3, 31, 12, tzinfo=UTC)
+    assert period("1 month ago", march) == (since("2026-02-28"), since("2026-03-01"))
+
+
 def test_days_are_those_of_the_local_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()

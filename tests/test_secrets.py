@@ -161,6 +161,11 @@ def test_a_line_of_sixty_megabytes_is_searched_to_its_end() -> None:
     assert data[secret.start : secret.end] == token.encode()
 
 
+def test_a_short_password_may_have_letters_twice() -> None:
+    assert [secret.text for secret in found("DB_PASSWORD=xK7$xK7$q")] == ["xK7$xK7$q"]
+    assert found("DB_PASSWORD=xK7$xK7$x") == []
+
+
 # -- what is not ---------------------------------------------------------------------------------
 
 

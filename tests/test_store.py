@@ -18,7 +18,8 @@ from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user,
 from assoc_ingest import sql
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import BusyError, DatabaseError
-from assoc_ingest.store import changes
+from assoc_ingest.store import batch, changes
+from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import (
     APPLICATION_ID,
     DERIVATION,
@@ -364,6 +365,19 @@ def test_a_transaction_that_fails_while_it_begins_is_not_left_open(
         other = connect(database)
         other.execute("delete from sync_runs")  # nothing is locked
         other.close()
+
+
+def test_a_batch_that_fails_while_it_begins_is_not_left_open(
+    fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(batch, "RowBuffer", fail)
+    with writing(fresh()) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="disk"):
+            Batch(connection, "2026-01-20T10:00:00.000Z")
+        assert not connection.in_transaction
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,14 @@ from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import fts
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import in_bulk
+from assoc_ingest.store.rows import Text
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import check as check_database
 from assoc_ingest.upkeep import verify as check_jobs
 from assoc_ingest.upkeep.check import Finding
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
-from assoc_ingest.workers import pool, reading
+from assoc_ingest.workers import index_aside, pool, reading
 from assoc_ingest.workers.index_aside import IndexAside
 from assoc_ingest.workers.pool import Result, Workers, _Worker
 
@@ -708,3 +709,23 @@ def test_no_worker_outlives_a_writer_that_is_killed(
     assert_same(dump(database), expected)
     names = sorted(path.name for path in place.iterdir() if path.name.startswith("index.db"))
     assert names == ["index.db", "index.db.lock"]
+
+
+def test_no_job_of_an_index_has_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the texts are those of tools."""
+    monkeypatch.setattr(index_aside, "_PIECE", 2500)
+    texts = [Text(n, *("x" * 1000, None)[:: 1 if n % 2 else -1], False) for n in range(10)]
+    pieces = list(index_aside._in_pieces(texts))
+    assert [len(piece) for piece in pieces] == [3, 3, 3, 1]
+    assert [row for piece in pieces for row in piece] == [text[:3] for text in texts]
+
+
+def test_only_a_line_that_is_too_long_is_left_to_the_writer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "_LONG_LINE", 1000)
+    lines = reading.LineLengths()
+    block = (b"x" * 99 + b"\n") * 12 + b"x" * 50
+    assert not any(lines.is_too_much(block) for _ in range(3))
+    assert not lines.is_too_much(b"x" * 950)  # with the end of the last block, as long as allowed
+    assert lines.is_too_much(b"x\n")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import permutations
 
 import pytest
-from tests.support.rows import Rows
+from tests.support.rows import AT, Rows
 
 from assoc_ingest.derive.responses import refresh_responses, refresh_tokens
 
@@ -51,6 +51,15 @@ def test_of_equal_lines_that_of_the_first_file_counts(rows: Rows) -> None:
     line(rows, fork, input_tokens=1)
     derive(rows, "msg_1")
     assert responses(rows, "input_tokens", "file_id") == [(2, file)]
+
+
+def test_it_has_the_first_time_that_any_of_its_lines_states(rows: Rows) -> None:
+    _, file = rows.session("a")
+    _, fork = rows.session("b")
+    line(rows, file, output=9, timestamp=None)
+    line(rows, fork, timestamp=AT)
+    derive(rows, "msg_1")
+    assert responses(rows, "timestamp", "output_tokens") == [(AT, 9)]
 
 
 def test_a_response_belongs_to_the_session_of_its_first_file_whatever_was_read_first(
