@@ -46,7 +46,6 @@ KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM
 
 
 def is_installed() -> bool:
-    """Is git installed?"""
     return shutil.which("git") is not None
 
 

@@ -139,7 +139,6 @@ def migration_names() -> list[str]:
 
 
 def applied_migrations(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of the migrations that a database has."""
     rows = connection.execute(
         f"select name from {RECORD_OF_MIGRATIONS} where migration_set = ?", (MIGRATION_SET,)
     )

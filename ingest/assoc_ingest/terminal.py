@@ -189,7 +189,6 @@ class Paint:
         bold: bool = False,
         dim: bool = False,
     ) -> str:
-        """Return `text` in a colour."""
         if not self.enabled or not text:
             return text
         painted = click.style(safe(text), fg=colour, bold=bold or None, dim=dim or None)
@@ -197,7 +196,6 @@ class Paint:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Is this stream a terminal?"""
     try:
         return stream.isatty()
     except ValueError:  # closed
@@ -597,7 +595,6 @@ def branch_besides(project: str | None, branch: str | None) -> str | None:
 
 
 def many(count: int, word: str, plural: str | None = None) -> str:
-    """Return a count with its noun."""
     return f"{count:,} {word if count == 1 else plural or word + 's'}"
 
 

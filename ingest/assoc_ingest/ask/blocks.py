@@ -45,7 +45,6 @@ def write_result(result: SearchResult, limit: int) -> None:
 
 
 def write_hits(result: SearchResult, limit: int) -> None:
-    """Print each hit of an result on its own."""
     width, paint = terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout)
     lines = [line for said in result.said() for line in wrap(said, width)]
     for number, hit in enumerate(result.hits):
@@ -124,7 +123,6 @@ def _hit_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[str]:
 
 
 def lines_of(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the lines of one hit on its own."""
     when = terminal.moment(hit.time)
     place = f"{hit.ref}  " if hit.ref else ""
     room = width - columns(place) - columns(when) - 2

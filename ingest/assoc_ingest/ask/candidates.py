@@ -231,7 +231,6 @@ def left_out(terms: Terms, *, cjk_only: bool = True) -> str | None:
 
 
 def like_patterns(texts: Iterable[str]) -> str:
-    """Return a JSON array of LIKE patterns, one for each text."""
     return json.dumps([like(text) for text in texts], ensure_ascii=False)
 
 

@@ -80,7 +80,6 @@ _TYPES = {
 
 
 def contract() -> dict[str, object]:
-    """Return the contract as data."""
     with closing(sqlite3.connect(":memory:")) as connection:
         sql.migrate(connection)
         lists = {name: _columns(connection, one) for name, one in sql.queries("lists").items()}
@@ -132,7 +131,6 @@ def lines(width: int) -> Iterator[str]:
 
 
 def as_json() -> str:
-    """Return the contract as JSON."""
     return safe_json(contract()) + "\n"
 
 
@@ -154,7 +152,6 @@ def _type(hint: Any) -> str:
 
 
 def _shown(types: dict[str, str]) -> dict[str, str]:
-    """Return the fields of a message as `show` gives them."""
     given = Message(*([None] * len(fields(Message)))).as_json()  # type: ignore[arg-type]
     return {name: types.get(name, "object or null") for name in given}
 

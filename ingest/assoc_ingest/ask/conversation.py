@@ -106,7 +106,6 @@ class Originals:
         return None
 
     def images(self, file_id: int, byte_offset: int, length: int, text: str) -> Iterator[Image]:
-        """Yield the images of a line for which the text has a placeholder, each once."""
         seen: set[tuple[str, str]] = set()
         for value in _values(self._value(file_id, byte_offset, length)):
             if len(seen) >= _MOST_IMAGES:
@@ -156,7 +155,6 @@ def _image_in(value: object) -> tuple[str | None, str | None]:
 
 
 def _checked(media_type: str, data: str) -> str:
-    """Return the data if it is an image of this type."""
     try:
         first = base64.b64decode(data[:64], validate=True)
         base64.b64decode(data, validate=True)
@@ -336,7 +334,6 @@ class Message:
 
     @property
     def place(self) -> Place:
-        """Return where it is in its file."""
         return Place(self.byte_offset, self.block)
 
     @property
@@ -449,7 +446,6 @@ class Conversation:
 
     @property
     def models(self) -> list[str]:
-        """Return the models that answered."""
         return [str(model) for model in json.loads(str(self.session["models"] or "[]"))]
 
     @property
@@ -528,7 +524,6 @@ class Conversation:
         return [row["byte_offset"] for row in rows]
 
     def line(self, line: Line) -> list[sqlite3.Row]:
-        """Return what is known of the messages of a line."""
         return messages_of(self.connection, line)
 
     def around(self, part: Part, place: Place, count: int) -> tuple[list[Place], list[Place]]:
@@ -549,16 +544,13 @@ class Conversation:
         return self._ask("session_usage", session=self._id).fetchall()
 
     def names(self) -> Names:
-        """Return what makes references to lines of it."""
         return Names(self.connection)
 
     def short_key(self, subagent: Subagent | None = None) -> str:
-        """Return what `show` takes for it, or for a subagent of it."""
         key = subagent.agent_key if subagent else str(self.session["session_key"])
         return short_key(self.connection, key)
 
     def place_of(self, message: int) -> tuple[int, int] | None:
-        """Return the file of a message and its offset in it."""
         row = self._ask("message_place", id=message).fetchone()
         return (row["file_id"], row["byte_offset"]) if row else None
 
@@ -566,10 +558,8 @@ class Conversation:
         return sql.ask(self.connection, f"pages/{query}", **parameters)
 
     def text(self, message: int) -> str:
-        """Return the text of a message."""
         return self.whole_text(message)[0]
 
     def whole_text(self, message: int) -> tuple[str, bool]:
-        """Return the text of a message, and whether its file has more of it."""
         row = self._ask("message_text", id=message).fetchone()
         return (str(row["text"]), bool(row["is_cut"])) if row else ("", False)

@@ -186,7 +186,6 @@ class Excerpt:
 
 
 def choose(conversation: Conversation, what: KeyMatch | Line, options: Options) -> Excerpt:
-    """Return the part of the conversation that is asked for."""
     if isinstance(what, Line):
         if not options.tools and all(row["kind"] in TOOL_KINDS for row in conversation.line(what)):
             raise UsageError(f"Line {what.number:,} is hidden by --no-tools: leave that out.")
@@ -221,7 +220,6 @@ def subagents(conversation: Conversation, excerpt: Excerpt) -> list[Subagent]:
 def selected(
     conversation: Conversation, part: Part, options: Options, *, context: bool = False
 ) -> Iterator[Message]:
-    """Yield the messages of a part that are asked for."""
     only = options.only
     if only is not None and options.errors and context:
         only = only._replace(kinds=_TYPED)

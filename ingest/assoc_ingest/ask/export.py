@@ -103,7 +103,6 @@ def escaped(text: str) -> str:
 
 
 def heading(text: str, level: int) -> str:
-    """Return a line of text as a heading."""
     return f"{'#' * min(level, 6)} {escaped(one_line(text))}"
 
 
@@ -116,7 +115,6 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """Return a line of text as code."""
     text = one_line(text)
     longest = max((len(match[0]) for match in _ticks.finditer(text)), default=0)
     fence = "`" * (longest + 1)
@@ -327,14 +325,12 @@ class ExportedConversation(Conversation):
     def messages(
         self, file: File, after: Place | None = None, limit: int = -1
     ) -> Iterator[Message]:
-        """Yield the messages of one file that are exported."""
         self._name_file(None, file.id)
         return self._exported(super().messages(file, after, limit))
 
     def subagent_messages(
         self, subagent: Subagent, after: tuple[int, Place] | None = None, limit: int = -1
     ) -> Iterator[Message]:
-        """Yield the messages of a subagent that are exported."""
         for message in self._exported(super().subagent_messages(subagent, after, limit)):
             self._name_file(subagent.agent_key, message.file_id)
             yield message
@@ -351,7 +347,6 @@ class ExportedConversation(Conversation):
         self.masked, self.shortened = counted
 
     def text(self, message: int) -> str:
-        """Return the text of a message, which is a result."""
         row = sql.ask(self.connection, "pages/message_text", id=message).fetchone()
         if row is None:
             return ""
@@ -371,7 +366,6 @@ class ExportedConversation(Conversation):
         return self.clean(str(row["text"] or "")) if row is not None else ""
 
     def images(self, message: int, text: str) -> Iterator[Image]:
-        """Yield the images of the line of a message for which this text has placeholders."""
         if "[image " in text:
             row = sql.ask(self.connection, "pages/message_text", id=message).fetchone()
             place = (row["file_id"], row["byte_offset"], row["byte_length"])
@@ -382,7 +376,6 @@ class ExportedConversation(Conversation):
         return self._lines.number(message.file_id, message.byte_offset)
 
     def anchor(self, message: Message, agent: str | None = None) -> str:
-        """Return the anchor of a message of the main conversation, or of a subagent."""
         return self._anchor(agent, message.file_id, message.byte_offset, message.block)
 
     def result_anchor(self, message: int, agent: str | None = None) -> str | None:
@@ -489,7 +482,6 @@ def _clean_target(target: str, before: str, after: str) -> str:
 
 
 def title_of(conversation: ExportedConversation) -> str:
-    """Return the title of a conversation on one line."""
     return one_line(str(conversation.session["title"] or "")) or "(untitled)"
 
 
@@ -538,7 +530,6 @@ def exported_links(
 
 
 def places(conversation: ExportedConversation) -> Iterator[str]:
-    """Yield the files in which the conversation is, and the directories that they are in."""
     for file in conversation.files:
         yield one_line(file.path) + (" (deleted)" if file.gone_at else "")
     for root in (str(conversation.session["root"]), *conversation.other_roots):
@@ -546,7 +537,6 @@ def places(conversation: ExportedConversation) -> Iterator[str]:
 
 
 def closing(conversation: ExportedConversation) -> Iterator[str]:
-    """Yield the sentences at the end of an export, when all of it is written."""
     choice = conversation.choice
     if conversation.masked:
         yield f"Masked: {counted(conversation.masked)}."
@@ -562,7 +552,6 @@ def closing(conversation: ExportedConversation) -> Iterator[str]:
 
 
 def counted(masked: Counter[str]) -> str:
-    """Return how many credentials of which kind were masked."""
     return ", ".join(f"{kind} ({count:,})" for kind, count in masked.most_common())
 
 
@@ -597,7 +586,6 @@ _REPEATED = "repeated block"
 
 
 def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
-    """Yield the Markdown of a conversation."""
     for block in _Document(connection, conversation).blocks():
         yield f"{block}\n\n"
 
@@ -623,7 +611,6 @@ class _Document:
         self._directory = f"{cwd}/" if cwd else None
 
     def blocks(self) -> Iterator[str]:
-        """Yield the blocks of the document."""
         yield from self._header()
         written = 0
         for file in self._conversation.files_with_messages():
@@ -843,7 +830,6 @@ FORMAT = 1
 
 
 def lines(conversation: ExportedConversation) -> Iterator[str]:
-    """Yield the lines."""
     files = [file._asdict() for file in conversation.files]
     session = {**conversation.session, "models": conversation.models, "files": files}
     yield _line("session", {"format": FORMAT, **session})

@@ -490,7 +490,6 @@ class Filters:
         return limited
 
     def without(self, *names: str) -> Filters:
-        """Return the filters but for some."""
         empty = Filters()
         return replace(self, **{name: getattr(empty, name) for name in names})
 
@@ -502,7 +501,6 @@ class Filters:
         }
 
     def told(self, name: str) -> str:
-        """Return a filter that is set, as a sentence can name it."""
         value = getattr(self, name)
         if name in ("since", "until", "month", "day"):
             return told(name, value)
@@ -589,7 +587,6 @@ class Nothing(NamedTuple):
             yield f"Found nowhere: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
 
     def as_json(self) -> dict[str, object]:
-        """Return the same for programs."""
         filters = [{"filter": name, "told": told, "without": count}
                    for name, told, count in self.filters]  # fmt: skip
         return {
@@ -611,7 +608,6 @@ def nothing(filters: Filters, count: Callable[[Filters], int]) -> Nothing:
 
 
 def source_names() -> tuple[str, ...]:
-    """Return the names of the systems that can be asked for."""
     from ..sources import SOURCES  # a third of what a command takes to start
 
     return tuple(SOURCES)

@@ -324,12 +324,10 @@ def opened(connection: sqlite3.Connection, reference: str, options: Options) -> 
 
 
 def has_mark(found: Opened) -> bool:
-    """Is one of the lines marked, because a line was asked for?"""
     return not isinstance(found, list) and isinstance(found[1], Line)
 
 
 def lines(found: Opened, look: Look, options: Options) -> Iterator[str]:
-    """Yield what was opened, line by line."""
     if isinstance(found, list):
         return entry_lines(found, look)
     return show.lines(found[0], look, found[1], options)

@@ -66,12 +66,10 @@ def write_rows(
 
 
 def write_objects(objects: Iterable[Mapping[str, object]]) -> None:
-    """Print objects as JSON, one on each line."""
     write((safe_json(item) + "\n" for item in objects), is_exact=True)
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
-    """Print rows as CSV with a header."""
     write(_csv(names, rows, form.csv_safe), is_exact=True)
 
 

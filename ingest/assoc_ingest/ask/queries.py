@@ -124,7 +124,6 @@ class Spent(NamedTuple):
         return text
 
     def as_json(self) -> dict[str, object]:
-        """Return the fields of an answer."""
         return {
             "cost_usd": self.cost_usd,
             "unpriced": self.unpriced,
@@ -424,7 +423,6 @@ def _listing(headings: dict[str, list[Query]]) -> Iterator[str]:
 
 
 def _as_query(name: str) -> str:
-    """Return a name as those of queries are written."""
     return name.casefold().replace("-", "_").removeprefix("ask_")
 
 

@@ -101,7 +101,6 @@ class Clause:
 
     @property
     def name(self) -> str:
-        """Return the clause as it was typed."""
         return " OR ".join(term.text for term in self.alternatives)
 
     @property
@@ -140,17 +139,14 @@ class Terms:
 
     @property
     def words(self) -> tuple[Term, ...]:
-        """The terms for the word index."""
         return tuple(term for term in self._terms() if not term.has_cjk)
 
     @property
     def substrings(self) -> tuple[str, ...]:
-        """The terms for the index of trigrams."""
         return tuple(text for text in self.parts() if len(text) >= TRIGRAM)
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The terms that no index finds."""
         return tuple(text for text in self.parts() if len(text) < TRIGRAM)
 
     @property
@@ -163,7 +159,6 @@ class Terms:
         return [term.text.strip() for term in self._terms() if term.has_cjk]
 
     def texts(self) -> list[str]:
-        """Return every term as it was typed."""
         return [*(word.text for word in self.words), *self.parts()]
 
     def without_numbers(self) -> Terms | None:
@@ -378,7 +373,6 @@ class _Gathered:
         self._is_or = False
 
     def add(self, token: _Token) -> None:
-        """Take the next word of the query."""
         if token.role in FIELDS:
             self._fields.append((token.role, token.term.text))
         elif token.role == "or":
@@ -390,7 +384,6 @@ class _Gathered:
             self._is_or = False
 
     def terms(self) -> Terms:
-        """Return the whole query."""
         has_or = any(len(clause.alternatives) > 1 for clause in self._clauses)
         literal = "" if has_or or "" in self._literal else " ".join(self._literal)
         fields = tuple(dict.fromkeys(self._fields))

@@ -43,7 +43,6 @@ class Lines:
         return False
 
     def count(self, file: int) -> int | None:
-        """Return how many lines a file has."""
         with suppress(ArchiveError):
             return self._of(file).count()
         return None
@@ -443,7 +442,6 @@ def line_of(
 
 
 def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]:
-    """Return what is known of the messages of a line."""
     return sql.ask(
         connection,
         "pages/line_messages",
@@ -478,7 +476,6 @@ def file_of(connection: sqlite3.Connection, key: KeyMatch, number: int, head: st
 
 
 def _nearest(connection: sqlite3.Connection, index: LineIndex, asked: Line, head: str) -> Line:
-    """Return the nearest line that has messages."""
     file = asked.file
     (row,) = sql.ask(
         connection, "pages/nearest_lines", file=file.id, byte_offset=asked.byte_offset

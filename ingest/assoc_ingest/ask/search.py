@@ -85,7 +85,6 @@ class Relaxed:
 
 
 def words_of(clauses: Iterable[Clause]) -> tuple[Word, ...]:
-    """Return the words of a query, each with its endings."""
     return tuple(
         Word(clause.name, tuple(form for term in clause.alternatives for form in _forms(term)))
         if not clause.is_phrase
@@ -194,7 +193,6 @@ class Cluster:
 
     @property
     def tier(self) -> int:
-        """The best tier of what was found."""
         return self.found[0].tier
 
     @property
@@ -395,7 +393,6 @@ def raw_rows(candidates: Candidates, expression: str, limit: int, *, tools: bool
 
 
 def in_stores(candidates: Candidates, expression: str, limit: int) -> list[Candidate]:
-    """Return what an expression finds in the smaller stores."""
     return [
         candidate
         for scope in (SAID, TOOLS)
@@ -540,7 +537,6 @@ class Hits:
         return hits
 
     def add(self, connection: sqlite3.Connection, found: Iterable[Candidate]) -> None:
-        """Add rows, each of them once."""
         new = {one.place: one for one in found if one.place not in self.rows}
         self.rows |= new
         self.parts += parts_of(connection, new.values(), apart=self._apart).values()
@@ -549,7 +545,6 @@ class Hits:
 def parts_of(
     connection: sqlite3.Connection, found: Iterable[Candidate], *, apart: bool = False
 ) -> dict[Place, Part]:
-    """Return each row as a part of its own."""
     known = {one.place: one for one in found}
     ids = [id_ for what, id_ in known if what == "message"]
     rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
@@ -630,7 +625,6 @@ def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) ->
 
 
 def _month(time: str | None) -> str | None:
-    """Return the month of the local calendar."""
     return f"{datetime.fromisoformat(time).astimezone():%Y-%m}" if time else None
 
 
@@ -742,7 +736,6 @@ class Marker:
 def read_hits(
     connection: sqlite3.Connection, found: Iterable[Found], marker: Marker
 ) -> dict[tuple[str, int], Hit]:
-    """Return what was found as hits, with their texts, by what and id."""
     listed = {one.candidate.place: one for one in found}
     places = [
         [*place, one.candidate.row["session_key"], one.candidate.row["source"]]
@@ -845,7 +838,6 @@ class Group:
 
     @property
     def best(self) -> Hit:
-        """The hit for which it stands where it does."""
         return self.hits[0]
 
 
@@ -1268,7 +1260,6 @@ def search(
 
 
 def _answer(found: Findings, limit: int, shown: int) -> SearchResult:
-    """Read what is shown of what was found."""
     first = found.groups[:limit] if shown else []
     read = [one for cluster in first for one in cluster.found[:shown]]
     best = found.listed[:limit]

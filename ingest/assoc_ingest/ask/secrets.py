@@ -50,7 +50,6 @@ class SecretPlace:
     """The command that removes it."""
 
     def as_json(self) -> dict[str, object]:
-        """Return it as an item of an answer."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -133,7 +132,6 @@ def _place(place: SecretPlace) -> str:
 
 
 def rules() -> Iterator[str]:
-    """Yield the lines of the list of rules."""
     yield f"Rules of {REVISED}\n\n"
     for rule in RULES:
         least, most = rule.lengths

@@ -313,7 +313,6 @@ class _Reader:
         self._behind: list[str] = []  # the operator behind each of them
 
     def read(self, text: str) -> Command:
-        """Return the pipelines of a command line."""
         parts = [_Simple()]
         places: list[tuple[str, ...]] = []
         for kind, piece in _Lexer(text).tokens():
@@ -352,7 +351,6 @@ class _Reader:
             self._behind.append(operator)
 
     def _programs(self, simple: _Simple) -> Iterator[Invocation]:
-        """Yield what a simple command runs."""
         if simple.words[0] in {"for", "case", "select", "function", "in"}:
             return
         inner = _unwrapped(_Wrapped(simple.words, self._host, self._place))
@@ -719,7 +717,6 @@ def _subcommands(program: str, words: list[str]) -> tuple[tuple[str, ...], list[
 
 
 def _told(words: list[str], document: str) -> Invocation:
-    """Return what a program is told to do."""
     program, rest = _name(words[0]), words[1:]
     for at, word in enumerate(rest):
         if word in _CODE.get(program, ()):
@@ -758,7 +755,6 @@ class _Given:
         self._valued = " ".join(table.get(program, "") for table in tables).split()
 
     def read(self, words: list[str]) -> None:
-        """Sort all of it."""
         at = 0
         while at < len(words):
             word = words[at]
@@ -917,7 +913,6 @@ _WRITING = ("write", "'w'", '"w"', "'a'", "unlink", "rename", "shutil", "subproc
 
 
 def names(command: str, path: str) -> bool:
-    """Does a command name a file?"""
     return path in command or path.replace("\\", "/").rsplit("/", 1)[-1] in command
 
 

@@ -54,7 +54,6 @@ def _parts(arguments: dict[str, object]) -> Iterator[tuple[list[str], list[str]]
 
 
 def patches(edit: dict[str, object]) -> Iterator[list[str]]:
-    """Yield the lines of each patch that an edit is."""
     for name in _PATCHES:
         if isinstance(patch := edit.get(name), str):
             yield patch[: _MOST_LINES * 10].split("\n")
@@ -148,7 +147,6 @@ def details(message: Message, result: str, view: View) -> Iterator[str]:
 
 
 def call_facts(message: Message) -> tuple[str, str | None]:
-    """Return what there is to say of how the call went, and its colour."""
     facts = [terminal.duration(message.duration_ms)]
     colour = None
     if message.status == "error":
@@ -317,7 +315,6 @@ class Progress:
         return [one for one in self.spawned.get(call, ()) if one.id not in self.shown]
 
     def rest(self) -> list[Subagent]:
-        """Return those that are not on the page."""
         return [s for s in self.subagents if s.id not in self.shown]
 
 
@@ -334,14 +331,12 @@ class Page:
         self._names: Names | None = None
 
     def rule(self, text: str) -> Iterator[str]:
-        """Yield a line across the page with a text in it."""
         text = cut(one_line(text), self._look.width - 8)
         yield ""
         line = f"─── {text} ".ljust(self._look.width - (columns(text) - len(text)), "─")
         yield self._paint(line, dim=True)
 
     def messages(self, messages: Iterable[Message]) -> Iterator[str]:
-        """Yield the lines of messages."""
         noise: Counter[str] = Counter()
         sample = ""
         is_marked = is_taken_back = False
@@ -377,7 +372,6 @@ class Page:
                 yield line
 
     def ref(self, message: Message) -> str | None:
-        """Return the reference to the line of a message."""
         if self._names is None:
             self._names = self._conversation.names()
         return self._names.of(message.file_id, message.byte_offset)
@@ -494,7 +488,6 @@ class Page:
             yield self._paint(shown, aside.colour, dim=aside.colour is None)
 
     def _some(self, text: str, limit: int, indent: int) -> Iterator[str]:
-        """Yield the first `limit` lines of a text, and how many more there are."""
         wrapped = wrap(readable(text.strip()), self._look.width - indent)
         yield from islice(wrapped, None if self._look.full else limit)
         more = sum(1 for _ in wrapped)
@@ -586,7 +579,6 @@ def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterato
 
 
 def note_of(file: File) -> str:
-    """Return the path of a file, and whether it is still there."""
     return f"{file.path} (deleted)" if file.gone_at else file.path
 
 
@@ -629,7 +621,6 @@ def sizes_of(conversation: Conversation) -> list[str]:
 
 
 def numbers_of(conversation: Conversation) -> dict[str, int]:
-    """Return what is counted of a session."""
     return {key: value for key, value in conversation.session.items() if isinstance(value, int)}
 
 
@@ -695,7 +686,6 @@ def lines(
     what: KeyMatch | Line | None = None,
     options: Options | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of a conversation, or of what is asked for of it."""
     options = options or Options(tools=look.tools)
     what = what or KeyMatch(str(conversation.session["session_key"]))
     excerpt = excerpts.choose(conversation, what, options)

@@ -368,7 +368,6 @@ def _export_project(
 def _pieces(
     connection: sqlite3.Connection, conversation: ExportedConversation, form: str
 ) -> Iterator[str]:
-    """Return the text of a conversation in a format, piece by piece."""
     if form == "jsonl":
         from ..ask import export as export_json
 

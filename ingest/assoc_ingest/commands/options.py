@@ -122,14 +122,12 @@ def projects(context: click.Context, _: click.Parameter, begun: str) -> list[Com
 
 
 def sources(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """Complete the name of a source."""
     from ..ask.filters import source_names
 
     return [name for name in source_names() if name.startswith(begun)]
 
 
 def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """Complete the kind of a hit."""
     from ..ask.filters import MESSAGE_KINDS, WHAT
 
     return [kind for kind in dict.fromkeys((*WHAT, *MESSAGE_KINDS)) if kind.startswith(begun)]
@@ -273,7 +271,6 @@ class _SourceOption(click.Option):
     """The option `--source`, whose help names the sources: they are loaded when it is printed."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option with its help."""
         from ..ask.filters import source_names
 
         record = super().get_help_record(ctx)

@@ -75,7 +75,6 @@ def write_preview(preview: Preview, *, as_json: bool) -> None:
 
 
 def write_report(done: Report, *, as_json: bool) -> None:
-    """Print what a push did."""
     if as_json:
         write(
             [

@@ -22,7 +22,6 @@ _NAMED = 20  # unreadable files that are named one by one
 
 
 def write_summary(report: Report, *, as_json: bool, dry_run: bool) -> None:
-    """Print the summary, and the JSON object if it is asked for."""
     if as_json:
         write([safe_json({name: getattr(report, name) for name in _COLUMNS}) + "\n"])
     if report.files_rebuilt:
@@ -82,7 +81,6 @@ def _summary(report: Report, dry_run: bool) -> str:
 
 
 def write_rebuilt(rebuilt: Rebuilt, *, as_json: bool) -> None:
-    """Print what a rebuild did, and what it could not."""
     if as_json:
         write([safe_json(asdict(rebuilt)) + "\n"])
     if rebuilt.kept_aside is not None:

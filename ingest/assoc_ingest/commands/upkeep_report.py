@@ -140,7 +140,6 @@ _WHY = {
 
 
 def write_pruned(removal: Removal, *, as_json: bool, dry_run: bool) -> None:
-    """Print what `prune` removed, or would remove."""
     if as_json:
         write([safe_json(asdict(removal)) + "\n"])
     else:
@@ -207,7 +206,6 @@ def write_unused(found: Unused) -> None:
 
 
 def write_compacted(done: Compaction, *, as_json: bool) -> None:
-    """Print what `compact` gained."""
     if as_json:
         write([safe_json(asdict(done)) + "\n"])
     say(f"Size before: {terminal.size(done.before)}, after: {terminal.size(done.after)}.")
@@ -276,7 +274,6 @@ def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> Non
 
 
 def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
-    """Print what is forgotten."""
     if as_json:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:
@@ -288,7 +285,6 @@ def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
 
 
 def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
-    """Print what is no longer forgotten."""
     if as_json:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:

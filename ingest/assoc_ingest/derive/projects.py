@@ -180,7 +180,6 @@ _DETACHED = "HEAD"
 
 
 def repository_of(connection: sqlite3.Connection, project_id: int, path: str | None) -> str | None:
-    """Return the directory of the repository that the project at `path` is a worktree of."""
     if path is None:
         return None
     (said,) = connection.execute(

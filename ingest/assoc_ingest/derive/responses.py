@@ -259,7 +259,6 @@ def _find_best(connection: sqlite3.Connection) -> None:
 
 
 def _write_best(connection: sqlite3.Connection) -> None:
-    """Write the responses from the lines that count."""
     names = [*_COLUMNS.split(", "), "written_bytes"]
     values = _COLUMNS.replace(" partial", " b.partial")
     values = values.replace("timestamp", "first_timestamp as timestamp")

@@ -262,7 +262,6 @@ def said_of(one: Stated, field: str) -> str | None:
 
 
 def outcome(proposals: Iterable[Stated]) -> tuple[str | None, list[Stated]]:
-    """Return the final state of a plan, and the statements that have its text."""
     status: str | None = None
     texts = []
     for one in proposals:
@@ -383,7 +382,6 @@ def _touched_groups(
 
 
 def _is_answered(connection: sqlite3.Connection, file_id: int, calls: Iterable[str | None]) -> bool:
-    """Did one of these calls of a file make a statement?"""
     if not connection.execute(
         "select 1 from statements where file_id = ? limit 1", (file_id,)
     ).fetchone():
@@ -397,7 +395,6 @@ def _is_answered(connection: sqlite3.Connection, file_id: int, calls: Iterable[s
 
 
 def all_groups(connection: sqlite3.Connection) -> set[Group]:
-    """Return all groups that have statements, or rows derived from statements."""
     return set(
         connection.execute(
             f"{_STATING.format(files='select id from files')}"

@@ -116,7 +116,6 @@ def _evidence(
 def _workflow_calls(
     connection: sqlite3.Connection, session_id: int
 ) -> dict[str | None, tuple[int, int | None]]:
-    """Return the call that started each workflow run of the session."""
     rows = connection.execute(
         f"select coalesce(w.run, s.run), {_CALL}"
         " from files f"

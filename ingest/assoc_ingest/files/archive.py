@@ -382,7 +382,6 @@ class LineIndex:
         return start if start < self._borders[-1] else None
 
     def count(self) -> int:
-        """Return how many lines there are."""
         size = self._borders[-1]
         if not size:
             return 0

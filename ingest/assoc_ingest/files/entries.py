@@ -197,7 +197,6 @@ class Store:
         )
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries that consist of files."""
         by_parts = {found.parts: found for found in self.files}
         gathered = [
             entry

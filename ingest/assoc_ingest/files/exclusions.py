@@ -108,7 +108,6 @@ class Forgotten:
         )
 
     def keys_in(self, root: str) -> frozenset[str]:
-        """Return the keys of the conversations that are forgotten in a root."""
         return frozenset(key for place, key in self.keys if place in (None, root))
 
     def covers(self, root: str, path: str, claim: Claim) -> bool:
@@ -122,7 +121,6 @@ class Forgotten:
 
 
 def places_above(path: str) -> set[str]:
-    """Return a path and all directories above it."""
     parts = parts_of(path)
     return {"/".join(parts[: count + 1]) for count in range(len(parts))}
 
@@ -237,7 +235,6 @@ def _is_named(keys: Collection[str], parser: Parser, line: Line) -> bool:
 
 
 def names(keys: Collection[str], record: Record) -> bool:
-    """Does a record name one of these conversations?"""
     return any(getattr(record, name, None) in keys for name in _NAMING)
 
 

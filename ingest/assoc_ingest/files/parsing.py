@@ -68,7 +68,6 @@ class Parser:
         """The context after the last stretch, as it is stored: JSON, None if it is empty."""
 
     def parse(self, lines: Sequence[Line]) -> list[Record]:
-        """Return the records of the next lines."""
         if not lines:
             return []
         records, context = self._source.read(self.claim, lines, _unpacked(self.context))

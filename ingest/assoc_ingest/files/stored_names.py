@@ -48,7 +48,6 @@ REASONS = (PATH_LOST, PATH_FROM_LINES, BYTES_LOST, *UNOPENED)
 
 
 def placeholder(file_id: int) -> str:
-    """Return the placeholder of a lost path."""
     return f"{_DIRECTORY}{file_id}"
 
 
@@ -58,7 +57,6 @@ def root_placeholder(source_id: int) -> str:
 
 
 def is_unnamed(path: str) -> bool:
-    """Is this path the placeholder of a lost one?"""
     return path.startswith(_DIRECTORY)
 
 

@@ -231,7 +231,6 @@ def _check_tables(connection: sqlite3.Connection, layout: Database) -> None:
 
 
 def _texts(layout: Database) -> Iterator[str]:
-    """Yield everything that names columns."""
     yield from (layout.listing, *layout.counts)
     for table in _all_tables(layout):
         yield from (*table.columns, table.where, table.order, table.id, table.json or "")
@@ -410,7 +409,6 @@ class Stores:
 
     @property
     def are_there(self) -> bool:
-        """Was any store found?"""
         return bool(self._stores)
 
     @property
@@ -453,7 +451,6 @@ class Stores:
         return is_there(place) and not is_seen
 
     def _is_hidden(self, store: Store) -> bool:
-        """Is there a directory in the store that cannot be read?"""
         return self._has_hidden(store.location)
 
     def _has_hidden(self, location: str) -> bool:

@@ -97,7 +97,6 @@ class Prefix(NamedTuple):
         return Prefix(self.offset + len(data), head, tail, zlib.crc32(data, self.crc))
 
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint at the end of this prefix."""
         return Checkpoint(self.offset, _digest(self.head), _digest(self.tail), self.crc)
 
 

@@ -377,7 +377,6 @@ def default_roots(environment: Mapping[str, str], projects: Iterable[str]) -> li
 
 
 def variables_of_roots(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the environment that say where the default homes are."""
     asked = _Asked(environment)
     for source in SOURCES.values():
         source.default_roots(asked, "~")

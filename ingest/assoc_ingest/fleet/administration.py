@@ -136,7 +136,6 @@ class _Fetched(Pull):
     """A pull whose files and sources have the names that their machine gave them."""
 
     def key_of(self, file: Any) -> bytes:
-        """Return the key that a file has in this database."""
         return bytes(file["file_key"])
 
     def source_of(self, file: Any, now: str) -> int:
@@ -229,7 +228,6 @@ class _Anew:
     others: list[KnownFile]
 
     def cursor(self) -> Cursor | None:
-        """Return the state of the database."""
         return self.local.cursor()
 
     def is_known(self, seen: Cursor) -> bool:
@@ -308,7 +306,6 @@ def _columns(table: Table) -> str:
 
 
 def _as_key(value: Any) -> str:
-    """Return a value of a key as `Kept` compares it."""
     return rf"\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
@@ -437,7 +434,6 @@ def password_line(connection: Connection[Any], name: str, password: str) -> str:
 
 @telling
 def has_text_index(connection: Connection[Any]) -> bool:
-    """Return whether the text index is there and complete."""
     row = connection.execute(
         "select indisvalid from pg_index where indexrelid = to_regclass(%s)", (f"assoc.{INDEX}",)
     ).fetchone()
@@ -497,7 +493,6 @@ def destination_of(database: Path, given: str | None) -> str:
 
 
 def database_uuid(reader: sqlite3.Connection) -> str:
-    """Return the name of a database as the server has it."""
     return str(UUID(projection.database_key(reader)))
 
 

@@ -256,7 +256,6 @@ def telling(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def sentence(error: Exception) -> str:
-    """Return what to tell of an error of psycopg."""
     state = getattr(error, "sqlstate", None) or _state_in(str(error))
     constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
     if "memory" in str(error) and state is None:

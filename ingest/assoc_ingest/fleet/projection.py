@@ -435,7 +435,6 @@ class FileMasks:
         lines: list[tuple[int, int]],
         rows: dict[str, list[Row]],
     ) -> dict[str, list[Row]]:
-        """Return the rows with those of these lines covered."""
         values = {
             start + low: self._differences(start + low, original[low:high], covered[low:high])
             for low, high in lines

@@ -454,11 +454,9 @@ class Pull:
         return digest.digest()
 
     def key_of(self, file: Any) -> bytes:
-        """Return the key that a file has in this database."""
         return pulled_key(str(file["uuid"]), bytes(file["file_key"]))
 
     def _known(self, file: Any) -> int | None:
-        """Return the id of a file that was pulled before."""
         return self._id_of(self.key_of(file))
 
     def _id_of(self, key: bytes) -> int | None:

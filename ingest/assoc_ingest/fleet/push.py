@@ -53,7 +53,6 @@ class Kept:
         self._teams = {(str(file.source_no), file.team_key) for file in files}
 
     def names(self, table: str, key: Row) -> bool:
-        """Return whether a keyed row belongs to what is kept."""
         source = key.get("source_no")
         tests: dict[str, bool] = {
             "sources": source in self._sources,
@@ -259,7 +258,6 @@ class Gathered:
     size: int = 0
 
     def add_stretch(self, file_no: int, stretch: Stretch) -> None:
-        """Add a stretch of a file, with the frame that it becomes."""
         frame = stretch.frame
         self.ranges.append(Range(file_no, stretch.start, stretch.end))
         for name, rows in frame.rows.items():
@@ -275,14 +273,12 @@ class Gathered:
         )
 
     def add_row(self, table: str, row: Row) -> None:
-        """Add a row that the server has to have."""
         data = as_json_bytes(row)
         self.rows.setdefault(table, []).append(data)
         self.count += 1
         self.size += len(data)
 
     def delete(self, table: str, key: Row) -> None:
-        """Add the key of a row that the server has to delete."""
         self.gone.setdefault(table, []).append(key)
         self.count += 1
 
@@ -291,7 +287,6 @@ class Gathered:
         return not (self.ranges or self.rows or self.gone)
 
     def rows_as_json(self) -> dict[str, bytes]:
-        """Return the rows of each table as a JSON array."""
         return {name: b"[%s]" % b",".join(some) for name, some in self.rows.items()}
 
 
@@ -338,7 +333,6 @@ class Preview:
     """How many credentials are covered, by kind; None: none is looked for."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is printed with `--json`."""
         sums = {
             name: sum(getattr(part, name) for part in self.projects)
             for name in ("files", "messages", "bytes")
@@ -378,7 +372,6 @@ def _project_path(connection: sqlite3.Connection, file_id: int) -> str | None:
 
 
 def report(found: Preview) -> Iterator[str]:
-    """Yield the lines that a person reads."""
     yield f"To {found.destination}, as {found.label}"
     if not found.projects and not found.forgotten_files:
         yield _NOTHING_ALLOWED if found.is_full else "Nothing has changed since the last push."

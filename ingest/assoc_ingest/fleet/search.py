@@ -146,11 +146,9 @@ class Row(tuple[Any, ...]):
     names: tuple[str, ...] = ()
 
     def __getitem__(self, place: Any) -> Any:
-        """Return the value at a place, or of a column."""
         return super().__getitem__(self.names.index(place) if isinstance(place, str) else place)
 
     def keys(self) -> Sequence[str]:
-        """Return the names of the columns."""
         return self.names
 
 

@@ -235,7 +235,6 @@ class Server:
 
     @telling
     def register(self, uuid: str, label: str, db_uuid: str, nonce: str) -> None:
-        """Make the machine known."""
         self.connection.execute(
             "select assoc.register_v1(%s, %s, %s, %s)", (uuid, label, db_uuid, nonce)
         )
@@ -258,7 +257,6 @@ class Server:
 
     @telling
     def files_of(self, origin_id: int) -> list[KnownFile]:
-        """Return all files of the machine."""
         found = self.connection.execute("select * from assoc.files_of_v1(%b)", (origin_id,))
         return [KnownFile(*row) for row in found.fetchall()]
 
@@ -342,7 +340,6 @@ class Server:
 
     @telling
     def forget(self, origin_id: int, version: int, nonce: str, keys: Iterable[bytes]) -> Answer:
-        """Delete files with all that they have on the server."""
         row = self._row(
             "select applied, version, nonce::text from assoc.forget_v1(%s, %s, %s, %b::bytea[])",
             (origin_id, version, nonce, list(keys)),

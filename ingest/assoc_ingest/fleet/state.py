@@ -93,7 +93,6 @@ class State:
 
 
 def place_of(database: Path) -> Path:
-    """Return where the state of a database is kept."""
     database = resolved(database)
     return database.with_name(f"{database.name}{SECOND_RECORD}")
 

@@ -140,7 +140,6 @@ class _View:
         self.text = "".join(pieces)
 
     def placed(self, secret: Secret) -> Secret:
-        """Return a credential with its place in what was read."""
         return secret._replace(start=self._raw(secret.start), end=self._raw(secret.end))
 
     def _raw(self, position: int) -> int:
@@ -199,7 +198,6 @@ _base64 = re.compile(r"[A-Za-z0-9+/]*+").fullmatch
 
 
 def _rule_of(match: re.Match[str]) -> Rule:
-    """Return the rule of what `token` has found."""
     return _RULES[(match.lastindex or 1) - 1]
 
 
@@ -359,7 +357,6 @@ def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
 
 
 def _beginnings(text: str, seen: bytes) -> set[int]:
-    """Return where a text has a prefix."""
     places = set()
     for match in _signs.finditer(text):
         end = match.end()
@@ -551,7 +548,6 @@ def _assigned(text: str, place: int) -> Generator[_Found, None, int]:
 
 
 def _end_of_value(text: str, place: int, quote: str | None) -> int:
-    """Return where a value ends that is longer than what was looked at."""
     match = (_in_double if quote == '"' else _unquoted if quote is None else _quoted)(text, place)
     return place if match is None else match.end()
 

@@ -140,7 +140,6 @@ class ForgottenSecrets:
         return (blanked(data, spans) if spans else data), spans
 
     def are_in(self, path: str) -> bool:
-        """Has a name in a path a forgotten credential?"""
         return bool(self and self.spans(_bytes(path), is_log=False))
 
     def covered(self, path: str) -> str:

@@ -88,7 +88,6 @@ class KnownFiles(NamedTuple):
         return found
 
     def all(self) -> dict[str, KnownFile]:
-        """Return what is known about each path."""
         return self._by_path("", {})
 
     def at(self, paths: Iterable[str]) -> dict[str, KnownFile]:
@@ -102,7 +101,6 @@ class KnownFiles(NamedTuple):
         )
 
     def gone_entries(self) -> dict[str, KnownFile]:
-        """Return the entries of stores that are gone."""
         return self._by_path(" and gone_at is not null and instr(path, '#')", {})
 
     def _is_any(self) -> bool:

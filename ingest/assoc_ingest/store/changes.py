@@ -170,7 +170,6 @@ def start(connection: sqlite3.Connection) -> None:
 
 
 def has_second_record(connection: sqlite3.Connection) -> bool:
-    """Does anybody keep a second record of the database of this connection?"""
     (path,) = connection.execute(  # as bytes: a directory may have a name that is not text
         "select cast(file as blob) from pragma_database_list where name = 'main'"
     ).fetchone()

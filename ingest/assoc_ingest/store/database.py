@@ -123,7 +123,6 @@ def log_of(path: Path) -> Path:
 
 
 def lock_of(path: Path) -> Path:
-    """Return the lock file of a database."""
     return Path(f"{path}.lock")
 
 
@@ -300,7 +299,6 @@ _CLOSING_TIMEOUT = 200  # milliseconds; a command that is done does not wait for
 
 
 def no_index(path: Path) -> DatabaseError:
-    """Return the error that says that there is no database, and what makes one."""
     return DatabaseError(f"No index at {path} - run: {for_database('assoc-ingest sync', path)}")
 
 

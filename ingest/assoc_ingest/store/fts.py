@@ -28,7 +28,6 @@ OF_OTHERS = tuple(f"{table}_fts" for table in _SMALL)
 
 
 def indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the full-text indexes."""
     rows = connection.execute(
         "select name from sqlite_master where rootpage = 0 and sql like '% using fts5%'"
         " order by name"
@@ -116,7 +115,6 @@ class Definition(NamedTuple):
 
 
 def definition(connection: sqlite3.Connection, index: str) -> Definition:
-    """Return what makes an index of this database."""
     (statement,) = connection.execute(
         "select sql from sqlite_master where name = ?", (index,)
     ).fetchone()
@@ -145,7 +143,6 @@ def add_texts(
 
 
 def add_rows(connection: sqlite3.Connection, index: str, ids: Iterable[int]) -> None:
-    """Index messages that are in their table."""
     with transaction(connection):
         connection.executemany(
             f"insert into {_quoted(index)} (rowid, {MESSAGE_COLUMNS})"

@@ -932,7 +932,6 @@ class RowBuffer:
         self._touched.responses.update(key for (key,) in rows)
 
     def flush(self) -> None:
-        """Insert the gathered rows."""
         pending, self._pending, self._bytes = self._pending, {}, 0
         later, self._later = self._later, []
         self._calling.clear()

@@ -89,7 +89,6 @@ def without_bytes(value: Value, blobs: list[bytes]) -> object:
 
 
 def with_bytes(value: Any, blobs: list[bytes]) -> Value:
-    """Return a value from a message."""
     found: Value = blobs[value[0]] if isinstance(value, list) else value
     return found
 

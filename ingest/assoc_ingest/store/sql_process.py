@@ -141,7 +141,6 @@ class SqlProcess:
                 self._process.kill()
 
     def close(self) -> None:
-        """End the process."""
         self._end()
 
     def __del__(self) -> None:

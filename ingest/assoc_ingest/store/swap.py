@@ -40,7 +40,6 @@ _OTHER_WRITER = "Another program is writing to {}. Nothing was changed. Run the 
 
 
 def has_room(connection: sqlite3.Connection) -> bool:
-    """Is there room for the copies?"""
     path = _path_of(connection)
     size = sum(each.stat().st_size for each in (path, log_of(path)) if each.exists())
     return shutil.disk_usage(path.parent).free > _COPIES * size

@@ -68,7 +68,6 @@ def said(moment: str) -> str:
 
 
 def of_clock_behind(newest: str) -> str:
-    """Return the message for a clock that is behind."""
     return (
         f"The system clock is behind the time of the last sync ({said(newest)}). "
         "Syncs record that time until the clock has caught up."

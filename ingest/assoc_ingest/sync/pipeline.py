@@ -95,7 +95,6 @@ class Batches:
             self._apply_next()
 
     def mark_gone(self, file_ids: list[int]) -> None:
-        """Record that files are missing."""
         self._take_waiting()
         self._settle()
         if file_ids:

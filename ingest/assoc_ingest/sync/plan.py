@@ -266,7 +266,6 @@ class Plan:
 
     @property
     def has_work(self) -> bool:
-        """Is anything to be done?"""
         return bool(self.work or self.gone or self.returned)
 
     @property

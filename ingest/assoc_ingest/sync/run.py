@@ -140,7 +140,6 @@ def find_lost_roots(
 
 
 def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
-    """Is one of the files of a root in this directory?"""
     rows = connection.execute(
         "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
         (source_id,),

@@ -92,7 +92,6 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
 
 
 def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
-    """Return the path of the unit for this kind of service."""
     configured = environment.get("XDG_CONFIG_HOME", "")
     if kind == SYSTEMD and configured.startswith("/"):
         return Path(configured) / "systemd" / "user" / _UNIT

@@ -282,9 +282,7 @@ class Watcher(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Stop hearing."""
-        ...
+    def close(self) -> None: ...
 
 
 OpenWatcher = Callable[[Collection[str], Event], Watcher]
@@ -317,7 +315,6 @@ class SystemWatcher:
             raise WatchError(_reason(error), is_limit=_LIMIT in str(error)) from error
 
     def wait(self, seconds: float) -> set[str]:
-        """Return the paths that changed."""
         milliseconds = max(1, int(seconds * 1000))
         is_quiet = time.monotonic() - self._last_change > _QUIET
         step = _SLOW_STEP if is_quiet else _STEP
@@ -333,7 +330,6 @@ class SystemWatcher:
         return {path for _, path in changes}
 
     def close(self) -> None:
-        """Stop hearing."""
         self._notify.close()
 
 
@@ -466,7 +462,6 @@ class Wakeups:
         self._heard, self._passed_over = {}, {}
 
     def close(self) -> None:
-        """Stop listening."""
         if self._watcher is not None:
             self._watcher.close()
             self._watcher = None
@@ -762,7 +757,6 @@ def _missing(root: str) -> str:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Is the error temporary?"""
     if isinstance(error, sqlite3.Error):
         return kind_of(error) in PASSING
     return True

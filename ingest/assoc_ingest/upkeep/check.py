@@ -317,7 +317,6 @@ def check_indexes(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def check_references(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Check that every reference leads to a row."""
     rows = connection.execute(
         'select "table", parent, count(*) from pragma_foreign_key_check group by 1, 2 order by 1, 2'
     )

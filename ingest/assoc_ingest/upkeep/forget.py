@@ -490,7 +490,6 @@ class StoredFile:
 
     @property
     def is_log(self) -> bool:
-        """Is it read line by line?"""
         return SOURCES[self.source].shape(self.claim) == LOG
 
     @property
@@ -537,7 +536,6 @@ def stored_files(
 
 
 def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int]:
-    """Return the ids of the sessions with these keys."""
     ids: list[int] = []
     for root, key in keys:
         rows = connection.execute(

@@ -171,7 +171,6 @@ class Pages:
                     continue
 
     def reaches_all(self, root: int) -> bool:
-        """Can all pages of an index be reached from its root?"""
         return all(page for page, _ in self._nodes(root))
 
     def _nodes(self, root: int) -> Iterator[tuple[bytes, tuple[int, ...]]]:
@@ -504,7 +503,6 @@ class Column:
     is_needed: bool
 
     def takes(self, value: object) -> bool:
-        """Can this column have this value?"""
         return not self.is_needed if value is None else isinstance(value, _TYPES[self.type])
 
 
@@ -520,7 +518,6 @@ class Table:
     """Ids were not ascending, so some of them are wrong."""
 
     def has_hole_at(self, id_: int) -> bool:
-        """Is this id in a hole?"""
         place = bisect_left(self.holes, (id_,)) - 1  # the last that begins before it
         return place >= 0 and id_ <= self.holes[place][1]
 

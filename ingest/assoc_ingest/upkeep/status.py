@@ -51,7 +51,6 @@ class Status:
 
 
 def look(connection: sqlite3.Connection, database: Path) -> Status:
-    """Return the state of the database."""
     runs = _rows(connection, "reports/status_runs")
     clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)

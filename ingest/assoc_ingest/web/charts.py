@@ -31,7 +31,6 @@ class Cost(NamedTuple):
 
 
 def together(costs: Iterable[Cost]) -> Cost:
-    """Return the sum of costs."""
     return Cost(*map(sum, zip(*costs, strict=True)))
 
 
@@ -69,7 +68,6 @@ class Colours:
 
 
 def of_models(connection: sqlite3.Connection) -> Colours:
-    """Return the colours of the models of a database."""
     return Colours(row["model"] for row in sql.ask(connection, "pages/models", limit=_MOST))
 
 

@@ -138,7 +138,6 @@ class Asked(NamedTuple):
     """Is the first match wanted, or the first behind `after`?"""
 
     def keep(self, address: str) -> str:
-        """Return an address of the conversation that shows it as this page does."""
         values = {"find": self.find, "said": "1" if self.said else ""}
         kept = urlencode({name: value for name, value in values.items() if value})
         head, sign, anchor = address.partition("#")
@@ -267,7 +266,6 @@ class Reader:
                 )
 
     def shown(self) -> Shown:
-        """Return what is on the page."""
         conversation = self._conversation
         begin = self._begin()
         found = list(islice(self._from(begin), PAGE + 1))
@@ -543,7 +541,6 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def session_path(datasette: Datasette, database: str, key: str) -> str:
-    """Return the address of the page of a conversation."""
     from datasette.utils import tilde_encode
 
     return f"{datasette.urls.database(database)}/-/session/{tilde_encode(key)}"

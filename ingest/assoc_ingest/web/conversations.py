@@ -78,12 +78,10 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def list_path(datasette: Datasette, database: str) -> str:
-    """Return the address of the list of a database."""
     return f"{datasette.urls.database(database)}/-/sessions"
 
 
 def links(datasette: Datasette, database: str) -> dict[str, Callable[..., str]]:
-    """Return what templates that show conversations need to make their links."""
     here = list_path(datasette, database)
     base = datasette.urls.database(database)
     counted = Counted(datasette, database)
@@ -120,7 +118,6 @@ def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str
 def rows(
     connection: sqlite3.Connection, limit: int, **wanted: object
 ) -> tuple[list[pages.Row], int]:
-    """Return conversations as a page lists them, and how many there are of them at all."""
     found = pages.ask(connection, "pages/conversations", "models", limit=limit, **wanted)
     ids = json.dumps([row["id"] for row in found])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
@@ -166,7 +163,6 @@ def _read(
 
 
 def count(connection: sqlite3.Connection, asked: Mapping[str, str]) -> int:
-    """Return how many conversations there are of what an address asks for."""
     return rows(connection, 1, **wanted(connection, asked))[1]
 
 
@@ -199,7 +195,6 @@ def _values(
 
 
 def _chips(asked: Mapping[str, str], project: str | None, here: str) -> Iterator[Chip]:
-    """Yield the filters that are set."""
     filters = Filters.of(asked)
     for name in filters.given():
         text = f"project {project}" if name == "project" else filters.told(name)
@@ -212,6 +207,5 @@ def _name(text: object) -> str:
 
 
 def _cost(usage: sqlite3.Row) -> str:
-    """Return what a conversation cost, as a page shows it."""
     cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
     return "" if cost is None and not unpriced else terminal.money(cost, partial, unpriced)

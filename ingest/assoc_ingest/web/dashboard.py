@@ -61,7 +61,6 @@ class _Sums:
 
     @property
     def priced(self) -> Cost:
-        """The cost, with what is not known of it."""
         return Cost(self.cost, self.responses, self.unpriced, self.partial)
 
     def add(self, row: sqlite3.Row) -> None:

@@ -62,7 +62,6 @@ class Paging:
         self._kinds = json.dumps(only.kinds) if only else None
 
     def last(self) -> Begin:
-        """Return where the last page begins."""
         return self._back(Begin(len(self._files) - 1, _PAGE_END), PAGE) if self._files else FIRST
 
     def end(self) -> Place | None:
@@ -572,7 +571,6 @@ class Mapper:
         self._is_whole = True
 
     def map(self, page: Stretch) -> Map:
-        """Return the map beside a page."""
         prompts = _Messages(self._files, self._ask("map_prompts"))
         notices = _Messages(self._files, self._ask("map_notices", kind="error"))
         compacted = _Messages(self._files, self._ask("map_notices", kind="compact_summary"))
@@ -645,7 +643,6 @@ class Mapper:
                 yield _Thing(_END, None, text, facts, address=self._page_of(agent))
 
     def _part(self, name: str, things: Sequence[_Thing], page: Stretch) -> MapPart:
-        """Return the lines of a part that are nearest to the page."""
         is_in_order = name != "Files changed"
         here = bisect_right(things, page.behind, key=_order_of) if is_in_order else 0
         start = max(0, min(here - _BEFORE, len(things) - MOST)) if is_in_order else 0
@@ -717,7 +714,6 @@ class _Messages(Sequence[_Thing]):
 
 
 def name_of(agent: Subagent) -> str:
-    """Return the beginning of what a subagent was for."""
     return (agent.description or agent.agent_type or agent.name or agent.kind)[:_LONGEST_NAME]
 
 

@@ -143,7 +143,6 @@ _PROMPT = 90  # letters of a prompt in the table of contents
 
 
 def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
-    """Yield the HTML of a conversation."""
     for piece in _Page(connection, conversation).pieces():
         yield safe(piece)  # titles and names may hold letters that reverse a line
 
@@ -169,7 +168,6 @@ class _Page:
         self._level = 0
 
     def pieces(self) -> Iterator[Markup]:
-        """Yield the page."""
         title = export.title_of(self._conversation)
         yield _head(title)
         yield Markup('<div class="ai-sheet">')

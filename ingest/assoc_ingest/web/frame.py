@@ -320,14 +320,12 @@ class Frame:
         ]
 
     def others(self, links: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-        """Return the links of a menu that other plugins have put there."""
         own = {self.datasette.urls.path(path) for path in (CONVERSATIONS, SEARCH, DASHBOARD)}
         return [link for link in links if link["href"] not in own]
 
     def columns(
         self, table: str, known: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
     ) -> list[int]:
-        """Return the places of the columns that a table shows first."""
         return shown(table, [column["name"] for column in known], asked)
 
     async def ways(self, table: str, cells: Iterable[Mapping[str, Any]]) -> list[Way]:
@@ -350,7 +348,6 @@ class Frame:
     def totals(
         self, report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
     ) -> list[tuple[float, bool] | None]:
-        """Return the sums below the columns of a report."""
         return totals(report, columns, rows)
 
     def as_given(self, name: str, stored: str) -> str:

@@ -154,7 +154,6 @@ def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -
 
 
 def marked(snippet: str) -> Markup:
-    """Return a snippet with its matches in `<mark>`."""
     return joined(
         Markup("<mark>{}</mark>").format(one) if found else escape(one)
         for piece, found in matches.parts(snippet)
@@ -185,12 +184,10 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
 
 
 def note(text: str) -> Markup:
-    """Return what a page says of what it does not show."""
     return Markup('<p class="ai-more">{}</p>').format(text)
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """Return pieces of HTML as one."""
     return Markup("").join(parts)
 
 
@@ -250,7 +247,6 @@ _FIELD = Markup('<dt>{}</dt><dd class="ai-value">{}</dd>')
 
 
 def body_of(message: Message, budget: Budget) -> Markup:
-    """Return the input of a call as HTML."""
     arguments = arguments_of(message)
     if not arguments:
         is_empty = not message.content.strip("{} \n")
@@ -341,7 +337,6 @@ def _named(text: str, budget: Budget, most: int = _LONG_NAME) -> str:
 
 
 def _few(parts: Sized, budget: Budget) -> int:
-    """Return how many of the parts of a call are shown."""
     return budget.pieces(len(parts), _MOST_INPUT)
 
 

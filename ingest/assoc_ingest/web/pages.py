@@ -97,11 +97,9 @@ class WholeText(Budget):
         self._laid_out = 20 * LAID_OUT
 
     def beginning(self, text: str, most: int) -> str:
-        """Return the text."""
         return text
 
     def pieces(self, count: int, most: int) -> int:
-        """Return the count."""
         return count
 
 
@@ -461,7 +459,6 @@ def brief(row: sqlite3.Row | Mapping[str, object], *whole: str) -> Row:
 
 
 def cut(text: str) -> str:
-    """Return a title, a name or a path as a page shows it."""
     return text if len(text) <= _LONG else text[:_LONG] + "…"
 
 

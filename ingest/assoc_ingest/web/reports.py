@@ -55,7 +55,6 @@ class Report:
 
     @property
     def line(self) -> str:
-        """The first sentence of the description."""
         return self.description.split(". ")[0].rstrip(".") + "."
 
 
@@ -106,7 +105,6 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def grouped() -> dict[str, list[Report]]:
-    """Return the reports by their headings, the lists as the last group."""
     found: dict[str, list[Report]] = {heading: [] for heading in (*sql.GROUPS.values(), LISTS)}
     for name, query in pages.for_people().items():
         heading = LISTS if query.folder == "lists" else sql.GROUPS[query.group]

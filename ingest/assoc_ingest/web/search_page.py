@@ -80,7 +80,6 @@ class Asked:
 
     @property
     def query(self) -> str:
-        """The query, as it was typed."""
         return self.values.get("q", "")
 
     @property
@@ -96,7 +95,6 @@ class Asked:
 
     @property
     def filters(self) -> dict[str, str]:
-        """The filters that are set."""
         return {name: self.values[name] for name in FILTERS if name in self.values}
 
     @property
@@ -130,7 +128,6 @@ class Asked:
         return self.address(**{name: value}, closest="0")
 
     def question(self) -> Filters:
-        """Return the filters that are part of the question."""
         names = self.filters.keys() - self.narrowed
         given: dict[str, object] = {name: self.values[name] for name in names}
         return Filters.of({**given, "kind": (given["kind"],) if "kind" in given else ()})
@@ -244,7 +241,6 @@ class Results:
 
     @property
     def has_more(self) -> bool:
-        """Is there another page?"""
         return self.page * PAGE < self.total
 
 
@@ -467,7 +463,6 @@ class Projects:
 
 
 def shown_name(text: str, nameless: str = "(untitled)") -> str:
-    """Return a name as the page shows it."""
     return one_line(pages.cut(text)) or nameless
 
 
@@ -499,7 +494,6 @@ def offered(asked: Asked, found: Results, projects: Projects) -> Iterator[Facet]
 
 
 def chosen(asked: Asked, found: Results, projects: Projects) -> Iterator[Chosen]:
-    """Yield the filters that are set."""
     for name, value in asked.filters.items():
         text = _texts(name, [value], projects)[value]
         if name == "session":
@@ -707,7 +701,6 @@ class _Page:
         self._asked = asked
 
     def read(self, connection: sqlite3.Connection) -> dict[str, object]:
-        """Return the context of the template."""
         asked, found = self._asked, self._results(connection)
         if asked.page > 1 and not found.cards:
             raise PageError(

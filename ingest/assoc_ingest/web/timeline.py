@@ -234,7 +234,6 @@ class Timeline(NamedTuple):
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
-    """Return a page of the timeline of a conversation."""
     database, prefix = pages.named(request, "database"), pages.named(request, "session")
     number = pages.page_number(request.args.get("page"))
     path = partial(conversation.session_path, datasette, database)

@@ -167,7 +167,6 @@ def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Row]:
-    """Return the places of messages."""
     found = {}
     for row in sql.ask(connection, "pages/message_places", ids=json.dumps(list(ids))):
         original = None

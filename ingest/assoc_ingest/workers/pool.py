@@ -235,7 +235,6 @@ class SingleWorker:
         return self._is_alive
 
     def kill(self) -> None:
-        """End the process."""
         if self._worker is not None:
             self._worker.kill()
             self._worker.wait()

@@ -51,7 +51,6 @@ def packed(results: Iterable[Step | Replayed], work: Work | None = None) -> byte
 
 
 def unpacked_parcel(data: bytes, work: Work | None = None) -> list[Any]:
-    """Return what `packed` has packed."""
     return [
         _MADE[values[0]](work, *values[1:])
         for values in marshal.loads(data)  # noqa: S302 - from a worker of ours
@@ -246,7 +245,6 @@ class ReadJob:
 
     @property
     def is_for_writer(self) -> bool:
-        """Must no worker do it?"""
         return any(map(_is_of_store, self.work))
 
     def items(self) -> Iterator[Iterator[bytes]]:
@@ -369,7 +367,6 @@ def replayed(
 
 
 def stretches(pieces: list[bytes]) -> Iterator[Replayed]:
-    """Yield the stretches of a file from its pieces."""
     for piece in pieces:
         yield from unpacked_parcel(piece)
 
