@@ -49,6 +49,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "line_extras": {"sort_desc": "id", "size": 50},
     "git_changes": {"facets": ["project_id"]},
     "git_branches": {"facets": ["project_id"]},
+    "git_diff_lines": {"facets": ["project_id"]},
     "issues": {"sort_desc": "id"},
     "sync_runs": {"sort_desc": "id"},
     "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},

@@ -36,7 +36,7 @@ _VARIES = (
     "status_runs", "status_sources",
     "retention", "retention_by_session", "retention_totals", "list_files", "recent_sessions",
 )  # fmt: skip
-OF_GIT = ("git_changes",)
+OF_GIT = ("git_changes", "git_diff")
 """What is known only where git was asked."""
 _LEFT_OUT = ("id", "root", "file", "cost_usd", "cost_microusd", "unpriced", "project_id")
 PATHS = {query.name: query.path for query in sql.named_queries().values()}

@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.dump import assert_same, check, connect, dump
+from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, user, write
 
 from assoc_ingest import git as git_program
+from assoc_ingest.secrets.forget import fingerprint
 from assoc_ingest.sync import git
 from assoc_ingest.sync.git import Branch, Change
 from assoc_ingest.sync.run import SyncOptions, sync
@@ -170,6 +174,255 @@ def test_a_directory_without_repository_says_nothing(tmp_path: Path) -> None:
     assert git.look_at(str(tmp_path)) is None
 
 
+# -- what changes add and remove -----------------------------------------------------------------
+
+DIFF = "select path, status, kind, text from git_diff_lines order by path, status, position"
+
+
+def test_seeds_a_diff_is_kept_as_header_hunk_add_remove_and_context_lines(
+    repository: Path, home: Path, shell: Shell
+) -> None:
+    """git diff: with --git, the diff of what is changed, staged and not."""
+    (repository / "a.txt").write_text("one\nstaged\n")
+    run(repository, "add", ".")
+    (repository / "a.txt").write_text("other\nstaged\n")
+    (repository / "new.txt").write_text("untracked\n")
+    assert shell("sync", str(home), "--git") == 0
+    staged, unstaged = (
+        [(kind, text) for _, status, kind, text in rows(shell.database, DIFF) if status == wanted]
+        for wanted in ("staged", "unstaged")
+    )
+    assert [kind for kind, _ in staged] == [*["header"] * 4, "hunk", "context", "add"]
+    assert staged[2:] == [
+        ("header", "--- a/a.txt"), ("header", "+++ b/a.txt"), ("hunk", "@@ -1 +1,2 @@"),
+        ("context", "one"), ("add", "staged"),
+    ]  # fmt: skip
+    assert unstaged[4:] == [
+        ("hunk", "@@ -1,2 +1,2 @@"), ("remove", "one"), ("add", "other"), ("context", "staged"),
+    ]  # fmt: skip
+    asked = shell.items("query", "git_diff", "-p", "project", "garden")
+    assert [(row["kind"], row["text"]) for row in asked] == [*staged, *unstaged]  # type: ignore[index]
+    cut = "select path, status, is_diff_cut from git_changes order by path, status"
+    assert rows(shell.database, cut) == [
+        ("a.txt", "staged", 0), ("a.txt", "unstaged", 0), ("new.txt", "untracked", None),
+    ]  # fmt: skip
+    run(repository, "checkout", "HEAD", "a.txt")
+    assert shell("sync", str(home), "--git") == 0
+    assert rows(shell.database, DIFF) == []
+
+
+def changed_lines(directory: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """What is added and removed, by path and status."""
+    facts = looked_at(directory)
+    listed = {change[:2] for change in facts.changes if change.status != "untracked"}
+    assert facts.diffs.keys() == listed
+    assert not any(diff.is_cut for diff in facts.diffs.values())
+    return {
+        key: [line for line in diff.lines if line[0] in ("add", "remove")]
+        for key, diff in facts.diffs.items()
+    }
+
+
+def test_every_kind_of_change_has_its_diff(repository: Path) -> None:
+    kept = {name: f"{name} has some text\n" * 9 for name in ("renamed", "link", "deleted", "mode")}
+    for name, text in kept.items():
+        (repository / name).write_text(text)
+    (repository / "picture").write_bytes(bytes(range(256)))
+    (repository / "crlf").write_bytes(b"one\r\ntwo\r\n")
+    (repository / "form").write_bytes(b"a\x0cb\x85c\rd\xff\n")
+    (repository / "minus").write_text("-- a/x\n++ b/x\ndiff --git a/x b/x\n")
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    run(repository, "mv", "renamed", "moved")
+    with (repository / "moved").open("a") as file:
+        file.write("more\n")
+    run(repository, "rm", "deleted")
+    run(repository, "add", ".")
+    (repository / "link").unlink()
+    (repository / "link").symlink_to("moved")
+    (repository / "mode").chmod(0o755)
+    (repository / "picture").write_bytes(bytes(range(255)))
+    (repository / "crlf").write_bytes(b"one\r\nthree")
+    (repository / "form").write_bytes(b"a\x0cb\x85c\rd\xfe\n")
+    (repository / "minus").write_text("")
+    assert changed_lines(repository) == {
+        ("moved", "staged"): [("add", "more")],
+        ("deleted", "staged"): [("remove", "deleted has some text")] * 9,
+        ("link", "unstaged"): [*[("remove", "link has some text")] * 9, ("add", "moved")],
+        ("mode", "unstaged"): [],
+        ("picture", "unstaged"): [],
+        ("crlf", "unstaged"): [("remove", "two\r"), ("add", "three")],
+        ("form", "unstaged"): [
+            ("remove", "a\x0cb\\x85c\rd\\xff"), ("add", "a\x0cb\\x85c\rd\\xfe"),
+        ],
+        ("minus", "unstaged"): [
+            ("remove", "-- a/x"), ("remove", "++ b/x"), ("remove", "diff --git a/x b/x"),
+        ],
+    }  # fmt: skip
+    headers = [text for _, text in looked_at(repository).diffs["picture", "unstaged"].lines]
+    assert "Binary files a/picture and b/picture differ" in headers
+
+
+def test_a_conflict_has_the_diff_from_our_side(repository: Path) -> None:
+    run(repository, "checkout", "-b", "side")
+    (repository / "a.txt").write_text("side\n")
+    run(repository, "commit", "-am", "side")
+    run(repository, "checkout", "trunk")
+    (repository / "a.txt").write_text("trunk\n")
+    run(repository, "commit", "-am", "trunk")
+    with pytest.raises(subprocess.CalledProcessError):
+        run(repository, "merge", "side")
+    ((key, lines),) = changed_lines(repository).items()
+    assert key == ("a.txt", "unstaged")
+    assert [text for _, text in lines] == ["<<<<<<< HEAD", "=======", "side", ">>>>>>> side"]
+    with pytest.raises(subprocess.CalledProcessError):
+        run(repository, "commit", "-m", "unmerged")
+    run(repository, "merge", "--abort")
+    run(repository, "rm", "a.txt")
+    run(repository, "commit", "-m", "deleted")
+    with pytest.raises(subprocess.CalledProcessError):
+        run(repository, "merge", "side")
+    assert looked_at(repository).changes == (Change("a.txt", "unstaged", "U"),)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_diffs_of_odd_names_are_told_apart(repository: Path) -> None:
+    names = [
+        *(b"with\nline\tand space ", b"\xff\xfe", "\u00fc\u4e2d".encode(), b'"quoted"'),
+        *(b"back\\slash", b" b/x", b"x b/x", b"a b/a b", b"\x01\x7f", b"\\303\\274"),
+        *(b"tab\t", b"--", b"@@ -1 +1 @@"),
+    ]
+    place = os.fsencode(repository)
+    for name in names:
+        path = Path(os.fsdecode(place + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("one\n")
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    for number, name in enumerate(names):
+        Path(os.fsdecode(place + b"/" + name)).write_text(f"{number}\n")
+    assert changed_lines(repository) == {
+        (name.decode("utf-8", "backslashreplace"), "unstaged"): [
+            ("remove", "one"), ("add", f"{number}"),
+        ]
+        for number, name in enumerate(names)
+    }  # fmt: skip
+
+
+_PIECES = [
+    *(b"diff --git a/x b/x\n", b'diff --git "a/\\7" "b/\\777"\n', b"diff --git \n"),
+    *(b"diff --cc x\n", b"* Unmerged path x\n", b"rename to \n", b'copy to "\\'),
+    *(b"@@ -1 +1 @@ x\n", b"@@ -0,0 +1,9 @@\n", b"@@@ -1 -1 +1 @@@\n", b"+a\n", b"-b\n"),
+    *(b" c\n", b"\n", b"\\ No newline\n", b"\0\r\xff", b"--- a/x\n"),
+]
+
+
+def test_settings_of_a_repository_do_not_change_a_diff(repository: Path) -> None:
+    (repository / "a.txt").write_text("".join(f"{n}\n\n" for n in range(30)))
+    run(repository, "commit", "-am", "second")
+    (repository / "a.txt").write_text("".join(f"{n + (n == 15)}\n\n" for n in range(30)))
+    plain = looked_at(repository).diffs
+    (repository / ".git" / "order").write_text("z*\n")
+    for setting in (
+        "diff.noPrefix=true", "diff.mnemonicPrefix=true", "diff.context=0", "color.diff=always",
+        "diff.suppressBlankEmpty=true", f"diff.orderFile={repository}/.git/order",
+        "diff.algorithm=patience", "diff.wordRegex=.", "diff.colorMoved=zebra",
+        "core.quotePath=true", "diff.relative=true", "diff.interHunkContext=40",
+        "diff.renames=false", "core.pager=false", "color.ui=always",
+    ):  # fmt: skip
+        run(repository, "config", *setting.split("="))
+    assert looked_at(repository).diffs == plain
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=30), st.integers(0, 3))
+def test_any_output_is_taken_apart(pieces: list[bytes], cut: int) -> None:
+    """However git is made to print it, or wherever its output ends."""
+    answer = b"".join(pieces)[: -cut or None]
+    lines = [line for _, lines in git._patches(answer) for line in lines]
+    assert len(lines) == answer.count(b"\n")
+
+
+def test_submodules_are_left_alone(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    run(tmp_path / "part", "init")
+    (tmp_path / "part" / "b.txt").write_text("one\n")
+    run(tmp_path / "part", "add", ".")
+    run(tmp_path / "part", "commit", "-m", "first")
+    allowed = ("-c", "protocol.file.allow=always")
+    run(repository, *allowed, "submodule", "add", str(tmp_path / "part"), "part")
+    run(repository, "commit", "-m", "second")
+    (repository / "part" / "b.txt").write_text("two\n")
+    run(repository, "config", "diff.submodule", "diff")
+    assert changed_lines(repository) == {}
+
+
+@pytest.mark.parametrize("bound", ["MOST_DIFF_LINES", "MOST_DIFF_BYTES", "_SECONDS"])
+def test_a_diff_is_bounded_and_says_so(
+    bound: str, repository: Path, home: Path, fresh: Callable[[], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (repository / name).write_text("one\n")
+    run(repository, "add", ".")
+    run(repository, "commit", "-m", "second")
+    (repository / "a.txt").write_text("two\n")
+    (repository / "b.txt").write_text("line\n" * 500)
+    (repository / "c.txt").write_text("two\n")
+    monkeypatch.setattr(git, bound, {"MOST_DIFF_LINES": 50, "MOST_DIFF_BYTES": 1500}.get(bound, 5))
+    if bound == "_SECONDS":  # git answers what is changed, and not how
+        ask = git_program.ask
+        monkeypatch.setattr(git_program, "ask", lambda *given: None if given[3:] else ask(*given))
+    database = fresh()
+    sync(database, [home], ASK)
+    counts = "select path, count(*) from git_diff_lines group by path order by path"
+    cut = "select path, is_diff_cut from git_changes order by path"
+    kept = dict(rows(database, counts))
+    assert (
+        rows(database, cut)
+        == {
+            "MOST_DIFF_LINES": [("a.txt", 0), ("b.txt", 1), ("c.txt", 0)],
+            "MOST_DIFF_BYTES": [("a.txt", 0), ("b.txt", 1), ("c.txt", 1)],
+            "_SECONDS": [("a.txt", 1), ("b.txt", 1), ("c.txt", 1)],
+        }[bound]
+    )
+    assert kept.get("a.txt") == (None if bound == "_SECONDS" else 7)
+    assert kept.get("c.txt") == (7 if bound == "MOST_DIFF_LINES" else None)
+    if bound == "MOST_DIFF_LINES":
+        assert kept["b.txt"] == 50
+    elif bound == "MOST_DIFF_BYTES":
+        assert 100 < kept["b.txt"] < 300
+
+
+def test_a_credential_in_a_diff_is_never_stored(repository: Path, home: Path, shell: Shell) -> None:
+    token, key = planted()["github"], private_key()
+    (repository / "a.txt").write_text(f"TOKEN={token}\n{key}\nDB_PASSWORD=Tr0ub4dor&3x\nplain\n")
+    assert shell("sync", str(home), "--git") == 0
+    texts = [text for *_, text in rows(shell.database, DIFF)]
+    assert "plain" in texts
+    stored = shell.database.read_bytes()
+    for secret in (token, key.splitlines()[1], "Tr0ub4dor"):
+        assert secret.encode() not in stored
+
+
+def test_a_forgotten_credential_does_not_come_back_in_a_diff(
+    repository: Path, home: Path, shell: Shell
+) -> None:
+    """There, nothing but its hash tells it from any other word."""
+    word = password()
+    line = user(f"export DB_PASSWORD={word}", cwd=str(repository))
+    write(home, f"projects/-garden/{SESSION}.jsonl", line)
+    (repository / "a.txt").write_text(f"x {word} y\n")
+    assert shell("sync", str(home), "--git") == 0
+    added = "select text from git_diff_lines where kind = 'add'"
+    assert rows(shell.database, added) == [(f"x {word} y",)]
+    assert shell("forget", "--secret", fingerprint(word), "--yes") == 0
+    blanked = [(f"x {' ' * len(word)} y",)]
+    assert rows(shell.database, added) == blanked
+    assert shell("sync", str(home), "--git") == 0
+    assert rows(shell.database, added) == blanked
+    assert word.encode() not in shell.database.read_bytes()
+
+
 # -- limits --------------------------------------------------------------------------------------
 
 
@@ -267,12 +520,24 @@ def configured(repository: Path, setting: str) -> Callable[[str], None]:
     return lambda program: run(repository, "config", setting, program)
 
 
+def attributed(repository: Path, setting: str) -> Callable[[str], None]:
+    def plant(program: str) -> None:
+        run(repository, "config", f"diff.evil.{setting}", f"{program}; cat")
+        (repository / ".git" / "info").mkdir(exist_ok=True)
+        (repository / ".git" / "info" / "attributes").write_text("* diff=evil\n")
+        (repository / "a.txt").write_text("two\n")
+
+    return plant
+
+
 PROGRAMS = {
     "a file system monitor": lambda place: configured(place, "core.fsmonitor"),
     "a filter": lambda place: filtered(place, "filter.evil.clean"),
     "a filter that stays": lambda place: filtered(place, "filter.evil.process"),
     "a filter with a strange name": lambda place: filtered(place, "filter.e.v-I.l.clean"),
     "a filter in another file": included,
+    "a program that compares": lambda place: attributed(place, "command"),
+    "a program that makes text of a file": lambda place: attributed(place, "textconv"),
     "a hook": hooked,
     "the other side of a partial clone": partial_clone,
 }
@@ -283,7 +548,8 @@ def test_a_hostile_repository_starts_nothing(kind: str, repository: Path, tmp_pa
     """What git alone would start, by the same question, is not started."""
     witness = tmp_path / "started"
     PROGRAMS[kind](repository)(f"touch {witness}")
-    subprocess.run(["git", "-C", repository, "status"], check=False, capture_output=True)
+    for command in ("status", "diff"):
+        subprocess.run(["git", "-C", repository, command], check=False, capture_output=True)
     assert witness.exists(), "git alone starts it"
     witness.unlink()
     PROGRAMS[kind](repository)(f"touch {witness}")
@@ -466,7 +732,9 @@ def test_projects_with_one_directory_are_asked_once(
     (repository / "new.txt").write_text("x")
     asked: list[str] = []
     look_at = git.look_at
-    monkeypatch.setattr(git, "look_at", lambda path: asked.append(path) or look_at(path))
+    monkeypatch.setattr(
+        git, "look_at", lambda path, *rest: asked.append(path) or look_at(path, *rest)
+    )
     database = fresh()
     sync(database, [home, chats], ASK)
     assert asked == [str(repository)]

@@ -4,6 +4,7 @@ The configuration of a repository can name programs that git starts. So whatever
 switched off:
 
 - the file system monitor, hooks, the pager, signatures, and submodules;
+- programs that show differences (`blame`, `sync --git` and their arguments);
 - filters. They can be switched off only by name, so git is asked first for their names. If a name
   cannot be passed on the command line, the repository is skipped;
 - fetching objects that a partial clone lacks, which starts a program that connects to the remote.
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import IO
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Output beyond is truncated, one byte after the limit."""
+"""Output beyond is truncated, one byte after the limit, unless `ask` is given another one."""
 
 _MOST_FILTERS = 100
 _SAFE = (
@@ -91,11 +92,14 @@ def _environment() -> dict[str, str]:
     }
 
 
-def ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | None:
+def ask(
+    directory: str, arguments: Iterable[str], deadline: float, most: int | None = None
+) -> bytes | None:
     """Return the output of git, None if it fails or takes too long.
 
     Output beyond the limit is truncated, one byte after the limit.
     """
+    most = MOST_BYTES if most is None else most
     try:
         process = subprocess.Popen(  # noqa: S603
             ["git", "-C", directory, *_SAFE, *arguments],  # noqa: S607
@@ -109,13 +113,13 @@ def ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | No
         return None
     answer: list[bytes] = []
     # In a thread: a program that git started can hold the pipe open after git has ended.
-    reader = threading.Thread(target=_read, args=(process.stdout, answer), daemon=True)
+    reader = threading.Thread(target=_read, args=(process.stdout, answer, most), daemon=True)
     try:
         reader.start()
         reader.join(max(0.0, deadline - time.monotonic()))
         if not answer:
             return None
-        if len(answer[0]) > MOST_BYTES:
+        if len(answer[0]) > most:
             return answer[0]
         return answer[0] if process.wait(max(0.0, deadline - time.monotonic())) == 0 else None
     except subprocess.TimeoutExpired:
@@ -124,10 +128,10 @@ def ask(directory: str, arguments: Iterable[str], deadline: float) -> bytes | No
         _end(process)
 
 
-def _read(pipe: IO[bytes] | None, answer: list[bytes]) -> None:
+def _read(pipe: IO[bytes] | None, answer: list[bytes], most: int) -> None:
     if pipe is not None:
         with pipe:
-            answer.append(pipe.read(MOST_BYTES + 1))
+            answer.append(pipe.read(most + 1))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

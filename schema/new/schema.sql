@@ -850,7 +850,7 @@ CREATE TABLE git_changes ( -- A changed file of a project, as git listed it at t
     status text not null,               -- staged, unstaged or untracked
     letter text not null,               -- M modified, A added, D deleted, R renamed, C copied, T type changed, U unmerged, ? untracked
     project_id integer not null references projects (id) on delete cascade,
-    seen_at text not null,              -- when git was asked
+    seen_at text not null, is_diff_cut integer /* 1: git_diff_lines has only a part of its diff, or nothing of it; 0: all; null for an untracked file, which has none */,              -- when git was asked
     unique (project_id, path, status)
 ) strict;
 CREATE TABLE git_branches ( -- A branch of a project's repository, as git listed it at the last sync --git
@@ -1901,6 +1901,17 @@ select
 from response_costs r
 left join subagents a on a.id = r.subagent_id
 group by subagent_type;
+CREATE TABLE git_diff_lines ( -- A line of the diff of a staged or unstaged change, at the last sync --git; at most 512 KiB for the staged changes of a project and as much for the others, and 1,000 lines a file
+    id integer primary key,
+    path text not null,                 -- as in git_changes
+    status text not null,               -- staged: against the last commit; unstaged: against what is staged
+    position integer not null,          -- number of the line in the diff of its file, from 1
+    kind text not null,                 -- header (what git says of the file), hunk (where the next lines stand), add, remove or context
+    text text not null,                 -- the line, without its sign if it is added, removed or context; stars cover what looks like a credential
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,              -- when git was asked
+    unique (project_id, path, status, position)
+) strict;
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1932,4 +1943,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0028_stated_usage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0029_lineage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0030_branches', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0031_usage_views', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0031_usage_views', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0032_git_diffs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

@@ -67,7 +67,7 @@ _OF_SYNCS = {
         "forgotten",
         "forgotten_secrets",
     ),
-    *("git_changes", "git_branches"),
+    *("git_changes", "git_branches", "git_diff_lines"),
     *("identity", "changes", "changed_rows", "forgotten_files"),
 }
 # Columns that a sync's clock or this machine's disk decides.

@@ -1,27 +1,37 @@
 """The state of a project's git repository: what is checked out, what differs, which branches exist.
 
 Git is run only on request (`sync --git`), as `git_program` runs it. Changes and branches are
-limited in number.
+limited in number, and diffs in size. Credentials in a diff are covered before it is stored: no
+report would name them, because reports look at what agents wrote.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from .. import git as git_program
 from ..derive.projects import refresh_named
+from ..files.exclusions import load_secrets
+from ..secrets.forget import ForgottenSecrets
 from ..store.transaction import transaction
 from ..when import now
 
 MOST_ENTRIES = 1000
 """The number of changes and of branches that are kept for a project."""
+
+MOST_DIFF_BYTES = 512 * 1024
+"""The bytes that are read of the diffs of all staged changes of a project, and of all others."""
+
+MOST_DIFF_LINES = 1000
+"""The lines that are kept of the diff of a file."""
 
 _SECONDS = 5.0
 _STATUS = (
@@ -35,6 +45,15 @@ _STATUS = (
     "--",
     ".",
 )
+_DIFF = (
+    *("-c", "core.quotePath=false", "-c", "core.bigFileThreshold=8m", "-c", "diff.relative=false"),
+    *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--find-renames", "--diff-algorithm=myers"),
+    *("--unified=3", "--inter-hunk-context=0", f"-O{os.devnull}"),
+    # Of a file with conflicts: what differs from our side.
+    *("--diff-filter=u", "--patch"),
+)
+_DIFFS = {"staged": ("--cached",), "unstaged": ("--ours",)}
 _BRANCHES_AND_PATHS = (
     "rev-parse",
     "--symbolic",
@@ -61,6 +80,14 @@ class Branch(NamedTuple):
     is_current: bool
 
 
+class Diff(NamedTuple):
+    """What git prints of a change: its lines, and whether there are more."""
+
+    lines: tuple[tuple[str, str], ...]
+    """Kind and text of each."""
+    is_cut: bool
+
+
 @dataclass(frozen=True, slots=True)
 class GitFacts:
     """The branch that is checked out (None when detached), what differs from it, all branches."""
@@ -72,6 +99,8 @@ class GitFacts:
     branches: tuple[Branch, ...] = ()
     repository: str | None = None
     """The directory of the repository, if this is a worktree."""
+    diffs: Mapping[tuple[str, str], Diff] = field(default_factory=dict)
+    """By path and status of staged and unstaged changes."""
 
     @property
     def is_dirty(self) -> bool:
@@ -79,10 +108,11 @@ class GitFacts:
         return self.change_count > 0
 
 
-def look_at(directory: str) -> GitFacts | None:
+def look_at(directory: str, forgotten: ForgottenSecrets | None = None) -> GitFacts | None:
     """Return what git says about a directory, None if it cannot be asked safely or takes too long.
 
-    `directory` is the absolute path of an existing directory.
+    `directory` is the absolute path of an existing directory. Diffs are without the credentials
+    that are `forgotten`.
     """
     if not git_program.is_repository(directory):
         return None
@@ -106,7 +136,37 @@ def look_at(directory: str) -> GitFacts | None:
         tuple(changes[:MOST_ENTRIES]),
         tuple(branches[:MOST_ENTRIES]),
         _repository(directory, lines[len(names) :]),
+        _diffs_of(directory, without_filters, changes[:MOST_ENTRIES], forgotten),
     )
+
+
+def _diffs_of(
+    directory: str,
+    without_filters: list[str],
+    changes: Iterable[Change],
+    forgotten: ForgottenSecrets | None,
+) -> dict[tuple[str, str], Diff]:
+    """Return the diffs of changes; of what was not reached, or cannot be told, an empty one."""
+    wanted = [change for change in changes if change.status in _DIFFS]
+    deadline = time.monotonic() + _SECONDS
+    diffs = {}
+    for status in dict.fromkeys(change.status for change in wanted):
+        arguments = (*without_filters, *_DIFF, *_DIFFS[status], "--", ".")
+        answer = git_program.ask(directory, arguments, deadline, MOST_DIFF_BYTES)
+        is_truncated = answer is None or len(answer) > MOST_DIFF_BYTES
+        lines_of: dict[str | None, _Lines] = {}
+        for path, lines in _patches(answer or b""):
+            lines_of.setdefault(path, []).extend(lines)  # a link that became a file has two patches
+        last = next(reversed(lines_of), None) if is_truncated else None
+        is_whole = not is_truncated and None not in lines_of
+        for change in wanted:
+            if change.status == status:
+                lines = lines_of.get(change.path, [])
+                is_cut = len(lines) > MOST_DIFF_LINES or change.path == last
+                is_cut = is_cut or not (lines or is_whole)
+                shown = _covered(lines[:MOST_DIFF_LINES], forgotten)
+                diffs[change.path, status] = Diff(tuple(shown), is_cut)
+    return diffs
 
 
 # -- parsing git's output ------------------------------------------------------------------------
@@ -148,6 +208,86 @@ def _changes(entries: Iterable[str]) -> Iterator[Change]:
             next(following, None)  # the old name, which may look like an entry
 
 
+_hunk = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@").match
+_SIGNS = {b"+": "add", b"-": "remove", b" ": "context", b"": "context"}
+_Lines = list[tuple[str, bytes]]
+
+
+def _patches(answer: bytes) -> Iterator[tuple[str | None, _Lines]]:
+    """Yield each patch in an output: the path, None if it cannot be told, and its whole lines.
+
+    What a hunk counts is the file's, whatever it looks like; all else is git's.
+    """
+    lines: _Lines = []
+    removed = added = 0
+    for line in answer.split(b"\n")[:-1]:
+        kind = _SIGNS.get(line[:1])
+        if kind and (removed or added):
+            removed -= bool(removed) and kind != "add"
+            added -= bool(added) and kind != "remove"
+            lines.append((kind, line[1:]))
+            continue
+        if line.startswith(b"diff --"):
+            if lines:
+                yield _path(lines), lines
+            lines = []
+            removed = added = 0
+        hunk = _hunk(line)
+        if hunk:
+            removed, added = (int(count) if count is not None else 1 for count in hunk.groups())
+        lines.append(("hunk" if hunk else "header", line))
+    if lines:
+        yield _path(lines), lines
+
+
+_escape = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPES = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r", strict=True))
+
+
+def _path(lines: _Lines) -> str | None:
+    """Return the path that the header of a patch names: the new one, if the file was renamed."""
+    header = [line for _, line in takewhile(lambda line: line[0] == "header", lines)]
+    renamed = [line for line in header if line.startswith((b"rename to ", b"copy to "))]
+    if renamed:
+        name = _unquoted(renamed[0].split(b" ", 2)[2])
+    else:  # both names are the same
+        names = header[0].removeprefix(b"diff --git ") if header else b""
+        half = len(names) // 2
+        before, after = _unquoted(names[:half]), _unquoted(names[half + 1 :])
+        name = after[2:]
+        if (before, after) != (b"a/" + name, b"b/" + name):
+            return None
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _unquoted(name: bytes) -> bytes:
+    """Return a name without the quotes and escapes that git gives it if it has odd letters."""
+    if not (len(name) > 1 and name.startswith(b'"') and name.endswith(b'"')):
+        return name
+
+    def meant(match: re.Match[bytes]) -> bytes:
+        code = match[1]
+        value = int(code, 8) & 255 if len(code) == 3 else _ESCAPES.get(code[0], code[0])
+        return bytes([value])
+
+    return _escape.sub(meant, name[1:-1])
+
+
+def _covered(lines: _Lines, forgotten: ForgottenSecrets | None) -> Iterator[tuple[str, str]]:
+    """Yield lines with stars in place of what looks like a credential, and without forgotten ones.
+
+    They are looked at together: a private key has several.
+    """
+    from ..secrets.mask import redact_bytes  # the rules take a while to compile
+
+    text = b"\n".join(line for _, line in lines)
+    if forgotten:
+        text, _ = forgotten.without(text, is_log=False)
+    text, _ = redact_bytes(text, is_log=False)
+    for (kind, _), line in zip(lines, text.split(b"\n"), strict=False):
+        yield kind, line.decode("utf-8", "backslashreplace")
+
+
 # ------------------------------------------------------------------------------------------------
 # What git says about the projects on this machine: branches and uncommitted changes.
 
@@ -161,7 +301,8 @@ def ask_git(connection: sqlite3.Connection) -> None:
     rows = connection.execute(
         "select id, path, head_branch, git_repository from projects where on_disk = 1"
     ).fetchall()
-    facts = {path: look_at(path) for path in dict.fromkeys(path for _, path, *_ in rows)}
+    forgotten = load_secrets(connection)
+    facts = {path: look_at(path, forgotten) for path in dict.fromkeys(path for _, path, *_ in rows)}
     seen_at = now()
     changed = set()
     with transaction(connection):
@@ -188,8 +329,8 @@ def ask_git(connection: sqlite3.Connection) -> None:
 def _replace(
     connection: sqlite3.Connection, project_id: int, fact: GitFacts | None, seen_at: str | None
 ) -> None:
-    """Replace the changes and branches of a project by those that git has just listed."""
-    for table in ("git_changes", "git_branches"):
+    """Replace changes, diffs and branches of a project by those that git has just listed."""
+    for table in ("git_changes", "git_branches", "git_diff_lines"):
         connection.execute(f"delete from {table} where project_id = ?", (project_id,))
     connection.execute(
         "update projects set git_seen_at = ?, change_count = ? where id = ?",
@@ -198,9 +339,22 @@ def _replace(
     if fact is None:
         return
     connection.executemany(  # two names can become the same text: a byte, and its escape
-        "insert into git_changes (path, status, letter, project_id, seen_at)"
-        " values (?, ?, ?, ?, ?) on conflict do nothing",
-        [(*change, project_id, seen_at) for change in fact.changes],
+        "insert into git_changes (path, status, letter, is_diff_cut, project_id, seen_at)"
+        " values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+        [
+            (*change, diff.is_cut if diff else None, project_id, seen_at)
+            for change in fact.changes
+            for diff in [fact.diffs.get(change[:2])]
+        ],
+    )
+    connection.executemany(
+        "insert into git_diff_lines (path, status, position, kind, text, project_id, seen_at)"
+        " values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
+        (
+            (*change, position, *line, project_id, seen_at)
+            for change, diff in fact.diffs.items()
+            for position, line in enumerate(diff.lines, 1)
+        ),
     )
     connection.executemany(
         "insert into git_branches (name, is_current, project_id, seen_at)"
