@@ -175,6 +175,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "fields._formatting": ("zero-width letters", "surrogates"),
     "fields._radical": ("surrogates", "wide letters"),
     "sources.jsonl._blanks": ("spaces",),
+    "sources.reader._uuid": ("digits", "dashes"),
     "sources.jsonl._blanks_before": ("spaces",),
     "sources.jsonl._leading": ("spaces", "surrogates"),
     "sources.jsonl._lone_surrogate": ("surrogates",),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from assoc_ingest.records import Message, ToolCall
+from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources.pi import Pi, encoded
 
 
@@ -44,3 +47,16 @@ def test_a_directory_of_sessions_is_named_after_the_working_directory(path: str,
 def test_nothing_beside_its_conversations_is_claimed() -> None:
     other = ["pi-debug.log", "sessions/notes/x.jsonl", "sessions/--srv--/x.json", "x.jsonl"]
     assert [path for path in other if Pi().claim(Path(path).parts)] == []
+
+
+def test_a_phrase_of_another_agent_does_not_say_that_a_person_refused() -> None:
+    said = "User rejected tool use"  # what Claude Code writes in place of a result
+    message = {"role": "toolResult", "toolCallId": "c1", "toolName": "bash", "isError": True}
+    message["content"] = [{"type": "text", "text": said}]
+    line = {"type": "message", "id": "a1", "timestamp": "2026-03-02T08:00:00.000Z"}
+    records = Pi().parse(
+        Claim("pi", "transcript", "s1"),
+        [Line(0, json.dumps({**line, "message": message}).encode())],
+    )
+    assert [call.status for call in records if isinstance(call, ToolCall)] == ["error"]
+    assert [row.is_error for row in records if isinstance(row, Message)] == [1]

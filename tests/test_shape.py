@@ -252,6 +252,27 @@ def test_a_source_is_pure() -> None:
     assert offenders(rule) == {}
 
 
+AROUND_CLAUDE = {"associate", "ccinsights", "chorus"}
+"""Sources of programs around Claude Code, whose files repeat what it wrote."""
+
+
+def test_what_sources_share_belongs_to_none_of_them() -> None:
+    """Another agent's tools, statuses and phrases would be taken for those of the one that is read.
+
+    What is neither a source nor in the package of one is shared."""
+    own = set(SOURCES)
+
+    def rule(module: str) -> object:
+        if _top(module) != "sources" or module == "sources":
+            return None
+        source = module.split(".")[1]
+        allowed = {source, "claude"} if source in AROUND_CLAUDE else {source}
+        named = {name.split(".")[1] for name in ours(module) if name.startswith("sources.")}
+        return named & own - allowed
+
+    assert offenders(rule) == {}
+
+
 def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
     assert offenders(lambda module: {*map(_top, imported(top_level(module), module))} & HEAVY) == {}
 

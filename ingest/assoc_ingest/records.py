@@ -43,6 +43,10 @@ subagent, ask the person. The source decides it for each call, so that reports a
 know the names of tools."""
 
 
+OK, ERROR, DECLINED, PENDING = "ok", "error", "declined", "pending"
+"""How a call ended. One that a person did not allow is declined, one without a result pending."""
+
+
 class ToolCall(NamedTuple):
     """A tool invocation: its call, its result, or both, as far as these lines have them.
 
@@ -249,6 +253,10 @@ class AgentMeta(NamedTuple):
     spawn_depth: int | None
     worktree_path: str | None
     is_fork: int | None
+
+
+BY_META, BY_RESULT, BY_PROGRESS, BY_RESULT_TEXT, BY_NOTIFICATION = 1, 2, 3, 4, 5
+"""The ranks of evidence that links a call to its subagent: a smaller number is trusted more."""
 
 
 class AgentLink(NamedTuple):

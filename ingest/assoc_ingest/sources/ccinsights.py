@@ -48,11 +48,9 @@ from ..paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
 from ..when import Zone
-from .chat_reader import ChatReader
-from .claude.stores import folded
-from .claude.tools import result_text
+from .claude.tools import AroundClaude, result_text
 from .jsonl import JSONObject, complete_prefix
-from .reader import Reader
+from .reader import Reader, folded
 
 # ------------------------------------------------------------------------------------------------
 # The lines of a CC-Insights chat, with the field names of old and new versions.
@@ -111,7 +109,7 @@ def _is_line(value: JSONObject) -> bool:
     return string(value.get("type")) in TYPES and "timestamp" in value
 
 
-class ChatLines(ChatReader):
+class ChatLines(AroundClaude):
     """Reads the lines of one chat."""
 
     def read(self, lines: Iterable[Line]) -> list[Record]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..fields import (
     MAX_TEXT,
@@ -14,19 +14,33 @@ from ..fields import (
     has_cjk,
     has_invisible,
     is_count,
+    json_text,
     left_over,
     mapping,
     number,
+    obvious_text,
     placeholder,
+    string,
 )
 from ..paths import comparable
-from ..records import OTHER, Message, Record, SessionEntry, Transcript, UnmatchedResult, Usage
+from ..records import (
+    ERROR,
+    OK,
+    OTHER,
+    PENDING,
+    Message,
+    Record,
+    SessionEntry,
+    ToolCall,
+    Transcript,
+    UnmatchedResult,
+    Usage,
+)
 from ..source import LOG, Claim, Listing, Recognition, Source
 from ..when import Zone
-from .claude import tools
-from .claude.tools import result_text
 from .jsonl import JSONObject, complete_prefix, exact_object
 from .reader import Reader
+from .tokens import Counts, merged, usage
 
 # ------------------------------------------------------------------------------------------------
 # Shared by sources of agents: the files that a patch for `apply_patch` changes.
@@ -80,10 +94,17 @@ def image_in(block: JSONObject) -> str | None:
 
 def text_of(content: object) -> str:
     """Return the text of a tool's result: texts as they are, images as their descriptions."""
-    if isinstance(content, list):
-        blocks = [(item, image_in(mapping(item))) for item in content]
-        content = [item if shown is None else shown for item, shown in blocks]
-    return result_text(content)
+    if isinstance(content, str):
+        return content
+    parts = map(_part_text, content) if isinstance(content, list) else [obvious_text(content)]
+    return "\n".join(filter(None, parts))
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    block = mapping(part)
+    return image_in(block) or string(block.get("text")) or obvious_text(block)
 
 
 def readable(value: object, depth: int = 0) -> object:
@@ -166,14 +187,79 @@ def exit_code(text: str, mark: str, end: str) -> int | None:
 # session. The store can merge all of them with those of the next stretch of the file.
 
 
+# The arguments that say what a call is about, the most specific first.
+_TARGETS = (
+    "file_path", "notebook_path", "command", "pattern", "url", "query", "path", "skill",
+    "subject", "description", "recipient", "to", "prompt", "taskId", "task_id",
+)  # fmt: skip
+_MAX_TARGET = 300
+
 _MAX_PROMPT = 2000
-_SUMS = (
-    "line_count",
-    "all_input_tokens",
-    "all_output_tokens",
-    "all_cache_read_tokens",
-    "all_cache_write_tokens",
-)
+
+Position = tuple[int, int]
+
+
+class Call(NamedTuple):
+    """The calling half of a tool call."""
+
+    name: str | None
+    target: str | None
+    timestamp: str | None
+    position: Position
+    length: int
+    response_key: str | None = None
+    """The response that made the call, for tools whose use is charged with it."""
+    action: str = OTHER
+    """What the tool does."""
+    paths: tuple[str, ...] = ()
+    """The files that it was given, if there are several."""
+
+
+class Result(NamedTuple):
+    """The answering half of a tool call."""
+
+    status: str
+    timestamp: str | None
+    position: Position
+    length: int
+    stated_ms: int | None = None
+    exit_code: int | None = None
+    output_file: str | None = None
+    search_count: int | None = None
+
+
+def target(arguments: dict[str, object]) -> str | None:
+    """Return what a call is about, on one line, or None."""
+    for key in _TARGETS:
+        value = arguments.get(key)
+        if value and isinstance(value, str):
+            return " ".join(value[: 4 * _MAX_TARGET].split())[:_MAX_TARGET]
+    return None
+
+
+def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) -> ToolCall:
+    """Return the record of a call, of its result, or of both."""
+    position, length = (call or answer).position, (call or answer).length  # type: ignore[union-attr]
+    return ToolCall(
+        call.name if call else None,
+        call.target if call else None,
+        call.action if call else None,
+        json_text(call.paths) if call and call.paths else None,
+        answer.status if answer else PENDING,
+        call.timestamp if call else None,
+        answer.timestamp if answer else None,
+        answer.stated_ms if answer else None,
+        answer.exit_code if answer else None,
+        answer.output_file if answer else None,
+        answer.search_count if answer else None,
+        call.response_key if call else None,
+        tool_use_id,
+        call.position if call else None,
+        answer.position if answer else None,
+        position[0],
+        length,
+        position[1],
+    )
 
 
 def _as_it_is(value: JSONObject) -> JSONObject:
@@ -183,11 +269,14 @@ def _as_it_is(value: JSONObject) -> JSONObject:
 class ChatReader(Reader):
     """Reads the lines of a conversation."""
 
+    action_of: Callable[[str | None], str] = staticmethod(actions())
+    """What a tool does, by its name."""
+
     def __init__(self, claim: Claim, zone: Zone | None = None, type_key: str = "type") -> None:
         super().__init__(claim, zone)
         self._type_key = type_key
-        self._calls: dict[str, tools.Call] = {}
-        self._results: dict[str, tools.Result] = {}
+        self._calls: dict[str, Call] = {}
+        self._results: dict[str, Result] = {}
         self._usage: dict[str, Usage] = {}
         self._facts: dict[str, Any] = {}
         self._message_count = 0
@@ -202,6 +291,11 @@ class ChatReader(Reader):
         """The model that the current line states."""
         self.parent: str | None = None
         """The id of the line before, if the current line states it."""
+
+    @staticmethod
+    def status_of(text: str, *, is_error: bool) -> str:
+        """Return how a call ended, by the text of its result."""
+        return ERROR if is_error else OK
 
     def begin(self, value: JSONObject, *, is_message: bool | None) -> None:
         """Begin a line: its time, its id, and whether it counts as a message.
@@ -268,19 +362,11 @@ class ChatReader(Reader):
         """
         position = (self.start, self._block)
         several = tuple(paths) if len(paths) > 1 else ()
-        call = tools.Call(
-            name,
-            tools.target(arguments),
-            self._moment,
-            position,
-            self.length,
-            None,
-            action,
-            several,
-        )
+        about, action = target(arguments), action or self.action_of(name)
+        call = Call(name, about, self._moment, position, self.length, action=action, paths=several)
         self.say("tool_use", text, "assistant")
         if tool_use_id is None:
-            self.records.append(tools.joined(None, call, None))
+            self.records.append(joined(None, call, None))
         else:
             self._calls.setdefault(tool_use_id, call)
 
@@ -303,50 +389,38 @@ class ChatReader(Reader):
         `status` is how the call ended, if the source knows better than the text.
         """
         position = (self.start, self._block)
-        status = status or tools.status_of(text, None, is_error=is_error)
-        self.say("tool_result", text, "user", is_error=status == tools.ERROR)
+        status = status or self.status_of(text, is_error=is_error)
+        self.say("tool_result", text, "user", is_error=status == ERROR)
         moment = self._moment if is_timed else None
         if tool_use_id is None:
-            is_failure = int(status == tools.ERROR)
+            is_failure = int(status == ERROR)
             self.records.append(UnmatchedResult(name, is_failure, moment, *position))
         else:
-            answer = tools.Result(status, moment, position, self.length, duration_ms, exit_code)
+            answer = Result(status, moment, position, self.length, duration_ms, exit_code)
             self._results.setdefault(tool_use_id, answer)
 
-    def spend(self, usage: Usage) -> None:
-        """Add token counts. Of lines with the same key, the last with the most output counts; its
-        time is that of the first."""
-        known = self._usage.get(usage.response_key)
-        if known is not None:
-            sums = {name: getattr(known, name) + getattr(usage, name) for name in _SUMS}
-            best = usage if usage.output_tokens >= known.output_tokens else known
-            usage = best._replace(timestamp=known.timestamp or usage.timestamp, **sums)
-        self._usage[usage.response_key] = usage
+    def spend(self, spent: Usage) -> None:
+        """Add the token counts of a response, of which an earlier line may have stated some."""
+        key = spent.response_key
+        self._usage[key] = merged(self._usage.get(key), spent)
 
-    def use(
-        self,
-        key: str,
-        *,
-        fresh: int,
-        output: int,
-        cached: int = 0,
-        written: int = 0,
-        cost: float | None = None,
-        is_partial: bool = False,
-        stop_reason: str | None = None,
-    ) -> None:
-        """Add the token counts of the response `key`, which the current line states completely.
+    def use(self, key: str, counts: Counts, *, is_partial: bool = False, **stated: Any) -> None:
+        """Add the token counts of the response `key`, which the current line states.
 
-        `fresh` is input that no cache had, `cached` what was read from one, `written` what was
-        written to one.
+        `stated` are more fields of `Usage`.
         """
+        model, place = stated.pop("model", self.model), (self.start, self.length)
         self.spend(
-            Usage(
-                key, None, None, None, self.model, self._moment,
-                fresh, output, cached, written, 0, 0, int(is_partial), self.start, self.length,
-                cost, 1, fresh, output, cached, written, stop_reason,
+            usage(
+                key,
+                counts,
+                model=model,
+                moment=self._moment,
+                place=place,
+                is_partial=is_partial,
+                **stated,
             )
-        )  # fmt: skip
+        )
 
     def keep_rest(
         self,
@@ -399,7 +473,7 @@ class ChatReader(Reader):
             self._facts["time_zone"] = "local"
         for identity in dict.fromkeys((*self._calls, *self._results)):
             call, answer = self._calls.get(identity), self._results.get(identity)
-            self.records.append(tools.joined(identity, call, answer))
+            self.records.append(joined(identity, call, answer))
         self.records.extend(self._usage.values())
         if self._types:
             facts = Transcript(

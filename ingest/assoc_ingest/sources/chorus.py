@@ -40,13 +40,12 @@ from collections.abc import Collection, Iterable, Iterator
 from ..fast_json import orjson
 from ..fields import json_text, left_over, mapping, obvious_text, placeholder, string
 from ..paths import comparable, slashed
-from ..records import Agent, ProjectEntry, Record, SessionEntry, Usage
+from ..records import Agent, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Recognition, Source
-from .chat_reader import ChatReader
-from .claude.stores import folded
-from .claude.tools import result_text
+from .claude.tools import AroundClaude, result_text
 from .jsonl import JSONObject, complete_prefix
-from .reader import Reader
+from .reader import Reader, folded
+from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
 # The messages of a Chorus conversation.
@@ -95,7 +94,7 @@ def _is_message(value: JSONObject) -> bool:
     return string(value.get("type")) in TYPES and "content" in value
 
 
-class Messages(ChatReader):
+class Messages(AroundClaude):
     """Reads the lines of one conversation."""
 
     def read(self, lines: Iterable[Line]) -> list[Record]:
@@ -220,31 +219,9 @@ class Messages(ChatReader):
         key = " ".join(map(str, ("chorus", self.claim.session_key, *stated)))
         models = [*mapping(raw.get("modelUsage"))]
         model = models[0] if len(models) == 1 else self.model
-        self.spend(
-            Usage(
-                key,
-                None,
-                None,
-                self.text(value, "sessionId"),
-                model,
-                self.moment,
-                read,
-                wrote,
-                cached,
-                kept,
-                0,
-                0,
-                0,
-                self.start,
-                self.length,
-                cost,
-                1,
-                read,
-                wrote,
-                cached,
-                kept,
-            )
-        )
+        session = self.text(value, "sessionId")
+        counts = Counts(read, wrote, cached, kept)
+        self.use(key, counts, model=model, stated_session_key=session, stated_cost_usd=cost)
         return {"costUsd", *_TOKENS}
 
 

@@ -28,6 +28,8 @@ from weakref import proxy
 from ..fields import integer, json_text, mapping, string, without
 from ..paths import comparable
 from ..records import (
+    BY_RESULT,
+    DECLINED,
     AgentLine,
     AgentLink,
     AgentTotals,
@@ -51,9 +53,9 @@ from .chat_reader import (
     readable,
     text_of,
 )
-from .claude import tools
 from .jsonl import JSONObject
 from .reader import document_text, nothing_in
+from .tokens import Counts, beside_cache, since
 
 # ------------------------------------------------------------------------------------------------
 # Token counts of Copilot CLI, which states them in three ways.
@@ -104,7 +106,7 @@ class Tokens:
             first[model] = [key, output]
         if model in first:
             said[model] = said.get(model, 0) + output
-        reader.use(key, fresh=0, output=output, is_partial=is_first)
+        reader.use(key, Counts(0, output), is_partial=is_first)
 
     def record(self, data: JSONObject, identity: str | None) -> None:
         """Count a request as its record states it."""
@@ -136,8 +138,7 @@ class Tokens:
             self._state(stated, {} if goes_on else before)
         first, said = self._of_run("first"), self._of_run("said")
         for model, sums in {} if self._context.get("has_records") else stated.items():
-            past = before.get(model, [0, 0, 0, 0]) if goes_on else [0, 0, 0, 0]
-            rest = [now - then for now, then in zip(sums, past, strict=True)]
+            rest = since(sums, before.get(model) if goes_on else None)
             key, output = first.get(model) or (f"{identity}:{model}", 0)
             rest[1] = max(0, rest[1] - said.get(model, 0)) + output
             self._reader.model = model
@@ -154,11 +155,9 @@ class Tokens:
         }
         models[""] = _sum(*models.values())
         for model, (given, output, cached, written) in models.items():
-            fresh = max(0, given - cached - written)
+            counts = beside_cache(given, output, cached, written)[:4]
             place = (reader.start, reader.length)
-            reader.records.append(
-                StatedUsage(model, reader.moment, fresh, output, cached, written, None, 0, *place)
-            )
+            reader.records.append(StatedUsage(model, reader.moment, *counts, None, 0, *place))
 
     def _counts(self, usage: JSONObject) -> list[int]:
         return [self._reader.count(usage, field) for field in _FIELDS]
@@ -169,10 +168,8 @@ class Tokens:
         return known
 
     def _spend(self, key: str | None, stated: list[int]) -> None:
-        given, output, cached, written = stated
-        fresh = max(0, given - cached - written)
         if key is not None and any(stated):
-            self._reader.use(key, fresh=fresh, output=output, cached=cached, written=written)
+            self._reader.use(key, beside_cache(*stated))
 
 
 def _sum(*counts: list[int] | None) -> list[int]:
@@ -269,6 +266,8 @@ def is_ours(value: JSONObject) -> bool:
 class Events(ChatReader):
     """Reads the events of one session."""
 
+    action_of = staticmethod(_action_of)
+
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim)
         self.context: dict[str, Any] = dict(context)
@@ -346,7 +345,7 @@ class Events(ChatReader):
         paths = patched(arguments, cwd) if isinstance(arguments, str) else ()
         given: JSONObject = {"path": paths[0]} if paths else mapping(arguments)
         call = self.text(request, "toolCallId")
-        self.call(name, given, text, call, action=_action_of(name), paths=paths)
+        self.call(name, given, text, call, paths=paths)
 
     def _result(self, data: JSONObject) -> None:
         result, error = self.mapping(data, "result"), self.mapping(data, "error")
@@ -357,7 +356,7 @@ class Events(ChatReader):
             text,
             self.text(data, "toolCallId"),
             is_error=is_error,
-            status=tools.DECLINED if is_declined else None,
+            status=DECLINED if is_declined else None,
             exit_code=exit_code(text, "exited with exit code ", ">"),
         )
 
@@ -399,7 +398,7 @@ class Events(ChatReader):
         agent = self._agent or call
         if agent is None or call is None:
             return
-        self.records.append(AgentLink(agent, call, tools.BY_RESULT, self.start))
+        self.records.append(AgentLink(agent, call, BY_RESULT, self.start))
         stated = ("totalTokens", "durationMs", "totalToolCalls")
         tokens, time, calls = (integer(data.get(key)) for key in stated)
         name = self.name(data, "agentName")

@@ -33,13 +33,22 @@ from itertools import pairwise
 from typing import Any
 
 from ..fields import MAX_TEXT, json_text, mapping, obvious_text, string, without
-from ..records import AgentLink, ProjectEntry, Prompt, Record, Superseded, WorkingDirectory
+from ..records import (
+    BY_RESULT,
+    DECLINED,
+    AgentLink,
+    ProjectEntry,
+    Prompt,
+    Record,
+    Superseded,
+    WorkingDirectory,
+)
 from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition, parts_of
 from ..when import utc
 from .chat_reader import AgentSource, ChatReader, actions, exit_code, image_in, readable
-from .claude import tools
 from .jsonl import JSONObject, items_at
 from .reader import Reader, document_text, nothing_in
+from .tokens import beside_cache
 
 # ------------------------------------------------------------------------------------------------
 # Tool calls of Gemini CLI: what each tool does, what it gave, and what else is kept of both.
@@ -142,6 +151,8 @@ class Chat(ChatReader):
     messages (`known`), and what was read of the last ones (`recent`): the offset, the number of
     blocks, digests of thoughts and content, and a letter for each call, `1` if its result was read.
     """
+
+    action_of = staticmethod(action_of)
 
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim)
@@ -333,7 +344,7 @@ class Chat(ChatReader):
             identity, has_ended = self.text(call, "id"), call.get("status") in ENDED
             if not letter:
                 name, given = self.text(call, "name"), mapping(call.get("args"))
-                self.call(name, given, json_text(given), identity, action=action_of(name))
+                self.call(name, given, json_text(given), identity)
             if has_ended and letter != "1":
                 self._result(call, identity)
             letters += "1" if has_ended or letter == "1" else "0"
@@ -347,14 +358,14 @@ class Chat(ChatReader):
             text,
             identity,
             is_error=status == "error" or bool(code),
-            status=tools.DECLINED if status == "cancelled" else None,
+            status=DECLINED if status == "cancelled" else None,
             name=self.text(call, "name"),
             exit_code=code,
         )
         self._moment = stated
         agent = self.name(call, "agentId")
         if agent is not None and identity is not None:
-            self.records.append(AgentLink(agent, identity, tools.BY_RESULT, self.start))
+            self.records.append(AgentLink(agent, identity, BY_RESULT, self.start))
 
     def _spend_tokens(self, value: JSONObject, key: str | None) -> None:
         tokens = self.mapping(value, "tokens")
@@ -362,8 +373,8 @@ class Chat(ChatReader):
             self.count(tokens, field) for field in ("input", "output", "cached", "thoughts", "tool")
         )
         if key is not None and (given or output or thoughts or tool):
-            fresh = max(0, given - cached) + tool
-            self.use(key, fresh=fresh, output=output + thoughts, cached=cached)
+            counts = beside_cache(given, output + thoughts, cached)
+            self.use(key, counts._replace(fresh=counts.fresh + tool))
 
     def finish(self) -> list[Record]:
         """Return everything that was gathered, and complete the context."""

@@ -36,7 +36,18 @@ from typing import Any
 
 from ..fields import json_text, left_over, mapping, string, without
 from ..paths import comparable, slashed
-from ..records import AgentLink, AgentMeta, Record, SessionEntry, Statement, Superseded
+from ..records import (
+    BY_RESULT,
+    DECLINED,
+    ERROR,
+    OK,
+    AgentLink,
+    AgentMeta,
+    Record,
+    SessionEntry,
+    Statement,
+    Superseded,
+)
 from ..source import (
     DATABASE,
     LOG,
@@ -53,8 +64,8 @@ from ..source import (
     entry_names,
 )
 from .chat_reader import AgentSource, ChatReader, actions
-from .claude import tools
 from .jsonl import JSONObject, whole_value
+from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
 # The parts of OpenCode's messages: what was said, thought, called and answered.
@@ -107,6 +118,8 @@ TODO = ("content", "status", "priority")
 
 class PartReader(ChatReader):
     """Reads the parts of messages; `context` is what the lines so far have said."""
+
+    action_of = staticmethod(_action_of)
 
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim, type_key="table")
@@ -164,12 +177,12 @@ class PartReader(ChatReader):
         stated = [mapping(file).get("filePath") for file in listed]
         paths = list(filter(None, map(string, stated)))
         text = json_text(arguments, lambda: self._exact_input(arguments))
-        self.call(name, given, text, key, action=_action_of(name), paths=paths)
+        self.call(name, given, text, key, paths=paths)
         if self.text(state, "status") in ("completed", "error"):
             self._answer(name, state, metadata, key)
         agent = string(metadata.get("sessionId"))
         if key is not None and agent is not None and name == "task":
-            self.records.append(AgentLink(agent, key, tools.BY_RESULT, self.start))
+            self.records.append(AgentLink(agent, key, BY_RESULT, self.start))
         if name == "todowrite" and key is not None:
             self._state_todos(self.items(arguments, "todos"), key, block)
         rest = without(metadata, _REPEATED)
@@ -182,10 +195,10 @@ class PartReader(ChatReader):
         texts = [error or self.text(state, "output") or ""]
         texts += map(_placeholder, self.items(state, "attachments"))
         if error is not None and error.startswith(_DECLINED):
-            status = tools.DECLINED
+            status = DECLINED
         else:
             is_failure = state.get("status") == "error" or bool(code) or name == "invalid"
-            status = tools.ERROR if is_failure else tools.OK
+            status = ERROR if is_failure else OK
         times = self.mapping(state, "time")
         begin, end = self.whole(times, "start"), self.whole(times, "end")
         time = None if begin is None or end is None else max(0, end - begin)
@@ -420,9 +433,11 @@ class TranscriptReader(PartReader):
         if not isinstance(created, int):
             facts += [given, written, read, kept]
         self.use(
-            f"opencode {digest(facts)}", fresh=given, output=written, cached=read, written=kept,
-            cost=cost or None, stop_reason=self.name(data, "finish"),
-        )  # fmt: skip
+            f"opencode {digest(facts)}",
+            Counts(given, written, read, kept),
+            stated_cost_usd=cost or None,
+            stop_reason=self.name(data, "finish"),
+        )
 
 
 def _is_row(value: JSONObject) -> bool:

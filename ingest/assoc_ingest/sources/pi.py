@@ -23,6 +23,7 @@ from ..records import Record, WorkingDirectory
 from ..source import Claim, Context, Line, Listing, Recognition
 from .chat_reader import AgentSource, ChatReader, actions, image_in, readable, text_of
 from .jsonl import JSONObject
+from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
 # The entries of a pi conversation, of the versions 1 to 3.
@@ -115,6 +116,8 @@ def is_ours(value: JSONObject) -> bool:
 
 class Entries(ChatReader):
     """Reads the lines of one conversation."""
+
+    action_of = staticmethod(_action_of)
 
     def __init__(self, claim: Claim, context: Context) -> None:
         super().__init__(claim)
@@ -222,7 +225,7 @@ class Entries(ChatReader):
         name, arguments = self.text(block, "name"), block.get("arguments")
         text = json_text({} if arguments is None else arguments)
         identity = self.text(block, "id")
-        self.call(name, mapping(arguments), text, identity, action=_action_of(name))
+        self.call(name, mapping(arguments), text, identity)
 
     def _tool_result(self, message: JSONObject) -> None:
         text = text_of(message.get("content"))
@@ -242,22 +245,19 @@ class Entries(ChatReader):
         """Note what the entry states about tokens; a request that failed at once states zeros."""
         stated = message if kind == "message" else value
         usage = self.mapping(stated, "usage")
-        fresh, output, cached, written = (
-            self.count(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite")
+        counts = Counts(
+            *(self.count(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))
         )
-        if not (fresh or output or cached or written):
+        if not any(counts):
             return
         if self.model is None:
             self.model = self.name(value, "model") or self.context.get("model")
         reason = string(stated.get("stopReason"))
         self.use(
             self._key,
-            fresh=fresh,
-            output=output,
-            cached=cached,
-            written=written,
-            cost=self.number(self.mapping(usage, "cost"), "total"),
+            counts,
             is_partial=reason in ("aborted", "error"),
+            stated_cost_usd=self.number(self.mapping(usage, "cost"), "total"),
             stop_reason=reason,
         )
 

@@ -9,6 +9,7 @@ The store can merge everything that is gathered with that of the next stretch of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ..fields import MAX_NAME, integer, sample
@@ -16,6 +17,17 @@ from ..records import Issue, LineExtra, LineType, Record
 from ..source import Claim, Line
 from ..when import Zone, is_without_zone, utc
 from .jsonl import JSONObject, Piece, exact_object, pieces, whole_value
+
+UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+"""A regular expression for the id of a session of most programs."""
+
+_uuid = re.compile(UUID)
+
+
+def folded(session: str) -> str:
+    """Return a session's key in comparable form: a uuid in lower case, others unchanged."""
+    return session.lower() if _uuid.fullmatch(session) else session
+
 
 # ------------------------------------------------------------------------------------------------
 # Shared by sources with documents that are plain text.

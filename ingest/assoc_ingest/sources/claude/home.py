@@ -31,7 +31,15 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from ...fields import integer, mapping, sample, string
-from ...records import AgentLink, AgentMeta, Issue, Record, WorkflowAgent, WorkflowLink
+from ...records import (
+    BY_META,
+    AgentLink,
+    AgentMeta,
+    Issue,
+    Record,
+    WorkflowAgent,
+    WorkflowLink,
+)
 from ...source import (
     DOCUMENT,
     FOREIGN,
@@ -45,14 +53,13 @@ from ...source import (
     Whereabouts,
 )
 from ..jsonl import JSONObject, complete_prefix, pieces
-from ..reader import Reader
+from ..reader import UUID, Reader
 from . import stores
-from .stores import STORES, encoded, homes, in_project, transcript_path, uuid, whereabouts_in
-from .tools import BY_META
+from .stores import STORES, encoded, homes, in_project, transcript_path, whereabouts_in
 from .transcript import ARTIFACT, KNOWN_LINES, TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of
 
-_uuid = re.compile(uuid)
-_ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{uuid}", re.DOTALL).fullmatch
+_uuid = re.compile(UUID)
+_ends_in_uuid = re.compile(rf"(?:.*[^0-9A-Za-z])?{UUID}", re.DOTALL).fullmatch
 _agent_file = re.compile(r"agent-(.+)\.jsonl", re.DOTALL).fullmatch
 _agent_meta = re.compile(r"agent-(.+)\.meta\.json", re.DOTALL).fullmatch
 _private_file = re.compile(

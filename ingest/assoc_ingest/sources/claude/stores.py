@@ -36,7 +36,7 @@ from ...records import (
 )
 from ...source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Line, Whereabouts
 from ..jsonl import JSONObject, pieces, whole_value
-from ..reader import Reader, document_text, nothing_in
+from ..reader import UUID, Reader, document_text, folded, nothing_in
 
 # ------------------------------------------------------------------------------------------------
 # Interprets the names of Claude Code's directories and files.
@@ -47,12 +47,9 @@ from ..reader import Reader, document_text, nothing_in
 # `project_paths`.
 
 
-uuid = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-"""A regular expression for the id of a session."""
-
 _MAX_ENCODED = 200
 
-_uuid = re.compile(uuid)
+_uuid = re.compile(UUID)
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -115,11 +112,6 @@ def is_encoded(path: str, project_key: str | None) -> bool:
         return False
     name = encoded(path)
     return project_key.startswith(name) if len(name) > _MAX_ENCODED else name == project_key
-
-
-def folded(session: str) -> str:
-    """Return a session's key in comparable form: a uuid in lower case, others unchanged."""
-    return session.lower() if _uuid.fullmatch(session) else session
 
 
 def whereabouts_in(lines: Iterable[bytes]) -> Whereabouts:
@@ -756,7 +748,7 @@ def settings(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 # binary file, only name, size and type are kept.
 
 
-_todo_file = re.compile(rf"({uuid})-agent-(.+)\.json", re.DOTALL).fullmatch
+_todo_file = re.compile(rf"({UUID})-agent-(.+)\.json", re.DOTALL).fullmatch
 _paste_file = re.compile(r"([0-9a-f]{16})\.txt").fullmatch
 _backup_file = re.compile(r"[0-9a-f]{16}@v\d+").fullmatch
 _registry_file = re.compile(r"\d+\.json").fullmatch
@@ -933,14 +925,14 @@ def _metadata(reader: Reader, value: JSONObject) -> str | None:
 
 def list_name(directory: str) -> str:
     """Return the key of a task list: a session's uuid in lower case, other names unchanged."""
-    return directory.lower() if re.fullmatch(uuid, directory) else directory
+    return directory.lower() if re.fullmatch(UUID, directory) else directory
 
 
 def _todos(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     reader = Reader(claim)
     name = _todo_file(claim.parts[1])
     session, agent = (name[1].lower(), name[2]) if name else (None, None)
-    agent = agent.lower() if agent and re.fullmatch(uuid, agent) else agent
+    agent = agent.lower() if agent and re.fullmatch(UUID, agent) else agent
     equals: Counter[str | None] = Counter()
     for position, value in reader.array(lines, is_empty_allowed=True):
         content = reader.text(value, "content")

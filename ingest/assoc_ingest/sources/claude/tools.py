@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from ...fields import integer, json_text, mapping, obvious_text, placeholder, string
+from ...fields import integer, mapping, obvious_text, placeholder, string
 from ...records import (
     ASK,
+    BY_RESULT,
+    BY_RESULT_TEXT,
+    DECLINED,
     EDIT,
+    ERROR,
+    OK,
     OTHER,
     PLAN,
     READ,
@@ -28,18 +32,9 @@ from ...records import (
     SPAWN,
     AgentLink,
     AgentTotals,
-    ToolCall,
     WorkflowLink,
 )
-
-Position = tuple[int, int]
-
-# The arguments that say what a call is about, the most specific first.
-_TARGETS = (
-    "file_path", "notebook_path", "command", "pattern", "url", "query", "path", "skill",
-    "subject", "description", "recipient", "to", "prompt", "taskId", "task_id",
-)  # fmt: skip
-_MAX_TARGET = 300
+from ..chat_reader import ChatReader, Position, Result
 
 ACTIONS = {
     tool: action
@@ -59,9 +54,6 @@ ACTIONS = {
 }
 """What each tool does; all others, such as those of MCP servers, count as `OTHER`."""
 
-OK, ERROR, DECLINED, PENDING = "ok", "error", "declined", "pending"
-"""How a call ended."""
-
 CHARGED = frozenset({"WebSearch"})
 """Tools that run searches, which are charged with the response that made the call."""
 
@@ -74,56 +66,15 @@ _DECLINED_TEXTS = (
     "User declined to answer questions",
 )
 
-BY_META, BY_RESULT, BY_PROGRESS, BY_RESULT_TEXT, BY_NOTIFICATION = 1, 2, 3, 4, 5
-"""How a call was linked to its subagent; a smaller number is trusted more."""
-
 _exit_code = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b").match
 _agent_id = re.compile(r"^agentId: ([\w-]{1,200})", re.MULTILINE | re.ASCII).search
 _workflow_task = re.compile(r"\bTask ID: ([\w-]{1,200})", re.ASCII).search
 _saved_to = re.compile(r"Full output saved to: (.+)").search
 
 
-class Call(NamedTuple):
-    """The calling half of a tool call."""
-
-    name: str | None
-    target: str | None
-    timestamp: str | None
-    position: Position
-    length: int
-    response_key: str | None = None
-    """The response that made the call, for tools whose use is charged with it."""
-    action: str | None = None
-    """What the tool does; None if that follows from its name."""
-    paths: tuple[str, ...] = ()
-    """The files that it was given, if there are several."""
-
-
-class Result(NamedTuple):
-    """The answering half of a tool call. `status` is ok, error or declined."""
-
-    status: str
-    timestamp: str | None
-    position: Position
-    length: int
-    stated_ms: int | None = None
-    exit_code: int | None = None
-    output_file: str | None = None
-    search_count: int | None = None
-
-
 def action_of(name: str | None) -> str:
     """Return what a tool does, by its name; some programs write `ReadTool` for `Read`."""
     return ACTIONS.get((name or "").removesuffix("Tool"), OTHER)
-
-
-def target(arguments: dict[str, object]) -> str | None:
-    """Return what a call is about, on one line, or None."""
-    for key in _TARGETS:
-        value = arguments.get(key)
-        if value and isinstance(value, str):
-            return " ".join(value[: 4 * _MAX_TARGET].split())[:_MAX_TARGET]
-    return None
 
 
 def result_text(content: object) -> str:
@@ -215,31 +166,6 @@ def _output_file(text: str, extra: dict[str, object]) -> str | None:
     return re.split(r"[/\\]", path.strip())[-1] or None if path else None
 
 
-def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) -> ToolCall:
-    """Return the record of a call, of its result, or of both."""
-    position, length = (call or answer).position, (call or answer).length  # type: ignore[union-attr]
-    return ToolCall(
-        call.name if call else None,
-        call.target if call else None,
-        (call.action or action_of(call.name)) if call else None,
-        json_text(call.paths) if call and call.paths else None,
-        answer.status if answer else PENDING,
-        call.timestamp if call else None,
-        answer.timestamp if answer else None,
-        answer.stated_ms if answer else None,
-        answer.exit_code if answer else None,
-        answer.output_file if answer else None,
-        answer.search_count if answer else None,
-        call.response_key if call else None,
-        tool_use_id,
-        call.position if call else None,
-        answer.position if answer else None,
-        position[0],
-        length,
-        position[1],
-    )
-
-
 def agent_links(
     tool_use_id: str, text: str, extra: dict[str, object], offset: int
 ) -> Iterable[AgentLink]:
@@ -271,3 +197,14 @@ def workflow_link(
     if task is None and text.startswith("Workflow") and (found := _workflow_task(text)):
         task = found[1]
     return WorkflowLink(run, task, tool_use_id, offset) if run or task else None
+
+
+class AroundClaude(ChatReader):
+    """Reads a conversation with Claude Code that a program around it wrote down."""
+
+    action_of = staticmethod(action_of)
+
+    @staticmethod
+    def status_of(text: str, *, is_error: bool) -> str:
+        """What stands in place of a result if a person did not allow the call is the same."""
+        return status_of(text, None, is_error=is_error)

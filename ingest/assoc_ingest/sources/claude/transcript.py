@@ -47,18 +47,17 @@ from ...fields import (
     mapping,
     obvious_text,
     placeholder,
-    sample,
     string,
 )
 from ...records import (
+    BY_NOTIFICATION,
+    BY_PROGRESS,
+    ERROR,
     AgentLine,
     AgentLink,
     Context,
     FileSnapshot,
     InboxItem,
-    Issue,
-    LineExtra,
-    LineType,
     Link,
     Message,
     Record,
@@ -67,18 +66,20 @@ from ...records import (
     Statement,
     Summary,
     TaskChange,
-    ToolCall,
-    Transcript,
     Usage,
     WorkingDirectory,
 )
 from ...source import Claim, Line
 from ...tags import inside
 from ...when import utc
+from .. import tokens
+from ..chat_reader import Call, ChatReader, joined, target
 from ..jsonl import JSONObject, exact_object, pieces
+from ..reader import folded
+from ..tokens import Counts
 from . import stores as teams
 from . import tools
-from .stores import UNTITLED, encoded, folded, item_of, named_after, team_key, title_of
+from .stores import UNTITLED, encoded, item_of, named_after, team_key, title_of
 
 # ------------------------------------------------------------------------------------------------
 # The text of attachments: what Claude Code added to the context, of which kind, and where.
@@ -432,11 +433,7 @@ def _slug(place: Place) -> str | None:
 # Token counts of Claude Code: one API response has several lines, of which one counts.
 #
 # Every line of a response states its usage so far, and most lines repeat the first or an early
-# count. The line with the most output tokens has the final one; if there are several, the last of
-# them. Its counts are used together: gateways move tokens between fields as a response grows, so
-# the maximum of each field would be a sum that never existed. The sums over all lines are kept,
-# too, to explain the numbers of programs that add up lines. The response belongs to the time of
-# its first line.
+# count (`tokens.merged`).
 #
 # `iterations` lists the requests that one response took. Mostly they are of one model, and the
 # usage is that of the last. If another model was asked first, or beside, that is a request of its
@@ -484,33 +481,18 @@ def usage_of_line(
         return None
     key = api_id or uuid or f"{place}@{position[0]}"
     counts = mapping(usage)
-    five, hour = _cache_writes(counts, complain)
-    fresh = _tokens(counts, "input_tokens", complain)
-    output = _tokens(counts, "output_tokens", complain)
-    cached = _tokens(counts, "cache_read_input_tokens", complain)
-    return Usage(
-        response_key=key,
+    searches = _tokens(mapping(counts.get("server_tool_use")), "web_search_requests", complain)
+    return tokens.usage(
+        key,
+        _counts(counts, complain),
+        model=model,
+        moment=timestamp,
+        place=position,
+        is_partial=message.get("stop_reason") is None,
         api_message_id=api_id,
         request_id=string(line.get("requestId")),
         stated_session_key=string(line.get("sessionId")),
-        model=model,
-        timestamp=timestamp,
-        input_tokens=fresh,
-        output_tokens=output,
-        cache_read_tokens=cached,
-        cache_write_5m_tokens=five,
-        cache_write_1h_tokens=hour,
-        web_searches=_tokens(
-            mapping(counts.get("server_tool_use")), "web_search_requests", complain
-        ),
-        partial=1 if message.get("stop_reason") is None else 0,
-        byte_offset=position[0],
-        byte_length=position[1],
-        line_count=1,
-        all_input_tokens=fresh,
-        all_output_tokens=output,
-        all_cache_read_tokens=cached,
-        all_cache_write_tokens=five + hour,
+        web_searches=searches,
         stop_reason=string(message.get("stop_reason")),
         written_bytes=0,  # its blocks add to it
     )
@@ -591,11 +573,6 @@ def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
     return _length(text) + (_BYTES_OF_CALL if kind == "tool_use" else 0)
 
 
-def total(first: int | None, second: int | None) -> int | None:
-    """Return the sum of two lengths, None if either is not known."""
-    return None if first is None or second is None else first + second
-
-
 def _length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
@@ -612,13 +589,13 @@ def other_requests(stated: Usage, usage: JSONObject, complain: Complain) -> Iter
     for number, (request, model) in enumerate(zip(requests, models, strict=True)):
         if model is None or model in (own, _SYNTHETIC) or len(model) > MAX_NAME:
             continue
-        five, hour = _cache_writes(request, complain)
+        fresh, output, cached, five, hour = _counts(request, complain)
         yield stated._replace(
             response_key=f"{stated.response_key}/{number}",
             model=model,
-            input_tokens=_tokens(request, "input_tokens", complain),
-            output_tokens=_tokens(request, "output_tokens", complain),
-            cache_read_tokens=_tokens(request, "cache_read_input_tokens", complain),
+            input_tokens=fresh,
+            output_tokens=output,
+            cache_read_tokens=cached,
             cache_write_5m_tokens=five,
             cache_write_1h_tokens=hour,
             web_searches=0,
@@ -632,19 +609,12 @@ def other_requests(stated: Usage, usage: JSONObject, complain: Complain) -> Iter
         )
 
 
-def merged(known: Usage, later: Usage) -> Usage:
-    """Return the usage of a response after a later line was read."""
-    best, other = (known, later) if known.output_tokens > later.output_tokens else (later, known)
-    return best._replace(
-        timestamp=known.timestamp or later.timestamp,
-        request_id=best.request_id or other.request_id,
-        line_count=known.line_count + later.line_count,
-        all_input_tokens=known.all_input_tokens + later.all_input_tokens,
-        all_output_tokens=known.all_output_tokens + later.all_output_tokens,
-        all_cache_read_tokens=known.all_cache_read_tokens + later.all_cache_read_tokens,
-        all_cache_write_tokens=known.all_cache_write_tokens + later.all_cache_write_tokens,
-        written_bytes=total(known.written_bytes, later.written_bytes),
-    )
+def _counts(counts: JSONObject, complain: Complain) -> Counts:
+    """Return the counts that a usage states."""
+    five, hour = _cache_writes(counts, complain)
+    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    fresh, output, cached = (_tokens(counts, key, complain) for key in keys)
+    return Counts(fresh, output, cached, five, hour)
 
 
 def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
@@ -969,35 +939,24 @@ def role_of(line: JSONObject) -> str:
     return role if role in ("user", "assistant", "system") and "type" not in line else ""
 
 
-class TranscriptReader:
+class TranscriptReader(ChatReader):
     """Turns the lines of one stretch of a transcript into records.
 
     `read` the lines in order, then take what `finish` returns.
     """
 
     def __init__(self, claim: Claim) -> None:
-        self._claim = claim
+        super().__init__(claim)
         self._is_main = claim.kind == "transcript"
-        self._records: list[Record] = []
-        self._types: dict[tuple[str, str], int] = {}
-        self._firsts: dict[tuple[str, str], int] = {}
-        self._calls: dict[str, tools.Call] = {}
-        self._unnamed: list[tools.Call] = []
+        self._unnamed: list[Call] = []
         """Calls of the current line without an id and a result."""
-        self._results: dict[str, tools.Result] = {}
-        self._usage: dict[str, Usage] = {}
         self._links: dict[tuple[str, str, int], AgentLink] = {}
         self._urls: dict[tuple[str, str], Link] = {}
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
-        self._facts: dict[str, Any] = {}
         self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
         self._exact: JSONObject | None = None
-        self._noted: set[tuple[int, str]] = set()
         self._directories: dict[str, WorkingDirectory] = {}
-        self._started: str | None = None
-        self._ended: str | None = None
-        self._message_count = 0
         self._sidechain_count = 0
         self._written: int | None = 0
         self._relocation: SessionEntry | None = None
@@ -1019,13 +978,14 @@ class TranscriptReader:
         """Read a line that is not simply one object."""
         for piece in pieces(line, is_known):
             begin = piece.start - line.start
-            data = line.data[begin : begin + piece.length]
+            self.data = line.data[begin : begin + piece.length]
+            self.start, self.length = piece.start, piece.length
             if piece.object is None:
-                self._quarantine(piece.reason or "not an object", piece.start, data)
+                self._issue(piece.reason or "not an object", 1)
                 continue
             if piece.reason:
-                self._issue(piece.reason, piece.start, data)
-            self._object(piece.object, piece.start, data)
+                self._issue(piece.reason, 0)
+            self._object(piece.object, piece.start, self.data)
 
     # -- one object ------------------------------------------------------------------------------
 
@@ -1041,9 +1001,9 @@ class TranscriptReader:
         if kind in PRIVATE or (kind not in TRANSCRIPT_TYPES and not get("sessionId")):
             return  # secrets, and lines of other programs: only counted
         self._firsts.setdefault(key, start)
-        self._start = start
-        self._length = len(data)
-        self._data = data
+        self.start = start
+        self.length = len(data)
+        self.data = data
         self._rows = 0
         self._items = 0
         self._line = line
@@ -1079,13 +1039,13 @@ class TranscriptReader:
         """Read what every line can state: identity, time, and facts of the session."""
         get = line.get
         self._uuid = self._name("uuid", get("uuid"))
-        self._parent = self._name("parentUuid", get("parentUuid"))
+        self.parent = self._name("parentUuid", get("parentUuid"))
         self._is_meta = 1 if get("isMeta") is True else 0
         self._is_sidechain = 1 if get("isSidechain") is True else 0
-        self._model: str | None = None
+        self.model = None
         self._response_key: str | None = None
         stated = get("timestamp")
-        moment = self._timestamp = utc(stated)
+        moment = self._moment = utc(stated)
         if moment is not None:
             if self._started is None or moment < self._started:
                 self._started = moment
@@ -1122,12 +1082,12 @@ class TranscriptReader:
         self._cwd = cwd
         self._facts.setdefault("first_cwd", cwd)
         if cwd not in self._directories:
-            self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self._start)
+            self._directories[cwd] = WorkingDirectory(cwd, encoded(cwd), self.start)
 
     def _context(self, name: str, value: str) -> None:
         """Record a value that holds from this line on."""
         self._contexts[name] = value
-        self._records.append(Context(name, value, self._start))
+        self.records.append(Context(name, value, self.start))
 
     # -- user and assistant lines ----------------------------------------------------------------
 
@@ -1136,7 +1096,7 @@ class TranscriptReader:
         self._written = 0
         if isinstance(message, dict):
             content = message.get("content")
-            self._model = self._name("model", message.get("model", line.get("model")))
+            self.model = self._name("model", message.get("model", line.get("model")))
             self._add_usage(line)
         else:
             content = message
@@ -1150,14 +1110,14 @@ class TranscriptReader:
             self._say("text", "", 0, "assistant")
         if self._response_key is not None:
             usage = self._usage[self._response_key]
-            written = total(usage.written_bytes, self._written)
+            written = tokens.total(usage.written_bytes, self._written)
             self._usage[self._response_key] = usage._replace(written_bytes=written)
 
     def _add_usage(self, line: JSONObject) -> None:
-        position = (self._start, self._length)
-        place = f"{self._claim.session_key}/{self._claim.agent_key or 'main'}"
+        position = (self.start, self.length)
+        place = f"{self.claim.session_key}/{self.claim.agent_key or 'main'}"
         stated = usage_of_line(
-            line, self._model, self._uuid, self._timestamp, position, place, self._wrong
+            line, self.model, self._uuid, self._moment, position, place, self._wrong
         )
         if stated is None:
             return
@@ -1165,14 +1125,13 @@ class TranscriptReader:
         usage = mapping(mapping(line.get("message")).get("usage"))
         others = other_requests(stated, usage, self._wrong) if usage.get("iterations") else ()
         for use in (stated, *others):
-            known = self._usage.get(use.response_key)
-            self._usage[use.response_key] = merged(known, use) if known else use
+            self.spend(use)
 
     def _assistant_blocks(self, blocks: list[Any], is_failure: bool) -> None:
         for number, block in enumerate(blocks):
             self._assistant_block(number, block, is_failure)
         for call in self._unnamed:
-            self._records.append(tools.joined(None, call, None))
+            self.records.append(joined(None, call, None))
         self._unnamed.clear()
 
     def _assistant_block(self, number: int, block: object, is_failure: bool) -> None:
@@ -1212,7 +1171,7 @@ class TranscriptReader:
 
     def _write(self, kind: str, block: JSONObject, text: str) -> None:
         """Add what the model wrote for one block to the length of this line."""
-        self._written = total(self._written, written_bytes(kind, block, text))
+        self._written = tokens.total(self._written, written_bytes(kind, block, text))
 
     def _tool_use(self, number: int, block: JSONObject) -> None:
         arguments = block.get("input")
@@ -1221,16 +1180,16 @@ class TranscriptReader:
         text = json_text(arguments, lambda: self._exact_input(number, arguments))
         self._say("tool_use", text, number, "assistant")
         self._write("tool_use", block, text)
-        position = (self._start, number)
+        position = (self.start, number)
         name = self._name("tool name", block.get("name"))
-        call = tools.Call(
-            name, tools.target(mapping(arguments)), self._timestamp, position, self._length,
-            self._response_key if name in tools.CHARGED else None,
+        call = Call(
+            name, target(mapping(arguments)), self._moment, position, self.length,
+            self._response_key if name in tools.CHARGED else None, tools.action_of(name),
         )  # fmt: skip
         identity = string(block.get("id"))
         self._add_statement(called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
-            self._item(teams.sent(mapping(arguments), identity, self._timestamp))
+            self._item(teams.sent(mapping(arguments), identity, self._moment))
         if identity is None:
             self._unnamed.append(call)
         else:
@@ -1239,7 +1198,7 @@ class TranscriptReader:
     def _exact_input(self, number: int, arguments: object) -> object:
         """Decode the line again with integers of any size; orjson turns the largest into floats."""
         if self._exact is None:  # once for all blocks that need it
-            self._exact = exact_object(self._data)
+            self._exact = exact_object(self.data)
         message = mapping(self._exact.get("message"))
         content = message.get("content")
         block = mapping(content[number]) if isinstance(content, list) else {}
@@ -1280,7 +1239,7 @@ class TranscriptReader:
     def _user_text(self, line: JSONObject, kind: str, text: str, number: int) -> str:
         """Add a block of text; return the kind of the line, as soon as a block shows it."""
         if "-message " in text:
-            for item in teams.received(text, line.get("origin"), self._timestamp):
+            for item in teams.received(text, line.get("origin"), self._moment):
                 self._item(item)
         if is_beside(text) and line.get("isCompactSummary") is not True:
             self._say("meta", text, number, "user")
@@ -1302,35 +1261,35 @@ class TranscriptReader:
 
     def _tool_result(self, number: int, block: JSONObject, extra: JSONObject, role: str) -> None:
         text = tools.result_text(block.get("content"))
-        position = (self._start, number)
+        position = (self.start, number)
         denial = string(self._line.get("toolDenialKind"))
-        answer = tools.result(block, text, extra, denial, self._timestamp, position, self._length)
-        self._say("tool_result", text, number, role, int(answer.status == tools.ERROR))
+        answer = tools.result(block, text, extra, denial, self._moment, position, self.length)
+        self._say("tool_result", text, number, role, int(answer.status == ERROR))
         identity = string(block.get("tool_use_id"))
         if identity is None:
             if block.get("tool_use_id") is None and len(self._unnamed) == 1:
                 # The time of the line is that of the call.
                 call, answer = self._unnamed.pop(), answer._replace(timestamp=None)
-                self._records.append(tools.joined(None, call, answer))
+                self.records.append(joined(None, call, answer))
             else:
                 self._wrong("tool_use_id", block.get("tool_use_id"))
             return
         self._results.setdefault(identity, answer)
-        for link in tools.agent_links(identity, text, extra, self._start):
+        for link in tools.agent_links(identity, text, extra, self.start):
             self._link(link)
-        if (totals := tools.agent_totals(extra, self._start)) is not None:
-            self._records.append(totals)
+        if (totals := tools.agent_totals(extra, self.start)) is not None:
+            self.records.append(totals)
         self._effects(identity, extra)
         self._add_statement(answered(text, extra, identity, self._at(number)))
         if extra or text.startswith("Workflow"):
-            run = tools.workflow_link(identity, text, extra, self._start)
+            run = tools.workflow_link(identity, text, extra, self.start)
             if run:
-                self._records.append(run)
+                self.records.append(run)
 
     def _effects(self, tool_use_id: str, extra: JSONObject) -> None:
         """Read what a result says about a message that was sent, and a task that changed."""
         if "routing" in extra or "msg_id" in extra:
-            sent = teams.delivered(extra, tool_use_id, self._timestamp)
+            sent = teams.delivered(extra, tool_use_id, self._moment)
             if sent is not None:
                 self._item(sent)
         if "statusChange" in extra:
@@ -1339,16 +1298,16 @@ class TranscriptReader:
             tasks = team or (folded(session) if session else None)
             if task and tasks:
                 before, after = string(change.get("from")), string(change.get("to"))
-                self._records.append(
-                    TaskChange(tasks, task, "status", before, after, self._timestamp, self._start)
+                self.records.append(
+                    TaskChange(tasks, task, "status", before, after, self._moment, self.start)
                 )
 
     def _at(self, block: int) -> Place:
-        return Place(self._claim, self._line, self._timestamp, self._start, self._length, block)
+        return Place(self.claim, self._line, self._moment, self.start, self.length, block)
 
     def _add_statement(self, statement: Statement | None) -> None:
         if statement is not None:
-            self._records.append(statement)
+            self.records.append(statement)
 
     def _count_message(self) -> None:
         self._message_count += 1
@@ -1389,7 +1348,7 @@ class TranscriptReader:
             return
         self._add_statement(attached(attachment, self._at(0)))
         if kind == "teammate_mailbox":
-            for item in mail_in(attachment, self._timestamp):
+            for item in mail_in(attachment, self._moment):
                 self._item(item)
         text = text_of(kind, attachment)
         if text:
@@ -1403,20 +1362,20 @@ class TranscriptReader:
         if not agent or data.get("type") != "agent_progress":
             return
         if call:
-            self._link(AgentLink(agent, call, tools.BY_PROGRESS, self._start))
-        if self._is_main and agent not in self._claim.elsewhere:
+            self._link(AgentLink(agent, call, BY_PROGRESS, self.start))
+        if self._is_main and agent not in self.claim.elsewhere:
             self._repeated(agent, mapping(data.get("message")), line)
 
     def _repeated(self, agent: str, message: JSONObject, outer: JSONObject) -> None:
         """Read the message of an agent that has no file: this line is the only record of it."""
         if message.get("type") not in ("user", "assistant"):
             return
-        self._records.append(AgentLine(agent, self._start))
+        self.records.append(AgentLine(agent, self.start))
         self._line = {**message, "sessionId": outer.get("sessionId")}
         self._uuid = self._name("uuid", message.get("uuid"))
-        self._parent = None
+        self.parent = None
         self._is_sidechain = 1
-        self._timestamp = utc(message.get("timestamp")) or self._timestamp
+        self._moment = utc(message.get("timestamp")) or self._moment
         if message["type"] == "assistant":
             self._assistant(self._line)
         else:
@@ -1448,7 +1407,7 @@ class TranscriptReader:
             for version in snapshots(self._at(0), self._snapshots, self._wrong):
                 self._snapshots[version.path, version.version] = version
             if mapping(line.get("snapshot")).get("trackedFileBackups") == {}:  # nothing changed yet
-                self._keep(kind, left_over({"messageId": line.get("messageId")}))
+                self._keep_fields(kind, {"messageId": line.get("messageId")})
         elif kind == "fork-context-ref":
             parent = string(line.get("parentSessionId"))
             if parent:
@@ -1464,7 +1423,7 @@ class TranscriptReader:
         elif kind == "relocated":
             self._relocated(line)
         elif kind == "content-replacement":
-            self._keep(kind, left_over({"replacements": line.get("replacements")}))
+            self._keep_fields(kind, {"replacements": line.get("replacements")})
         elif kind == "host-row":
             self._host_row(line)
         elif (
@@ -1475,45 +1434,44 @@ class TranscriptReader:
             self._say("system", text, 0, "system")
 
     def _cost_state(self, line: JSONObject) -> None:
-        place = (self._start, self._length)
-        self._records.extend(stated_usage(line, self._timestamp, place, self._wrong))
+        place = (self.start, self.length)
+        self.records.extend(stated_usage(line, self._moment, place, self._wrong))
 
     def _summary(self, line: JSONObject) -> None:
         title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
         if title and leaf:
-            self._records.append(Summary(leaf, title[:_MAX_TITLE], self._start))
+            self.records.append(Summary(leaf, title[:_MAX_TITLE], self.start))
 
     def _relocated(self, line: JSONObject) -> None:
         """Note where the session is held from here on; the last of these lines counts."""
         cwd = line.get("relocatedCwd")
         if not isinstance(cwd, str) or not cwd:
             self._wrong("relocatedCwd", cwd)
-        elif self._is_main and (session := self._claim.session_key):
+        elif self._is_main and (session := self.claim.session_key):
             self._relocation = SessionEntry(
                 session,
                 "relocated",
                 cwd=cwd,
                 project_key=named_after(cwd),
-                byte_offset=self._start,
+                byte_offset=self.start,
             )
 
     def _host_row(self, line: JSONObject) -> None:
         """Read a call that a script ran, or its result: a row of the program, not of the model."""
-        begun = len(self._records)
+        begun = len(self.records)
         self._uuid = self._uuid or self._name("rowUuid", line.get("rowUuid"))
         stated = line.get("block")
         self._assistant_blocks(stated if isinstance(stated, list) else [stated], False)
-        self._records[begun:] = [
+        self.records[begun:] = [
             record._replace(role="system") if isinstance(record, Message) else record
-            for record in self._records[begun:]
+            for record in self.records[begun:]
         ]
         ran_by = {key: line.get(key) for key in ("ranByToolUseId", "rowUuid")}
-        self._keep("host-row", left_over(ran_by))
+        self._keep_fields("host-row", ran_by)
 
-    def _keep(self, kind: str, extra: str | None) -> None:
+    def _keep_fields(self, kind: str, fields: JSONObject) -> None:
         """Keep what a line states that has no column."""
-        if extra is not None:
-            self._records.append(LineExtra(kind, self._timestamp, extra, self._start, self._length))
+        self.keep(left_over(fields), kind=kind, moment=self._moment)
 
     def _queue(self, line: JSONObject) -> None:
         content = line.get("content")
@@ -1529,7 +1487,7 @@ class TranscriptReader:
             return
         agent, call = string(task.get("task_id")), string(task.get("tool_use_id"))
         if agent and call:
-            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+            self._link(AgentLink(agent, call, BY_NOTIFICATION, self.start))
 
     def _link_line(self, kind: str) -> None:
         link = link_of_line(kind, self._at(0), self._wrong)
@@ -1541,12 +1499,12 @@ class TranscriptReader:
 
     def _item(self, item: InboxItem) -> None:
         """Add a message between agents."""
-        self._records.append(
+        self.records.append(
             item._replace(
                 team_name=self._team(),
                 ordinal=self._items,
-                byte_offset=self._start,
-                byte_length=self._length,
+                byte_offset=self.start,
+                byte_length=self.length,
             )
         )
         self._items += 1
@@ -1567,24 +1525,24 @@ class TranscriptReader:
                 self._notification(text)
         self._rows += 1
         is_plain = text.isascii()
-        self._records.append(
+        self.records.append(
             Message(
                 kind,
                 said,
                 given,
                 role,
-                self._timestamp,
-                self._model,
+                self._moment,
+                self.model,
                 self._uuid,
-                self._parent,
+                self.parent,
                 self._is_meta,
                 self._is_sidechain,
                 is_error,
                 is_cut,
                 0 if is_plain else has_cjk(text),
                 0 if is_plain else has_invisible(text),
-                self._start,
-                self._length,
+                self.start,
+                self.length,
                 block,
             )
         )
@@ -1593,7 +1551,7 @@ class TranscriptReader:
         """Read the task and the call that a `<task-notification>` names."""
         agent, call = inside(text, "task-id"), inside(text, "tool-use-id")
         if agent and call and len(agent) <= MAX_NAME and len(call) <= MAX_NAME:
-            self._link(AgentLink(agent, call, tools.BY_NOTIFICATION, self._start))
+            self._link(AgentLink(agent, call, BY_NOTIFICATION, self.start))
 
     def _link(self, link: AgentLink) -> None:
         self._links.setdefault((link.agent_key, link.tool_use_id, link.method), link)
@@ -1612,55 +1570,21 @@ class TranscriptReader:
         self._wrong(field, value)
         return None
 
-    # -- issues ----------------------------------------------------------------------------------
+    # -- all of it -------------------------------------------------------------------------------
 
     def _wrong(self, field: str, value: object) -> None:
         """Record that a field is unusable; its column becomes NULL."""
         what = "missing" if value is None else f"unusable {type(value).__name__}"
-        self._issue(f"{field}: {what}", self._start, self._data)
-
-    def _issue(self, reason: str, start: int, data: bytes) -> None:
-        if (start, reason) in self._noted:
-            return  # a thousand blocks with the same fault are not a thousand issues
-        self._noted.add((start, reason))
-        self._records.append(Issue(reason, 0, sample(data), start, len(data)))
-
-    def _quarantine(self, reason: str, start: int, data: bytes) -> None:
-        self._records.append(Issue(reason, 1, sample(data), start, len(data)))
+        self._issue(f"{field}: {what}", 0)
 
     def finish(self) -> list[Record]:
         """Return all records: messages in the order of the file, then the others."""
-        records = self._records
-        records.extend(self._tool_calls())
-        records.extend(self._usage.values())
-        records.extend(self._links.values())
-        records.extend(self._urls.values())
-        records.extend(self._snapshots.values())
-        records.extend(self._directories.values())
+        self._facts["sidechain_count"] = self._sidechain_count
+        for records in (self._links, self._urls, self._snapshots, self._directories):
+            self.records.extend(records.values())
         if self._relocation is not None:
-            records.append(self._relocation)
-        records.extend(
-            LineType(*key, count, self._firsts.get(key)) for key, count in self._types.items()
-        )
-        if self._types:
-            records.append(self._transcript())
-        return records
-
-    def _tool_calls(self) -> Iterable[ToolCall]:
-        for identity, call in self._calls.items():
-            yield tools.joined(identity, call, self._results.get(identity))
-        for identity, answer in self._results.items():
-            if identity not in self._calls:
-                yield tools.joined(identity, None, answer)
-
-    def _transcript(self) -> Transcript:
-        found = Transcript(
-            started_at=self._started,
-            ended_at=self._ended,
-            message_count=self._message_count,
-            sidechain_count=self._sidechain_count,
-        )
-        return found._replace(**self._facts)
+            self.records.append(self._relocation)
+        return super().finish()
 
 
 def _api_error(line: JSONObject) -> str:

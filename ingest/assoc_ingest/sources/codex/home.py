@@ -45,9 +45,8 @@ from ...source import (
 )
 from ...when import utc
 from ..chat_reader import AgentSource
-from ..claude.stores import folded, uuid
 from ..jsonl import JSONObject, pieces
-from ..reader import Reader
+from ..reader import UUID, Reader, folded
 from .rollout import EVENTS, ITEMS, LINES, SPAWN, session_of, spawn_of
 
 # ------------------------------------------------------------------------------------------------
@@ -313,9 +312,9 @@ def sessions(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 
 
 _rollout = re.compile(
-    rf"rollout-[0-9T-]{{1,40}}-({uuid})(?:_[^/]{{1,200}})?\.(?:jsonl|jsonl\.zst|json)"
+    rf"rollout-[0-9T-]{{1,40}}-({UUID})(?:_[^/]{{1,200}})?\.(?:jsonl|jsonl\.zst|json)"
 ).fullmatch
-_uuid = re.compile(uuid).fullmatch
+_uuid = re.compile(UUID).fullmatch
 _private_file = re.compile(
     r"auth.*\.json.*|.*config\.toml.*|\.credentials.*|\.env.*|logs_.*\.sqlite.*",
     re.IGNORECASE | re.DOTALL,

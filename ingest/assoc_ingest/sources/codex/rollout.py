@@ -15,7 +15,11 @@ from ...fields import integer, json_text, left_over, mapping, obvious_text, stri
 from ...paths import comparable, slashed
 from ...records import (
     ASK,
+    BY_RESULT,
+    DECLINED,
     EDIT,
+    ERROR,
+    OK,
     SEARCH,
     AgentLink,
     AgentMeta,
@@ -30,9 +34,9 @@ from ...source import Claim, Line
 from ...when import utc
 from .. import chat_reader
 from ..chat_reader import ChatReader, actions, in_full, patched
-from ..claude.stores import folded
-from ..claude.tools import BY_RESULT, DECLINED, ERROR, OK
 from ..jsonl import JSONObject
+from ..reader import folded
+from ..tokens import beside_cache, since
 
 # ------------------------------------------------------------------------------------------------
 # Tool calls of Codex: what a call does and to which files, and how its output says it ended.
@@ -328,9 +332,7 @@ class Tokens:
     def _last(self, stated: JSONObject, total: Vector, before: Vector | None) -> Vector:
         if isinstance(stated.get("last_token_usage"), dict):
             return self._vector(stated["last_token_usage"])
-        if before is None or any(now < then for now, then in zip(total, before, strict=True)):
-            return total
-        return [now - then for now, then in zip(total, before, strict=True)]
+        return since(total, before)
 
     def _vector(self, value: object) -> Vector:
         counts = mapping(value)
@@ -338,10 +340,8 @@ class Tokens:
 
     def _spend(self, key: str, counts: Vector, *, is_partial: bool) -> None:
         given, cached, output, _, written = counts
-        fresh = max(0, given - cached - written)
-        self._reader.use(
-            key, fresh=fresh, output=output, cached=cached, written=written, is_partial=is_partial
-        )
+        spent = beside_cache(given, output, cached, written)
+        self._reader.use(key, spent, is_partial=is_partial)
 
 
 # ------------------------------------------------------------------------------------------------
