@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from assoc_ingest.mcp.server import TOOLS
+from assoc_ingest.mcp.server import all_tools
 from assoc_ingest.mcp.tool import BOUNDS, FRAME
 from docs.examples import at_home
 
@@ -26,7 +26,7 @@ _SEQUENCE: tuple[tuple[str, dict[str, object]], ...] = (
 def contract() -> str:
     """Return the arguments and the fields of every tool."""
     lines = []
-    for tool in TOOLS:
+    for tool in all_tools():
         lines += [
             f"### `{tool.name}`",
             "",

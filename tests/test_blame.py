@@ -602,8 +602,12 @@ def test_the_commits_that_real_homes_printed_are_found_without_a_wrong_one(tmp_p
     with closing(open_reader(database)) as connection:
         for hash_, (session, subject) in expected.items():
             found = find(connection, Question(hash_))
-            shown = found.conversations.shown(0, 10, 3)
-            assert [one.session_key for one in shown if one.grade == "made"] == [session], hash_
+            made = [
+                one.session["session_key"]
+                for one in found.conversations[:10]
+                if one.evidence[0].grade == "made"
+            ]
+            assert made == [session], hash_
             assert found.of["subject"] == subject
 
 

@@ -22,7 +22,7 @@ from tests.support.shell import running, statements_below
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.protocol import STATELESS, VERSIONS, WITH_HANDSHAKE, Protocol
-from assoc_ingest.mcp.server import INSTRUCTIONS, LONGEST, TOOLS, Tools, serve
+from assoc_ingest.mcp.server import INSTRUCTIONS, LONGEST, Tools, all_tools, serve
 from assoc_ingest.sync.run import sync
 
 DEMO = Path(__file__).parent / "demo"
@@ -75,7 +75,7 @@ def test_the_official_client_lists_and_calls_every_tool(
     async def talk() -> None:
         async with Client(stdio_client(server), mode=mode) as client:
             listed = await client.list_tools()
-            assert [tool.name for tool in listed.tools] == [tool.name for tool in TOOLS]
+            assert [tool.name for tool in listed.tools] == [tool.name for tool in all_tools()]
             for tool in listed.tools:
                 assert tool.output_schema
                 for arguments in CALLS[tool.name]:

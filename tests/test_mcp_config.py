@@ -17,9 +17,9 @@ from tests.support.shell import Shell
 from tests.test_mcp import environment, request
 
 from assoc_ingest import sql
-from assoc_ingest.cli import _COMMANDS as COMMANDS
+from assoc_ingest.cli import commands
 from assoc_ingest.mcp import setup
-from assoc_ingest.mcp.server import TOOLS
+from assoc_ingest.mcp.server import all_tools
 from assoc_ingest.mcp.setup import CLIENTS, NAME
 from assoc_ingest.store.database import writing
 
@@ -84,7 +84,7 @@ def test_the_skill_is_short_and_says_what_it_is_for(shell: Shell) -> None:
     assert known.keys() == {"name", "description"}
     assert known["name"] == setup.NAME
     assert len(known["description"]) <= 1_024
-    for tool in TOOLS:
+    for tool in all_tools():
         assert f"`{tool.name}`" in body
 
 
@@ -96,7 +96,7 @@ def test_what_the_skill_shows_exists(shell: Shell) -> None:
         pass
     for line in shown:
         command, *others = shlex.split(line)
-        assert command in COMMANDS
+        assert command in commands()
         if command == "list":
             assert others[0] in sql.queries("lists")
         if command not in ("sync", "schema"):

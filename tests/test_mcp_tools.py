@@ -36,9 +36,9 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.errors import AssocIngestError
-from assoc_ingest.mcp.budget import DEFAULT_CHARS, LEAST_CHARS
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.server import TOOLS, Tools
+from assoc_ingest.mcp.server import Tools, all_tools
+from assoc_ingest.questions.fit import DEFAULT_CHARS, LEAST_CHARS
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync import watch
 from assoc_ingest.sync.run import sync
@@ -55,7 +55,7 @@ Call = Callable[..., Object]
 def calls(index: Index) -> Call:
     """Return what calls a tool and checks the frame of its answer."""
     tools = Tools(index)
-    schemas = {tool.name: tool.described()["outputSchema"] for tool in TOOLS}
+    schemas = {tool.name: tool.described()["outputSchema"] for tool in all_tools()}
 
     def ask(name: str, **arguments: Any) -> Object:
         answer = tools.call(name, arguments)
@@ -137,7 +137,7 @@ GOLDEN_CALLS: dict[str, list[Object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in TOOLS])
+@pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
 def test_the_answers_of_a_tool_are_as_they_were(
     name: str, demo: Call, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> None:
@@ -201,7 +201,7 @@ def test_no_answer_is_over_its_budget(
     everything: Call, refs: list[str], data: st.DataObject, most: int
 ) -> None:
     """`calls` measures each of them, errors too."""
-    name = data.draw(st.sampled_from([tool.name for tool in TOOLS]))
+    name = data.draw(st.sampled_from([tool.name for tool in all_tools()]))
     arguments: dict[str, st.SearchStrategy[Object]] = {
         "search": st.fixed_dictionaries({"query": st.sampled_from(WORDS) | st.text(max_size=400)}),
         "open": st.fixed_dictionaries({"ref": st.sampled_from(refs) | st.text(max_size=400)}),

@@ -31,10 +31,11 @@ ENTRY = ("__main__", "cli", "commands")
 
 DIRECTIONS = {
     # What the modules of a package may import, beside each other and the words that all share.
-    "commands": {"ask", "fleet", "mcp", "store", "sync", "upkeep", "web"},
+    "commands": {"ask", "fleet", "mcp", "questions", "store", "sync", "upkeep", "web"},
     "fleet": {"ask", "files", "secrets", "sources", "store", "upkeep"},
-    "mcp": {"ask", "secrets", "store"},
-    "web": {"ask", "store"},
+    "mcp": {"ask", "questions", "secrets", "store"},
+    "web": {"ask", "questions", "store"},
+    "questions": {"ask"},
     "sync": {"derive", "files", "secrets", "sources", "store", "upkeep", "workers"},
     "upkeep": {"ask", "derive", "files", "secrets", "sources", "store", "workers"},
     "ask": {"files", "secrets", "sources"},
@@ -75,6 +76,7 @@ PRINTS = {"ask.blocks", "ask.output", "ask.show"}
 
 HEAVY = {
     "datasette",
+    "jinja2",
     "platformdirs",
     "psycopg",
     "sqlite_utils",
@@ -274,7 +276,12 @@ def test_what_sources_share_belongs_to_none_of_them() -> None:
 
 
 def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
-    assert offenders(lambda module: {*map(_top, imported(top_level(module), module))} & HEAVY) == {}
+    def rule(module: str) -> object:
+        if module == "questions.view":  # it is imported where a template is shown
+            return None
+        return {*map(_top, imported(top_level(module), module))} & HEAVY
+
+    assert offenders(rule) == {}
 
 
 def test_starting_loads_nothing_heavy() -> None:

@@ -89,6 +89,9 @@ def test_the_wheel_holds_schema_queries_metadata_and_licence(wheel: Path) -> Non
         assert paths
         assert {f"assoc_ingest/_data/{path}" for path in paths} <= set(names)
     assert "assoc_ingest/_data/metadata.yml" in names
+    for folder in ("views", "web/templates", "web/static"):
+        beside = {path.name for path in (ROOT / "ingest/assoc_ingest" / folder).iterdir()}
+        assert {f"assoc_ingest/{folder}/{name}" for name in beside} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 

@@ -12,36 +12,39 @@ import click
 
 from . import __version__
 from .commands.options import any_database_option, verbose_option
+from .questions import QUESTIONS
 
-# In the order in which a new user needs them.
-_COMMANDS = {
-    "sync": "sync:sync",
-    "watch": "sync:watch",
-    "serve": "serve:serve",
-    "search": "reading:search",
-    "show": "reading:show",
-    "export": "export:export",
-    "list": "reading:listing",
-    "query": "reading:query",
-    "stats": "reading:stats",
-    "blame": "reading:blame",
-    "fix": "reading:fix",
-    "secrets": "export:secrets",
-    "status": "reading:status",
-    "schema": "reading:schema",
-    "mcp": "serve:mcp",
-    "skill": "serve:skill",
-    "service": "sync:service",
-    "remote": "fleet:remote",
-    "push": "fleet:push",
-    "pull": "fleet:pull",
-    "verify": "upkeep:verify",
-    "rebuild": "sync:rebuild",
-    "restore": "upkeep:restore",
-    "prune": "upkeep:prune",
-    "forget": "upkeep:forget",
-    "compact": "upkeep:compact",
-}
+
+def commands() -> dict[str, str]:
+    """Return the place of each command, in the order in which a new user needs them."""
+    return {
+        "sync": "sync:sync",
+        "watch": "sync:watch",
+        "serve": "serve:serve",
+        "search": "reading:search",
+        "show": "reading:show",
+        "export": "export:export",
+        "list": "reading:listing",
+        "query": "reading:query",
+        "stats": "reading:stats",
+        **dict.fromkeys(QUESTIONS, "question"),
+        "secrets": "export:secrets",
+        "status": "reading:status",
+        "schema": "reading:schema",
+        "mcp": "serve:mcp",
+        "skill": "serve:skill",
+        "service": "sync:service",
+        "remote": "fleet:remote",
+        "push": "fleet:push",
+        "pull": "fleet:pull",
+        "verify": "upkeep:verify",
+        "rebuild": "sync:rebuild",
+        "restore": "upkeep:restore",
+        "prune": "upkeep:prune",
+        "forget": "upkeep:forget",
+        "compact": "upkeep:compact",
+    }
+
 
 _DONE_BY = {
     "open": "list open",
@@ -68,13 +71,14 @@ class _Commands(click.Group):
     """The commands, imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in commands():
             return None
-        module, name = _COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
+        place, _, name = commands()[cmd_name].partition(":")
+        module = import_module(f".commands.{place}", __package__)
+        command: click.Command = getattr(module, name) if name else module.command(cmd_name)
         return command
 
     def resolve_command(
@@ -82,13 +86,13 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or fail with the nearest and with the one that does it."""
         name = args[0]
-        if name in _COMMANDS or name.startswith("-"):
+        if name in commands() or name.startswith("-"):
             return super().resolve_command(ctx, args)
         from difflib import get_close_matches
 
         if name in _DONE_BY:
             hint = f"Run: assoc-ingest {_DONE_BY[name]}"
-        elif near := get_close_matches(name, _COMMANDS, 1):
+        elif near := get_close_matches(name, commands(), 1):
             hint = f"Did you mean {near[0]}?"
         else:
             hint = "To see all commands: assoc-ingest --help"

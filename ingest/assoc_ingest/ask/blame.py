@@ -27,10 +27,10 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import git, sql, terminal
+from .. import git, sql
 from ..errors import NotFoundError, UsageError
 from ..paths import (
     comparable,
@@ -42,12 +42,11 @@ from ..paths import (
     slashed,
 )
 from ..records import EDIT, OTHER, READ, RUN
-from ..terminal import Paint, cut, one_line, wrap
+from ..terminal import one_line
 from ..when import from_milliseconds, milliseconds
 from . import query
 from .candidates import SAID, TOOLS, in_scope
 from .query import Term, bindable
-from .refs import Names, short_key
 from .show import shortly
 
 # ------------------------------------------------------------------------------------------------
@@ -153,19 +152,13 @@ def history_at(directory: str | Path | None) -> GitHistory | None:
     return GitHistory(str(real_path(directory)))
 
 
-GRADES = {
-    "made": "a command here made it, and printed its hash",
-    "committed": "a commit with this subject was made here at this time",
-    "linked": "the conversation names it as its pull request",
-    "replayed": "a rebase or cherry-pick here made it from another commit",
-    "edited": "edited here",
-    "read": "read here",
-    "mentioned": "talked about here",
-    "printed": "a tool printed it here",
-}
+GRADES = (
+    *("made", "committed", "linked", "replayed", "edited"),
+    *("read", "mentioned", "printed"),  # from which nothing follows
+)
 """The grades of evidence, the strongest first."""
 
-_SHOWING = ("read", "mentioned", "printed")  # that nothing follows from
+_SHOWING = GRADES[5:]
 _ORDER = {grade: number for number, grade in enumerate(GRADES)}
 _LONGEST_SHOWN = 240  # letters of a text that is shown
 _SHORTEST = 6  # letters of a word that could tell something
@@ -189,115 +182,11 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Evidence with what opens it."""
+class Conversation:
+    """A conversation with its evidence, the strongest first."""
 
-    grade: str
-    ref: str | None
-    """What `show` opens: KEY:LINE."""
-    time: str | None
-    tool: str | None
-    subagent: str | None
-    text: str
-    file: str | None
-    line: int | None
-    byte: int
-
-    def as_json(self) -> dict[str, object]:
-        """Return it as data."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True, slots=True)
-class Blamed:
-    """A conversation, with the evidence that it made what was asked for."""
-
-    grade: str
-    """Its strongest: made, committed, linked, replayed, edited, read, mentioned or printed."""
-    key: str
-    """What `show` takes."""
-    title: str | None
-    project: str | None
-    branch: str | None
-    time: str | None
-    """When the strongest evidence was written."""
-    source: str
-    session_key: str
-    cwd: str | None
-    subagent: str | None
-    """Who did it, if not the main conversation."""
-    evidence: list[dict[str, object]]
-    """The strongest, each with grade, ref, time, tool, subagent, text, file, line and byte."""
-    more: int
-    """Further evidence that is not listed."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return it as an item of an answer."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    row: sqlite3.Row
-    found: list[Evidence]
-
-
-class Conversations:
-    """The conversations that evidence was found in, in order; each is read when it is asked for."""
-
-    def __init__(self, connection: sqlite3.Connection, evidence: Iterable[Evidence]) -> None:
-        self._connection = connection
-        self._names = Names(connection)
-        self._sessions = _by_conversation(connection, evidence)
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def shown(
-        self, start: int, limit: int, each: int, clean: Callable[[str], str] = str
-    ) -> list[Blamed]:
-        """Return some of them, with at most `each` pieces of evidence."""
-        chosen = self._sessions[start : start + limit]
-        return [self._blamed(session, each, clean) for session in chosen]
-
-    def _blamed(self, session: _Session, each: int, clean: Callable[[str], str]) -> Blamed:
-        row, kept = session.row, session.found[:each]
-        known = self._known(kept)
-        places = [self._place(one, known[one.file, one.byte], clean) for one in kept]
-        best = known[kept[0].file, kept[0].byte]
-        return Blamed(
-            grade=kept[0].grade,
-            key=short_key(self._connection, row["session_key"]),
-            title=row["title"],
-            project=row["project"],
-            branch=best["branch"] or row["git_branch"],
-            time=kept[0].time or row["ended_at"],
-            source=row["source"],
-            session_key=row["session_key"],
-            cwd=row["cwd"],
-            subagent=places[0].subagent,
-            evidence=[place.as_json() for place in places],
-            more=len(session.found) - len(kept),
-        )
-
-    def _known(self, kept: list[Evidence]) -> dict[tuple[int, int], sqlite3.Row]:
-        asked = json.dumps([[one.file, one.byte, one.subagent] for one in kept])
-        rows = sql.ask(self._connection, "pages/blame_places", places=asked)
-        return {(row["file_id"], row["byte_offset"]): row for row in rows}
-
-    def _place(self, one: Evidence, known: sqlite3.Row, clean: Callable[[str], str]) -> Place:
-        line = self._names.line(one.file, one.byte)
-        return Place(
-            grade=one.grade,
-            ref=self._names.at(one.file, line),
-            time=one.time,
-            tool=one.tool,
-            subagent=known["subagent"],
-            text=_short(_cleaned(one.text, known["texts"] or "", clean)),
-            file=known["file"],
-            line=line,
-            byte=one.byte,
-        )
+    session: sqlite3.Row
+    evidence: list[Evidence]
 
 
 def texts_of(connection: sqlite3.Connection, ids: Iterable[int | None]) -> dict[int, str]:
@@ -332,7 +221,7 @@ def _strings(value: object) -> list[str]:
 
 def _by_conversation(
     connection: sqlite3.Connection, evidence: Iterable[Evidence]
-) -> list[_Session]:
+) -> list[Conversation]:
     found: dict[tuple[int, int], Evidence] = {}
     for one in evidence:  # of one line, the strongest
         place = (one.file, one.byte)
@@ -350,33 +239,29 @@ def _by_conversation(
     for key, listed in groups.items():
         listed.sort(key=lambda one: one.time or "", reverse=True)
         listed.sort(key=_strength)
-        sessions.append(_Session(first[key], listed))
-    sessions.sort(key=lambda session: session.found[0].time or "", reverse=True)
-    sessions.sort(key=lambda session: _strength(session.found[0]))
+        sessions.append(Conversation(first[key], listed))
+    sessions.sort(key=lambda session: session.evidence[0].time or "", reverse=True)
+    sessions.sort(key=lambda session: _strength(session.evidence[0]))
     return sessions
 
 
-def _cleaned(excerpt: str, whole: str, clean: Callable[[str], str]) -> str:
-    """Return an excerpt without what is removed from the whole text.
+def excerpt(text: str, whole: str, mask: Callable[[str], str]) -> str:
+    """Return an excerpt, of bounded length, without what is masked in the whole text.
 
-    What has to be removed may be cut in the excerpt, and not be recognised there any more: in a
+    What has to be masked may be cut in the excerpt, and not be recognised there any more: in a
     text that holds such a thing, only the words are kept that are left in it.
     """
-    cleaned = clean(whole)
-    if cleaned == whole:
-        return clean(excerpt)
-    return " ".join(
-        word if len(word) < _SHORTEST or word.rstrip("…") in cleaned else "…"
-        for word in clean(excerpt).split(" ")
-    )
+    masked, text = mask(whole), mask(text)
+    if masked != whole:
+        text = " ".join(
+            word if len(word) < _SHORTEST or word.rstrip("…") in masked else "…"
+            for word in text.split(" ")
+        )
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _strength(one: Evidence) -> tuple[int, int]:
     return _ORDER[one.grade], one.rank
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 # -- text of commits -------------------------------------------------------------------------------
@@ -1060,7 +945,7 @@ class Blame:
 
     of: dict[str, object]
     """What was asked for: kind, and what is known of it."""
-    conversations: Conversations
+    conversations: list[Conversation]
     notes: list[str] = field(default_factory=list)
 
 
@@ -1080,23 +965,6 @@ def blame(connection: sqlite3.Connection, question: Question) -> Blame:
     if is_hash(question.text.lower()) and not asked.is_file():
         return asked.commit(question.text.lower())
     return asked.file()
-
-
-def not_found(connection: sqlite3.Connection, of: dict[str, object]) -> NotFoundError:
-    """Return the error that says what was looked at, and how complete the index is."""
-    fresh = sql.ask(connection, "pages/fresh").fetchone()
-    missing = sql.ask(connection, "pages/coverage").fetchone()
-    known = f"The index is of {terminal.moment(fresh['synced_at']) or 'no sync'}"
-    gaps = []
-    if missing["files"]:
-        gaps.append(f"the end of {terminal.many(missing['files'], 'file')} is not read yet")
-    if missing["unparsed"]:
-        gaps.append(f"{terminal.many(missing['unparsed'], 'record')} could not be parsed")
-    looked = "Looked at: edits, reads, commands with their output, and what was said."
-    return NotFoundError(
-        f"No conversation is known to have made {of['text']!r}. {looked} "
-        f"{known}{'; ' if gaps else ''}{' and '.join(gaps)}. To read what is new: assoc-ingest sync"
-    )
 
 
 class _Asked:
@@ -1248,6 +1116,8 @@ class _Asked:
     # -- where it is asked -------------------------------------------------------------------------
 
     def _history(self, directory: str | None) -> GitHistory | None:
+        if self._question.within == ():
+            return None
         while (
             directory and not is_directory(directory) and directory != posixpath.dirname(directory)
         ):
@@ -1277,7 +1147,7 @@ class _Asked:
             self._notes.append(
                 "Nothing shows which conversation made it: it was read, printed or talked about."
             )
-        return Blame(of, Conversations(self._connection, found), self._notes)
+        return Blame(of, _by_conversation(self._connection, found), self._notes)
 
 
 def _before(edits: list[Evidence], known: CommitEvidence, *, is_telling: bool) -> list[Evidence]:
@@ -1301,56 +1171,3 @@ def directories_of(connection: sqlite3.Connection) -> tuple[str, ...]:
     rows = sql.ask(connection, "pages/project_names").fetchall()
     paths = [str(row["path"]) for row in rows if row["path"]]
     return tuple(sorted(dict.fromkeys(paths), key=lambda path: (not is_directory(path), len(path))))
-
-
-# -- for people ------------------------------------------------------------------------------------
-
-_INDENT = "    "
-_TITLE = 60
-
-
-def report(found: Blame, limit: int, each: int, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the lines of at most `limit` conversations with `each` pieces of evidence."""
-    for line in wrap(_heading(found.of), width):
-        yield paint(line, bold=True)
-    for note in found.notes:
-        yield from wrap(one_line(note), width)
-    grade = None
-    for one in found.conversations.shown(0, limit, each):
-        if one.grade != grade:
-            grade = one.grade
-            yield ""
-            yield paint(f"{grade}: {GRADES[grade]}", "cyan")
-        yield from _conversation(one, width, paint)
-    more = len(found.conversations) - limit
-    if more > 0:
-        yield ""
-        others = terminal.many(more, "more conversation")
-        yield f"... and {others}. To see them: --limit {limit + more}"
-
-
-def _heading(of: dict[str, object]) -> str:
-    facts = [str(of["kind"]).replace("_", " "), str(of.get("path") or of["text"])]
-    if of["kind"] == "line":
-        facts[1] += f":{of['line']}"
-    if name := of.get("hash"):
-        facts[1:] = [*(facts[1:] if of["kind"] == "line" else ()), str(name)[:12]]
-    facts += [str(of[name]) for name in ("url", "subject") if of.get(name)]
-    if time := of.get("time"):
-        facts.append(terminal.moment(str(time)))
-    return one_line("  ".join(facts))
-
-
-def _conversation(one: Blamed, width: int, paint: Paint) -> Iterator[str]:
-    title = cut(one_line(one.title or "(untitled)"), _TITLE)
-    facts = [one.key, title, one.project, one.branch, one.subagent, terminal.moment(one.time)]
-    shown = " · ".join(one_line(fact) for fact in facts if fact)
-    for number, line in enumerate(wrap(shown, width - 4)):
-        yield f"{'  ' if not number else _INDENT}{line}"
-    for place in one.evidence:
-        grade = f"{place['grade']}: " if place["grade"] != one.grade else ""
-        head = f"{_INDENT}{place['ref'] or one.key}  {grade}"
-        yield head + cut(one_line(str(place["text"])), max(width - len(head), 20))
-        yield paint(f"{_INDENT}  {one_line(str(place['file']))}, byte {place['byte']}", dim=True)
-    if one.more:
-        yield f"{_INDENT}... and {terminal.many(one.more, 'more place')}"

@@ -18,84 +18,28 @@ import posixpath
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from .. import sql, terminal
 from ..errors import UsageError
 from ..paths import slashed
 from ..records import EDIT, OTHER, READ, RUN, SPAWN
-from ..terminal import Paint, cut, one_line
 from . import query, shell
-from .blame import line_of, texts_of
+from .blame import texts_of
 from .candidates import TOOLS, in_scope
 from .query import Term
-from .refs import Names, short_key
 from .shell import Likeness
-from .show import shortly
 
 MOST_RESULTS = 300
 """Results with the words whose texts are read."""
 
 _MOST_WORDS = 20
-_STEPS = 8  # between an error and its end that are shown
 _AFTER = 150  # calls behind an error that are looked at
 _RETRIES = 3  # commands behind an error that may be another try of it
 _NAMED = 3
 
 EDITED, RAN, LOOKED, AGAIN, NEVER = "edited", "ran", "looked", "again", "never"
 SEEN, GUESS = "seen", "guess"
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """An error in one conversation, until it ended."""
-
-    ref: str | None
-    """What `show` opens: the result with the error."""
-    key: str | None
-    title: str | None
-    project: str | None
-    branch: str | None
-    time: str | None
-    command: str | None
-    """What gave the error: a command, a path."""
-    error: str
-    """Its line."""
-    times: int
-    """How often it came until it ended."""
-    steps: list[dict[str, object]]
-    """What was done before it ended: ref, action (edit or run), target and text."""
-    ended: dict[str, object] | None
-    """The call that succeeded: ref and target; None if there is none."""
-    certainty: str | None
-    """seen, or guess: what suggests the end does not prove it. None if nothing shows an end."""
-    why: str | None
-    """Why it is a guess."""
-    file: str | None
-    line: int | None
-    byte: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """What ended an error, and where."""
-
-    kind: str
-    """edited, ran, looked (its file was read), again (nothing changed), never (no end is seen)."""
-    what: str
-    """What was done, in words."""
-    certainty: str | None
-    """seen if one of its errors was seen to end so; else guess, or None if nothing shows an end."""
-    count: int
-    """How many errors ended so."""
-    time: str | None
-    """When the newest of them occurred."""
-    occurrences: list[dict[str, object]]
-    """The newest of them."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return it as an item of an answer."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(slots=True)
@@ -112,27 +56,13 @@ class Fixes:
     is_exact: bool = True
     """False: only errors that quote something else were found."""
     notes: list[str] = field(default_factory=list)
-    _groups: list[tuple[str, str, list[FoundError]]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self._groups)
+    endings: list[tuple[str, str, list[FoundError]]] = field(default_factory=list)
+    """The kind of each, what was done, and the errors that ended so."""
 
     def facts(self) -> dict[str, object]:
         """Return what was looked for, and how often it was found."""
         names = ("error", "errors", "ended", "guesses", "conversations", "is_exact")
         return {name: getattr(self, name) for name in names}
-
-    def shown(
-        self, connection: sqlite3.Connection, start: int, limit: int, each: int,
-        clean: Callable[[str], str] = str,
-    ) -> list[Fix]:  # fmt: skip
-        """Return some of the endings, each with the newest of its errors."""
-        reader = _Reader(connection, clean)
-        return [
-            Fix(kind, clean(what), _certainty(errors), len(errors), errors[0].first["timestamp"],
-                [reader.occurrence(one) for one in errors[:each]])
-            for kind, what, errors in self._groups[start : start + limit]
-        ]  # fmt: skip
 
 
 def fixes_of(
@@ -175,18 +105,8 @@ def fixes_of(
     found.errors, found.ended = len(errors), sum(one.end is not None for one in errors)
     found.guesses = sum(one.end is not None and bool(one.why) for one in errors)
     found.conversations = len({one.first["session_id"] for one in errors})
-    found._groups = search.grouped(errors)
+    found.endings = search.grouped(errors)
     return found
-
-
-def said(found: Fixes) -> str:
-    """Return in a sentence how often an error was found, and how often it ended."""
-    where = terminal.many(found.conversations, "conversation")
-    ended = f"{found.ended:,} ended" if found.ended else "nothing shows that it ended"
-    if found.guesses:
-        guessed = "all" if found.guesses == found.ended else f"{found.guesses:,} of them"
-        ended += f" ({guessed} guessed)" if found.ended > 1 else " (a guess)"
-    return f"Found {terminal.many(found.errors, 'time')} in {where}; {ended}."
 
 
 # -- the line of an error --------------------------------------------------------------------------
@@ -612,12 +532,6 @@ class _Search:
 _RAN_AGAIN = "it still failed, with other errors"
 
 
-def _certainty(errors: list[FoundError]) -> str | None:
-    if errors[0].end is None:
-        return None
-    return GUESS if all(one.why for one in errors) else SEEN
-
-
 def _whole(target: str, text: str) -> str:
     """Return a command as it was given; `target` is its beginning on one line."""
     try:
@@ -674,125 +588,3 @@ def _was_read(error: FoundError) -> bool:
 def _listed(names: list[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-# -- what is shown of them -------------------------------------------------------------------------
-
-
-class _Reader:
-    """Reads what is shown of an error."""
-
-    def __init__(self, connection: sqlite3.Connection, clean: Callable[[str], str]) -> None:
-        self._connection = connection
-        self._clean = clean
-        self._names = Names(connection)
-
-    def occurrence(self, error: FoundError) -> dict[str, object]:
-        """Return an error as data."""
-        row = error.first
-        session = self._session(row["session_id"])
-        (place,) = sql.ask(
-            self._connection, "pages/blame_places",
-            places=json.dumps([[row["file_id"], row["result_offset"], row["subagent_id"]]]),
-        ).fetchall()  # fmt: skip
-        line = self._names.line(row["file_id"], row["result_offset"])
-        steps = (error.changes if len(error.changes) <= _STEPS else error.causes)[-_STEPS:]
-        texts = texts_of(self._connection, [call["call_id"] for call in steps])
-        certainty = None if error.end is None else GUESS if error.why else SEEN
-        shown = Occurrence(
-            ref=self._names.at(row["file_id"], line),
-            key=short_key(self._connection, session["session_key"]) if session else None,
-            title=session["title"] if session else None,
-            project=session["project"] if session else None,
-            branch=place["branch"] or None,
-            time=row["timestamp"],
-            command=row["target"] and self._clean(row["target"]),
-            error=line_of(self._clean(error.line)),
-            times=len(error.rows),
-            steps=[self._step(call, texts.get(call["call_id"], "")) for call in steps],
-            ended=self._end(error.end),
-            certainty=certainty,
-            why="; ".join(error.why) if certainty == GUESS else None,
-            file=place["file"],
-            line=line,
-            byte=row["result_offset"],
-        )
-        return {field.name: getattr(shown, field.name) for field in fields(shown)}
-
-    def _session(self, session: object) -> sqlite3.Row | None:
-        rows = sql.ask(self._connection, "pages/blame_conversations", ids=json.dumps([session]))
-        row: sqlite3.Row | None = rows.fetchone()
-        return row
-
-    def _step(self, call: sqlite3.Row, text: str) -> dict[str, object]:
-        changed = ""
-        if call["action"] == EDIT:
-            try:
-                value = json.loads(self._clean(text))
-            except ValueError:  # it was cut, or what was removed left no JSON
-                value = None
-            changed = shortly(value) if isinstance(value, dict) else ""
-        return {
-            "ref": self._names.of(call["file_id"], call["byte_offset"]),
-            "action": call["action"],
-            "target": self._clean(call["target"] or ""),
-            "text": self._clean(changed) if changed else None,
-        }
-
-    def _end(self, call: sqlite3.Row | None) -> dict[str, object] | None:
-        if call is None:
-            return None
-        ref = self._names.of(call["file_id"], call["byte_offset"])
-        return {"ref": ref, "target": self._clean(call["target"] or "")}
-
-
-_INDENT = "    "
-_TITLE = 60
-
-
-def report(
-    connection: sqlite3.Connection, found: Fixes, limit: int, each: int, width: int, paint: Paint
-) -> Iterator[str]:
-    """Yield the lines for people of at most `limit` endings with `each` errors."""
-    yield paint(cut(one_line(found.error), width), bold=True)
-    if not found.is_exact:
-        yield "Nothing has exactly this error. The same one about something else:"
-    yield said(found)
-    yield from found.notes
-    for fix in found.shown(connection, 0, limit, each):
-        yield ""
-        times = terminal.many(fix.count, "time")
-        what = ("guess: " if fix.certainty == GUESS else "") + one_line(fix.what)
-        yield paint(cut(f"{what} ({times}, last {terminal.moment(fix.time)})", width), "cyan")
-        for one in fix.occurrences:
-            yield from _occurrence(one, fix.kind, width)
-        if fix.count > len(fix.occurrences):
-            yield f"  ... and {fix.count - len(fix.occurrences):,} more"
-    if len(found) > limit:
-        yield ""
-        yield f"... and {len(found) - limit:,} more. To see them: --limit {len(found)}"
-
-
-def _occurrence(one: dict[str, object], kind: str, width: int) -> Iterator[str]:
-    title = cut(one_line(str(one["title"] or "(untitled)")), _TITLE)
-    facts = [one["key"], title, one["project"], terminal.moment(str(one["time"] or "") or None)]
-    yield cut("  " + " · ".join(one_line(str(fact)) for fact in facts if fact), width)
-    times = int(str(one["times"]))
-    again = f" ({times:,} times)" if times > 1 else ""
-    yield _line(one["ref"], f"failed{again}", one["command"] or one["error"], width)
-    steps = one["steps"]
-    for step in steps if isinstance(steps, list) else ():
-        text = f"{step['target']}  {step['text']}" if step["text"] else step["target"]
-        yield _line(step["ref"], step["action"], text, width)
-    ended = one["ended"]
-    if isinstance(ended, dict):
-        yield _line(ended["ref"], "worked", ended["target"], width)
-    elif kind == NEVER:
-        yield _line(one["ref"], "error", one["error"], width)
-    if one["why"]:
-        yield cut(f"{_INDENT}a guess: {one['why']}", width)
-
-
-def _line(ref: object, what: object, text: object, width: int) -> str:
-    head = f"{_INDENT}{ref}  {what}  "
-    return head + cut(one_line(str(text or "")), max(width - len(head), 20))

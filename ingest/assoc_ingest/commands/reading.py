@@ -1,4 +1,4 @@
-"""assoc-ingest search, show, list, query, stats, status, blame, fix, schema: what only reads."""
+"""assoc-ingest search, show, list, query, stats, status, schema: what only reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from .options import (
     format_options,
     json_options,
     lists,
-    project_option,
     reading,
     remote_option,
     remotely,
@@ -24,10 +23,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from ..ask.answer import Wanted
-    from ..ask.blame import Question
     from ..ask.output import Format
 
 
@@ -52,190 +48,14 @@ def schema(database: Path, as_json: bool) -> None:
       assoc-ingest schema --json
     """
     del database  # every command takes one; the contract is the same for all
-    from ..ask import contract
     from ..ask.output import write, write_lines
+    from ..questions import contract
     from ..terminal import terminal_width
 
     if as_json:
         write([contract.as_json()])
     else:
         write_lines(contract.lines(terminal_width(_MAX_WIDTH)))
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest fix
-
-
-_FIXES, _ERRORS, _ERRORS_OF_JSON = 5, 2, 5
-_MOST = 1_000_000  # letters of standard input
-
-
-@click.command(cls=QueryCommand)
-@click.argument("error", nargs=-1)
-@project_option("Only conversations of this project")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_FIXES,
-    show_default=True,
-    help="Maximum number of different endings.",
-)
-@json_options
-@database_option
-def fix(
-    error: tuple[str, ...],
-    database: Path,
-    project: str | None,
-    limit: int,
-    wanted: Wanted | None,
-) -> int:
-    """Show where an error occurred before, and what ended it.
-
-    Without ERROR, it is read from standard input, such as a traceback. Numbers, paths, hashes and
-    quotes in it do not matter. An error has ended where the same check later succeeded in the same
-    conversation; what was edited and run in between is shown. What only suggests an end, such as
-    another command that succeeded, is marked as a guess.
-
-    \b
-    Examples:
-      assoc-ingest fix "cannot find module"
-      pytest 2>&1 | assoc-ingest fix
-    """
-    import sys
-
-    from ..ask.answer import Answer, Wanted
-    from ..ask.filters import project_ids
-    from ..ask.fix import fixes_of, report
-    from ..ask.output import write, write_lines
-    from ..ask.query import bindable
-    from ..errors import NotFoundError
-    from ..terminal import Paint, terminal_width
-
-    text = bindable(" ".join(error) or _given())
-    connection = reading(database)
-    answer = Answer(connection, ["fix", text, project], wanted or Wanted())
-    projects = project_ids(connection, project) if project else None
-    found = fixes_of(connection, text, projects)
-    if wanted is not None:
-        shown = found.shown(connection, answer.start, limit + 1, _ERRORS_OF_JSON)
-        before = {"of": found.facts(), "notes": found.notes}
-        items = (one.as_json() for one in shown)
-        write(answer.pieces(items, total=len(found), limit=limit, before=before))
-        return 0 if found else 1
-    if not found:
-        notes = "".join(f" {note}" for note in found.notes)
-        raise NotFoundError(
-            f"No failed call has this error: {found.error[:200]}.{notes} To look for its words: "
-            "assoc-ingest search --tools WORDS"
-        )
-    width, paint = terminal_width(), Paint.for_stream(sys.stdout)
-    write_lines(report(connection, found, limit, _ERRORS, width, paint))
-    return 0
-
-
-def _given() -> str:
-    """Return what stands on standard input; raise if that is a terminal."""
-    import sys
-
-    from ..errors import UsageError
-    from ..terminal import is_terminal
-
-    if is_terminal(sys.stdin):
-        raise UsageError('Give the text of the error: assoc-ingest fix "ERROR TEXT"')
-    return sys.stdin.read(_MOST)
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest blame
-
-
-_BLAMED, _PLACES, _PLACES_OF_JSON = 10, 3, 10
-
-
-@click.command(cls=QueryCommand)
-@click.argument("what", metavar="FILE|COMMIT|PR", nargs=-1, required=True)
-@click.option("--line", type=click.IntRange(min=1), help="Of FILE, only who made this line.")
-@project_option("Only conversations of this project, and paths relative to it")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_BLAMED,
-    show_default=True,
-    help="Maximum number of conversations.",
-)
-@json_options
-@database_option
-def blame(
-    what: tuple[str, ...],
-    database: Path,
-    line: int | None,
-    project: str | None,
-    limit: int,
-    wanted: Wanted | None,
-) -> int:
-    """Show which conversations made a file, a commit or a pull request.
-
-    Evidence has grades, the strongest first: a command made the commit and printed its hash; a
-    commit with this subject was made at this time; a rebase repeated it; the file was edited here;
-    it was read, talked about, or printed. Each place is one that `show` opens. Git is asked if the
-    repository is here. A pull request is a number, `PR 118`, `owner/name#118` or an address.
-
-    \b
-    Examples:
-      assoc-ingest blame src/pool.py
-      assoc-ingest blame src/pool.py --line 42
-      assoc-ingest blame 1a2b3c4
-      assoc-ingest blame '#118'
-    """
-    import sys
-
-    from ..ask.answer import Answer, Wanted
-    from ..ask.blame import as_pull_request, not_found, report
-    from ..ask.blame import blame as find
-    from ..ask.output import write, write_lines
-    from ..errors import UsageError
-    from ..terminal import Paint, terminal_width, to_copy
-
-    text = " ".join(what)
-    if len(what) > 1 and as_pull_request(text) is None:
-        raise UsageError(
-            "blame is asked for one file, commit or pull request. A name with spaces needs quotes: "
-            + to_copy("assoc-ingest", "blame", name=text)
-        )
-    connection = reading(database)
-    asked = ["blame", text, line, project]
-    answer = Answer(connection, asked, wanted or Wanted())
-    found = find(connection, _question(connection, text, line, project))
-    count = len(found.conversations)
-    if wanted is not None:
-        shown = found.conversations.shown(answer.start, limit + 1, _PLACES_OF_JSON)
-        items = (one.as_json() for one in shown)
-        before = {"of": found.of, "notes": found.notes}
-        write(answer.pieces(items, total=count, limit=limit, before=before))
-        return 0 if count else 1
-    if not count:
-        raise not_found(connection, found.of)
-    lines = report(found, limit, _PLACES, terminal_width(), Paint.for_stream(sys.stdout))
-    write_lines(lines)
-    return 0
-
-
-def _question(
-    connection: sqlite3.Connection, what: str, line: int | None, project: str | None
-) -> Question:
-    import json
-
-    from ..ask.blame import Question, directory_of
-    from ..ask.filters import find_projects
-    from ..paths import here
-
-    if project is None:
-        directory = here()
-        return Question(what, line, directory.as_posix() if directory is not None else None)
-    ids = find_projects(connection, project)
-    return Question(what, line, directory_of(connection, ids), json.dumps(ids))
 
 
 # ------------------------------------------------------------------------------------------------

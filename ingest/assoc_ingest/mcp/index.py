@@ -15,12 +15,12 @@ from ..ask.filters import find_projects
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..failures import as_known
 from ..paths import identity
+from ..questions.fit import Standing
 from ..secrets.mask import redact
 from ..store.database import open_reader
 from ..store.sql_child import Value
 from ..store.sql_process import Answer as Rows
 from ..store.sql_process import Limits, Setup, SqlProcess
-from .budget import Standing
 
 # ------------------------------------------------------------------------------------------------
 # A connection on which only some projects exist.

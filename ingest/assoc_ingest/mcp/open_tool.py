@@ -15,7 +15,7 @@ from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, Subag
 from ..ask.refs import KeyMatch, Line, Names
 from ..ask.show import cost_of, numbers_of, spent_of, tokens_of
 from ..errors import NotFoundError, UsageError
-from .budget import DEFAULT_CHARS, Answer, Cursors, Item, heading, quoted
+from ..questions.fit import DEFAULT_CHARS, Answer, Cursors, Item, heading, quoted
 from .tool import QUOTED, TEXT, Arguments, Tool
 
 if TYPE_CHECKING:

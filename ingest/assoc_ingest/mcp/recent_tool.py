@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .. import sql, terminal
 from ..errors import NotFoundError, UsageError
 from ..paths import comparable
-from .budget import Answer, Cursors, Item, heading, quoted
+from ..questions.fit import Answer, Cursors, Item, heading, quoted
 from .open_tool import branches, prompts, rendered_entry
 from .tool import NOTHING, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..questions.fit import Answer, Cursors, Item, heading, quoted
 from ..terminal import branch_besides, many
-from .budget import Answer, Cursors, Item, heading, quoted
 from .tool import NOTHING, PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:

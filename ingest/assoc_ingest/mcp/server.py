@@ -15,9 +15,8 @@ from threading import Lock, Thread
 
 from ..errors import AssocIngestError, UsageError, with_hint
 from ..failures import Failure, as_known, kind_of
-from ..terminal import for_programs, lost, one_line
-from . import blame_tool, open_tool, recent_tool, search_tool, sql_tool
-from .budget import (
+from ..questions import QUESTIONS
+from ..questions.fit import (
     DEFAULT_CHARS,
     LEAST_CHARS,
     MOST_CHARS,
@@ -28,6 +27,8 @@ from .budget import (
     fitted,
     quoted,
 )
+from ..terminal import for_programs, lost, one_line
+from . import open_tool, question_tool, recent_tool, search_tool, sql_tool
 from .index import Index
 from .protocol import (
     INVALID_REQUEST,
@@ -43,17 +44,19 @@ from .protocol import (
 from .tool import BOUNDS, Arguments, Tool
 
 # ------------------------------------------------------------------------------------------------
-# The tools, in the order in which a client is told of them: a module each, and its line here.
+# The tools, in the order in which a client is told of them. The questions are tools by themselves;
+# the others have a module each, and a line here.
 
 
-TOOLS: tuple[Tool, ...] = (
-    recent_tool.TOOL,
-    search_tool.TOOL,
-    open_tool.TOOL,
-    blame_tool.BLAME,
-    blame_tool.FIX,
-    sql_tool.TOOL,
-)  # fmt: skip
+def all_tools() -> tuple[Tool, ...]:
+    """Return all tools."""
+    return (
+        recent_tool.TOOL,
+        search_tool.TOOL,
+        open_tool.TOOL,
+        *map(question_tool.tool, QUESTIONS),
+        sql_tool.TOOL,
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -80,9 +83,9 @@ _option = re.compile(r"--([a-z][a-z-]*)")
 class Tools:
     """The tools on one index."""
 
-    def __init__(self, index: Index, tools: Sequence[Tool] = TOOLS) -> None:
+    def __init__(self, index: Index, offered: Sequence[Tool] | None = None) -> None:
         self._index = index
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in offered or all_tools()}
 
     def offered(self) -> list[Offered]:
         """Return the tools as a client is told of them."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotFoundError, UsageError
 from ..failures import Failure, kind_of
+from ..questions.fit import MOST_CHARS, Answer, Cursors, Item, heading, quoted
 from ..store.sql_child import Value
 from ..store.sql_process import SECONDS, Limits
-from .budget import MOST_CHARS, Answer, Cursors, Item, heading, quoted
 from .tool import TEXT, Arguments, Tool, number
 
 if TYPE_CHECKING:

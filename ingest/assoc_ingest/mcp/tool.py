@@ -12,11 +12,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .budget import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS
+from ..questions.fit import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS
 from .protocol import Object
 
 if TYPE_CHECKING:
-    from .budget import Answer
+    from ..questions.fit import Answer
     from .index import Index
 
 Arguments = dict[str, object]

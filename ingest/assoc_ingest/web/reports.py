@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import sql
 from ..sql import Query
-from . import pages
+from . import pages, question_page
 from .pages import PageError
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     context: dict[str, object] = {
         "title": "Reports",
         "database": database,
+        "questions": question_page.links(datasette, database),
         "groups": grouped(),
         "address": lambda name: datasette.urls.query(database, name),
     }

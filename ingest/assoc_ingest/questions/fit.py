@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 from ..errors import UsageError
 from ..terminal import readable
-from .protocol import line_of
 
 # ------------------------------------------------------------------------------------------------
 # Stored text in an answer that an agent reads: quoted, so that nothing in it passes for more.
@@ -306,7 +305,7 @@ class _Page:
 
 def cost(value: object) -> int:
     """Return the characters of a value as it is sent."""
-    return len(line_of(value))
+    return len(json.dumps(value))
 
 
 def masked(value: object, masks: Masks) -> object:
@@ -333,7 +332,7 @@ def shrunk(item: Item, room: int, costs: Callable[[Item], int]) -> Item | None:
 
     `cut` of it names what was shortened or left out, unless its reference is all that is left.
     """
-    item = cast(Item, json.loads(line_of(item)))  # its own lists and objects
+    item = cast(Item, json.loads(json.dumps(item)))  # its own lists and objects
     cut = [*cast("list[str]", item.get("cut", []))]
     item["cut"] = cut
     for text in list(_texts(item, room)):

@@ -8,21 +8,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
 from .. import sql
+from ..ask.answer import LEAST_CHARS, SCHEMA
+from ..ask.conversation import Message
+from ..ask.open import PLACE, Entry
+from ..ask.search import Hit
+from ..ask.secrets import SecretPlace
 from ..errors import ERROR_CODES
 from ..sql import Query
 from ..terminal import safe_json, wrap
-from .answer import LEAST_CHARS, SCHEMA
-from .blame import Blamed, Place
-from .conversation import Message
-from .fix import Fix, Occurrence
-from .open import PLACE, Entry
-from .search import Hit
-from .secrets import SecretPlace
+from . import QUESTIONS
+from .question import hints_of, named
 
 ANSWER = {
     "schema": f"{SCHEMA}: the version of this contract",
@@ -49,16 +49,6 @@ BESIDE = {
         "subagent": "key of the subagent that was asked for, or null",
     },
     "list": {"hidden": "options that show more rows, and how many: {--all, --gone}"},
-    "blame": {
-        "of": "what was asked for: kind (file, line, commit, pull_request) and what is known of it",
-        "notes": "sentences on how the question was understood, and on what was not looked at",
-    },
-    "fix": {
-        "of": "{error, errors, ended, guesses, conversations, is_exact}: the line that was looked"
-        " for, how often it was found and ended, and how many of those ends are guesses; is_exact"
-        " is false where it quotes something else",
-        "notes": "sentences on what was not looked at",
-    },
     "stats": {"totals": "what all rows add up to"},
 }
 """Fields that some commands have beside those of every answer."""
@@ -89,12 +79,11 @@ def contract() -> dict[str, object]:
         "schema": SCHEMA,
         "options": OPTIONS,
         "answer": ANSWER,
-        "beside": BESIDE,
+        "beside": {**BESIDE, **{name: _beside(named(name).answer) for name in QUESTIONS}},
         "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
-        "blame": {**_types(Blamed), "evidence": _types(Place)},
-        "fix": {**_types(Fix), "occurrences": _types(Occurrence)},
+        **{name: _type(hints_of(named(name).answer)["items"]) for name in QUESTIONS},
         "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
@@ -121,7 +110,7 @@ def lines(width: int) -> Iterator[str]:
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show", "blame", "fix", "secrets"):
+    for command in ("search", "show", *QUESTIONS, "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():
@@ -139,19 +128,31 @@ def _columns(connection: sqlite3.Connection, query: Query) -> list[str]:
     return [column[0] for column in cursor.description]
 
 
-def _types(of: type) -> dict[str, str]:
+def _beside(answer: type) -> dict[str, str]:
+    """Return what the fields mean that an answer has beside its items."""
+    hints = hints_of(answer).items()
+    return {name: get_args(hint)[1] for name, hint in hints if name not in ("items", "total")}
+
+
+def _types(of: type) -> dict[str, Any]:
     """Return the fields of a dataclass with their JSON types."""
-    hints = get_type_hints(of)
-    return {field.name: _type(hints[field.name]) for field in fields(of)}
+    return {name: _type(hint) for name, hint in hints_of(of).items()}
 
 
-def _type(hint: Any) -> str:
+def _type(hint: Any) -> Any:
+    """Return a JSON type; of a list of dataclasses, their fields."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
     if isinstance(hint, UnionType):
         return " or ".join(map(_type, get_args(hint)))
+    if get_origin(hint) is list and is_dataclass(item := get_args(hint)[0]):
+        return _types(item)  # type: ignore[arg-type]
+    if is_dataclass(hint):
+        return "object"
     return "null" if hint is NoneType else _TYPES[get_origin(hint) or hint]
 
 
-def _shown(types: dict[str, str]) -> dict[str, str]:
+def _shown(types: dict[str, Any]) -> dict[str, Any]:
     given = Message(*([None] * len(fields(Message)))).as_json()  # type: ignore[arg-type]
     return {name: types.get(name, "object or null") for name in given}
 

@@ -1,0 +1,130 @@
+"""The commands that are questions: `assoc-ingest blame`, `fix`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..questions.question import (
+    Answer,
+    Parameter,
+    ProjectField,
+    Question,
+    Reader,
+    as_data,
+    beside,
+    named,
+)
+from .options import QueryCommand, database_option, json_options, projects, reading
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ..ask.answer import Wanted
+
+_MOST = 1_000_000  # letters of standard input
+
+
+def command(name: str) -> click.Command:
+    """Return the command that asks a question."""
+    question = named(name)
+    size = question.sizes["terminal"]
+
+    @click.command(name, cls=QueryCommand, help=question.help)
+    @click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(min=1),
+        default=size.items,
+        show_default=True,
+        help=f"Maximum number of {question.items}.",
+    )
+    @json_options
+    @database_option
+    def ask(database: Path, limit: int, wanted: Wanted | None, **given: Any) -> int:
+        given = {one.name: _value(question, one, given[one.name]) for one in question.parameters()}
+        connection = reading(database)
+        if wanted is not None:
+            return _write_json(question, connection, given, limit, wanted)
+        found = question.ask(Reader(connection, limit, size.each), **given)
+        return _show(question, connection, found)
+
+    ask.params[:0] = [_parameter(parameter) for parameter in question.parameters()]
+    return ask
+
+
+def _parameter(parameter: Parameter) -> click.Parameter:
+    name, field = parameter.name, parameter.field
+    if parameter.is_required:
+        return click.Argument(
+            [name], nargs=-1, required=not field.is_text, metavar=field.name or None
+        )
+    return click.Option(
+        [f"--{name.replace('_', '-')}"],
+        type=click.IntRange(min=1) if parameter.type is int else parameter.type,
+        help=field.for_people,
+        shell_complete=projects if isinstance(field, ProjectField) else None,
+    )
+
+
+def _value(question: Question, parameter: Parameter, value: Any) -> Any:
+    """Return what is given for a parameter, a text without what no database can hold."""
+    import sys
+
+    from ..ask.query import bindable
+    from ..errors import UsageError
+    from ..terminal import is_terminal, to_copy
+
+    if isinstance(value, tuple):
+        words, value = value, " ".join(value)
+        if len(words) > 1 and not (parameter.field.is_text or parameter.field.joins(value)):
+            quoted = to_copy("assoc-ingest", question.name, name=value)
+            raise UsageError(
+                f"{question.name} takes one {parameter.field.name or parameter.name.upper()}. "
+                f"A name with spaces needs quotes: {quoted}"
+            )
+        if not value and is_terminal(sys.stdin):
+            what = parameter.name
+            example = f'assoc-ingest {question.name} "{what.upper()} TEXT"'
+            raise UsageError(f"Give the text of the {what}: {example}")
+        value = value or sys.stdin.read(_MOST)
+    return bindable(value) if isinstance(value, str) else value
+
+
+def _write_json(
+    question: Question,
+    connection: sqlite3.Connection,
+    given: dict[str, Any],
+    limit: int,
+    wanted: Wanted,
+) -> int:
+    from ..ask import answer as json_answer
+    from ..ask.output import write
+
+    asked = json_answer.Answer(connection, [question.name, *given.values()], wanted)
+    each = question.sizes["json"].each
+    found = question.ask(Reader(connection, limit + 1, each, asked.start), **given)
+    items = map(as_data, found.items)
+    write(asked.pieces(items, total=found.total, limit=limit, before=beside(found)))
+    return 0 if found.total else 1
+
+
+def _show(question: Question, connection: sqlite3.Connection, found: Answer) -> int:
+    import sys
+
+    from .. import sql
+    from ..ask.output import write_lines
+    from ..errors import NotFoundError
+    from ..questions.view import rendered
+    from ..terminal import Paint, terminal_width
+
+    context = {**beside(found), "answer": found, "items": found.items, "total": found.total}
+    if not found.items:
+        context["fresh"] = sql.ask(connection, "pages/fresh").fetchone()
+        context["coverage"] = sql.ask(connection, "pages/coverage").fetchone()
+        raise NotFoundError(" ".join(rendered(question.name, "txt", "empty", context).split()))
+    context |= {"width": terminal_width(), "paint": Paint.for_stream(sys.stdout)}
+    write_lines(rendered(question.name, "txt", "answer", context).split("\n"))
+    return 0

@@ -1,0 +1,121 @@
+"""The tools that are questions: their schemas, and how a question is asked for an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import is_dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+
+from ..questions.fit import Answer, Cursors, Item
+from ..questions.question import (
+    ProjectField,
+    Question,
+    Reader,
+    as_data,
+    beside,
+    hints_of,
+    named,
+    plain,
+)
+from .protocol import Object
+from .tool import QUOTED, TEXT, Arguments, Tool, number
+
+if TYPE_CHECKING:
+    from .index import Index
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
+
+
+def tool(name: str) -> Tool:
+    """Return the tool that asks a question."""
+    question = named(name)
+    size = question.sizes["mcp"]
+    properties = {
+        one.name: number(one.field.for_agents, one.field.most)
+        if one.type is int
+        else {**TEXT, "description": one.field.for_agents}
+        for one in question.parameters()
+    }
+    properties["limit"] = number(f"Most {question.items}. Default {size.items}.", size.most or 50)
+    return Tool(
+        name=name,
+        title=question.title,
+        description=f"{question.about} {QUOTED}",
+        properties=properties,
+        required=tuple(one.name for one in question.parameters() if one.is_required),
+        run=partial(_run, question),
+        fields=_fields(question.answer),
+        only_unlimited=tuple(
+            one.name for one in question.parameters() if isinstance(one.field, ProjectField)
+        ),
+    )
+
+
+def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
+    from ..questions.view import rendered
+
+    given = {one.name: arguments.get(one.name) for one in question.parameters()}
+    asked = (question.name, str(index.settings.database), index.settings.project, [*given.values()])
+    cursors = Cursors(*asked)
+    (start,) = cursors.place(arguments.get("cursor"), [0])
+    size = question.sizes["mcp"]
+    limit = int(str(arguments.get("limit", size.items)))
+    found = question.ask(
+        Reader(index.connection, limit, size.each, start, index.mask, index.is_limited), **given
+    )
+    context = {**beside(found), "answer": found, "items": found.items, "total": found.total}
+    following = start + len(found.items)
+
+    def shown(block: str, **more: object) -> str:
+        return rendered(question.name, "mcp", block, {**context, **more})
+
+    return Answer(
+        items=(_item(as_data(one)) for one in found.items),
+        render=lambda item: shown("item", item=item),
+        cursor=lambda number, _: cursors.made(start + number),
+        is_continued=False,
+        head={name: value for name, value in as_data(found).items() if name != "items"},
+        said=tuple(filter(None, (shown("head"),))),
+        empty="There is no more." if start else shown("empty"),
+        behind=lambda: cursors.made(following) if (found.total or 0) > following else None,
+    )
+
+
+def _item(data: dict[str, object]) -> Item:
+    """Return an item without what says nothing, and without the whole of a key that it has."""
+    return {
+        name: _stated(value)
+        for name, value in data.items()
+        if value not in (None, 0, []) and not _is_whole_key(name, data)
+    }
+
+
+def _is_whole_key(name: str, names: Container[str]) -> bool:
+    return name == "session_key" and "key" in names
+
+
+def _stated(value: Any) -> Any:
+    """Return a value without the fields of its parts that are null."""
+    if isinstance(value, dict):
+        return {name: _stated(one) for name, one in value.items() if one is not None}
+    return [_stated(one) for one in value] if isinstance(value, list) else value
+
+
+def _fields(of: type) -> dict[str, Object]:
+    """Return the schemas of the fields of a dataclass."""
+    hints = hints_of(of)
+    return {name: _schema(hint) for name, hint in hints.items() if not _is_whole_key(name, hints)}
+
+
+def _schema(hint: Any) -> Object:
+    """Return the schema of a type. A field that may be null is left out then, see `_item`."""
+    if get_origin(hint) is Annotated:
+        kind, about = get_args(hint)
+        return {**_schema(kind), "description": about}
+    kind = plain(hint)
+    if is_dataclass(kind):
+        return {"type": "object", "properties": _fields(kind)}  # type: ignore[arg-type]
+    if get_origin(kind) is list:
+        return {"type": "array", "items": _schema(get_args(kind)[0])}
+    return {"type": _TYPES[get_origin(kind) or kind]}

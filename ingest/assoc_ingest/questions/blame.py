@@ -1,0 +1,183 @@
+"""`blame`: which conversations made a file, a line, a commit or a pull request."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from .. import sql
+from .question import Field, ProjectField, Reader, Size, question
+
+if TYPE_CHECKING:
+    from ..ask.blame import Conversation
+    from ..ask.blame import Question as Wanted
+    from ..ask.refs import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Evidence with what opens it."""
+
+    grade: str
+    ref: Annotated[str | None, "What `open` takes."]
+    time: str | None
+    tool: str | None
+    subagent: str | None
+    text: Annotated[str, "What was seen there, in short."]
+    file: Annotated[str | None, "The file it was read from."]
+    line: int | None
+    byte: Annotated[int, "Where the line begins."]
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A conversation, with the evidence that it made what was asked for."""
+
+    grade: Annotated[str, "The strongest of its evidence."]
+    key: str
+    title: str | None
+    project: str | None
+    branch: str | None
+    time: Annotated[str | None, "When the strongest evidence was written."]
+    source: str
+    session_key: str
+    cwd: str | None
+    subagent: Annotated[str | None, "Who did it, if not the main conversation."]
+    evidence: Annotated[list[Place], "The strongest."]
+    more: Annotated[int, "Further evidence."]
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What was found."""
+
+    GRADES: ClassVar = {
+        "made": "a command here made it, and printed its hash",
+        "committed": "a commit with this subject was made here at this time",
+        "linked": "the conversation names it as its pull request",
+        "replayed": "a rebase or cherry-pick here made it from another commit",
+        "edited": "edited here",
+        "read": "read here",
+        "mentioned": "talked about here",
+        "printed": "a tool printed it here",
+    }
+
+    of: Annotated[
+        dict[str, object],
+        "what was asked for: kind (file, line, commit, pull_request) and what is known of it",
+    ]
+    total: Annotated[int, "Conversations that were found."]
+    notes: Annotated[
+        list[str],
+        "sentences on how the question was understood, and on what was not looked at",
+    ]
+    items: Annotated[list[Blamed], "Conversations, those with the strongest evidence first."]
+
+
+@question(
+    "Which conversation made this",
+    items="conversations",
+    about="Find the conversations that made a file, a line, a commit or a pull request. Evidence "
+    "has grades, the strongest first: made (a command here made it and printed its hash), "
+    "committed (a commit with this subject at this time), linked, replayed (by a rebase), edited, "
+    "read, mentioned, printed. Use it to learn why code is as it is, then `open` the ref.",
+    terminal=Size(10, 3), json=Size(10, 10), mcp=Size(6, 4, 50), web=Size(20, 5),
+)  # fmt: skip
+def blame(
+    reader: Reader,
+    what: Annotated[
+        str,
+        Field(
+            "A file, the hash of a commit, or a pull request (#12 or its address).",
+            name="FILE|COMMIT|PR",
+            joins=lambda text: _is_pull_request(text),
+        ),
+    ],
+    line: Annotated[
+        int | None,
+        Field("Of a file, only who made this line; needs its git repository.", needs_disk=True),
+    ] = None,
+    project: Annotated[
+        str | None, ProjectField("Only conversations of this project, and paths relative to it")
+    ] = None,
+) -> Blame:
+    """Show which conversations made a file, a commit or a pull request.
+
+    Evidence has grades, the strongest first: a command made the commit and printed its hash; a
+    commit with this subject was made at this time; a rebase repeated it; the file was edited here;
+    it was read, talked about, or printed. Each place is one that `show` opens. Git is asked if the
+    repository is here. A pull request is a number, `PR 118`, `owner/name#118` or an address.
+
+    \b
+    Examples:
+      assoc-ingest blame src/pool.py
+      assoc-ingest blame src/pool.py --line 42
+      assoc-ingest blame 1a2b3c4
+      assoc-ingest blame '#118'
+    """
+    from ..ask.blame import blame
+    from ..ask.refs import Names
+
+    found = blame(reader.db, _wanted(reader, what, line, project))
+    names = Names(reader.db)
+    items = [_blamed(reader, names, one) for one in reader.page(found.conversations)]
+    return Blame(found.of, len(found.conversations), found.notes, items)
+
+
+def _is_pull_request(text: str) -> bool:
+    from ..ask.blame import as_pull_request
+
+    return as_pull_request(text) is not None
+
+
+def _wanted(reader: Reader, what: str, line: int | None, project: str | None) -> Wanted:
+    """Say where relative paths begin, and where git may be asked."""
+    from ..ask.blame import Question, directories_of, directory_of
+    from ..ask.filters import find_projects
+    from ..paths import here
+
+    if reader.is_limited:
+        within = directories_of(reader.db)
+        return Question(what, line, within[0] if within else None, None, within)
+    nowhere = None if reader.has_disk else ()
+    if project:
+        ids = find_projects(reader.db, project)
+        return Question(what, line, directory_of(reader.db, ids), json.dumps(ids), nowhere)
+    place = here() if reader.has_disk else None
+    return Question(what, line, place.as_posix() if place else None, None, nowhere)
+
+
+def _blamed(reader: Reader, names: Names, found: Conversation) -> Blamed:
+    from ..ask.blame import excerpt
+    from ..ask.refs import short_key
+
+    listed = found.evidence[: reader.each]
+    asked = json.dumps([[one.file, one.byte, one.subagent] for one in listed])
+    rows = {
+        (row["file_id"], row["byte_offset"]): row
+        for row in sql.ask(reader.db, "pages/blame_places", places=asked)
+    }
+    places = []
+    for one in listed:
+        row, line = rows[one.file, one.byte], names.line(one.file, one.byte)
+        text = excerpt(one.text, row["texts"] or "", reader.mask)
+        places.append(Place(
+            one.grade, names.at(one.file, line), one.time, one.tool, row["subagent"], text,
+            row["file"], line, one.byte,
+        ))  # fmt: skip
+    session, first = found.session, listed[0]
+    return Blamed(
+        grade=first.grade,
+        key=short_key(reader.db, session["session_key"]),
+        title=session["title"],
+        project=session["project"],
+        branch=rows[first.file, first.byte]["branch"] or session["git_branch"],
+        time=first.time or session["ended_at"],
+        source=session["source"],
+        session_key=session["session_key"],
+        cwd=session["cwd"],
+        subagent=places[0].subagent,
+        evidence=places,
+        more=len(found.evidence) - len(listed),
+    )

@@ -1,0 +1,223 @@
+"""`fix`: where an error occurred before, and what was done that ended it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from .. import sql
+from ..records import EDIT
+from ..terminal import many
+from .question import Field, ProjectField, Reader, Size, question
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ..ask.fix import FoundError
+    from ..ask.refs import Names
+
+_STEPS = 8  # between an error and its end that are shown
+_LONGEST = 500  # letters of the line that was looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done between an error and its end."""
+
+    ref: str | None
+    action: Annotated[str, "edit or run"]
+    target: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The call that succeeded."""
+
+    ref: str | None
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An error in one conversation, until it ended."""
+
+    ref: Annotated[str | None, "What `open` takes: the result with the error."]
+    key: str | None
+    title: str | None
+    project: str | None
+    branch: str | None
+    time: str | None
+    command: Annotated[str | None, "What gave the error: a command, a path."]
+    error: Annotated[str, "Its line."]
+    times: Annotated[int, "How often it came until it ended."]
+    steps: Annotated[list[Step], "What was done before it ended."]
+    ended: Annotated[End | None, "The call that succeeded."]
+    certainty: Annotated[str | None, "seen or guess; none if nothing shows an end"]
+    why: Annotated[str | None, "Why it is a guess."]
+    file: str | None
+    line: int | None
+    byte: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What ended an error, and where."""
+
+    kind: Annotated[
+        str,
+        "edited, ran, looked (its file was read), again (nothing changed) or never (no end is "
+        "seen)",
+    ]
+    what: Annotated[str, "What was done."]
+    certainty: Annotated[
+        str | None,
+        "seen if one was seen to end so, else guess; none if nothing shows an end",
+    ]
+    count: Annotated[int, "Errors that ended so."]
+    time: Annotated[str | None, "When the newest of them occurred."]
+    occurrences: Annotated[list[Occurrence], "The newest of them."]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """What was found."""
+
+    of: Annotated[
+        dict[str, object],
+        "{error, errors, ended, guesses, conversations, is_exact}: the line that was looked for,"
+        " how often it was found and ended, and how many of those ends are guesses; is_exact is"
+        " false where it quotes something else",
+    ]
+    total: Annotated[int, "Different endings."]
+    notes: Annotated[list[str], "sentences on what was not looked at"]
+    items: Annotated[list[Ending], "Endings, the most frequent first; what never ended comes last."]
+
+    @property
+    def said(self) -> str:
+        """How often the error was found, and how often it ended, in a sentence."""
+        errors, ended, guesses, conversations = (
+            int(str(self.of[name])) for name in ("errors", "ended", "guesses", "conversations")
+        )
+        ends = f"{ended:,} ended" if ended else "nothing shows that it ended"
+        if guesses:
+            guessed = "all" if guesses == ended else f"{guesses:,} of them"
+            ends += f" ({guessed} guessed)" if ended > 1 else " (a guess)"
+        return f"Found {many(errors, 'time')} in {many(conversations, 'conversation')}; {ends}."
+
+
+@question(
+    "What ended this error before",
+    items="different endings",
+    about="Find where an error occurred before, and what was done that ended it: the edits and "
+    "commands until the same check succeeded, the most frequent ending first. What only suggests "
+    "an end is marked as a guess; errors of which nothing shows an end come last. Use it with an "
+    "error message before trying what was tried.",
+    terminal=Size(5, 2), json=Size(5, 5), mcp=Size(4, 2, 20), web=Size(10, 3),
+)  # fmt: skip
+def fix(
+    reader: Reader,
+    error: Annotated[
+        str,
+        Field(
+            "The text of the error, or a traceback. Numbers, paths, hashes and quotes do not "
+            "matter.",
+            is_text=True,
+        ),
+    ],
+    project: Annotated[str | None, ProjectField("Only conversations of this project")] = None,
+) -> Fixes:
+    """Show where an error occurred before, and what ended it.
+
+    Without ERROR, it is read from standard input, such as a traceback. Numbers, paths, hashes and
+    quotes in it do not matter. An error has ended where the same check later succeeded in the same
+    conversation; what was edited and run in between is shown. What only suggests an end, such as
+    another command that succeeded, is marked as a guess.
+
+    \b
+    Examples:
+      assoc-ingest fix "cannot find module"
+      pytest 2>&1 | assoc-ingest fix
+    """
+    from ..ask.filters import project_ids
+    from ..ask.fix import fixes_of
+    from ..ask.refs import Names
+
+    projects = project_ids(reader.db, project) if project else None
+    found = fixes_of(reader.db, error, projects, reader.mask)
+    names = Names(reader.db)
+    items = [
+        Ending(
+            kind, reader.mask(what), _certainty(errors), len(errors),
+            errors[0].first["timestamp"],
+            [_occurrence(reader, names, one) for one in errors[: reader.each]],
+        )
+        for kind, what, errors in reader.page(found.endings)
+    ]  # fmt: skip
+    of = {**found.facts(), "error": reader.mask(found.error)[:_LONGEST]}
+    return Fixes(of, len(found.endings), found.notes, items)
+
+
+def _certainty(errors: list[FoundError]) -> str | None:
+    """Return seen if one of them was seen to end, else guess; None if nothing shows an end."""
+    from ..ask.fix import GUESS, SEEN
+
+    if errors[0].end is None:
+        return None
+    return GUESS if all(error.why for error in errors) else SEEN
+
+
+def _occurrence(reader: Reader, names: Names, error: FoundError) -> Occurrence:
+    from ..ask.blame import line_of, texts_of
+    from ..ask.refs import short_key
+
+    row = error.first
+    asked = json.dumps([row["session_id"]])
+    session = sql.ask(reader.db, "pages/blame_conversations", ids=asked).fetchone()
+    asked = json.dumps([[row["file_id"], row["result_offset"], row["subagent_id"]]])
+    (place,) = sql.ask(reader.db, "pages/blame_places", places=asked).fetchall()
+    steps = (error.changes if len(error.changes) <= _STEPS else error.causes)[-_STEPS:]
+    texts = texts_of(reader.db, [call["call_id"] for call in steps])
+    line = names.line(row["file_id"], row["result_offset"])
+    certainty = _certainty([error])
+    return Occurrence(
+        ref=names.at(row["file_id"], line),
+        key=short_key(reader.db, session["session_key"]) if session else None,
+        title=session["title"] if session else None,
+        project=session["project"] if session else None,
+        branch=place["branch"] or None,
+        time=row["timestamp"],
+        command=row["target"] and reader.mask(row["target"]),
+        error=line_of(reader.mask(error.line)),
+        times=len(error.rows),
+        steps=[_step(reader, names, call, texts.get(call["call_id"], "")) for call in steps],
+        ended=_end(reader, names, error.end),
+        certainty=certainty,
+        why="; ".join(error.why) if certainty and error.why else None,
+        file=place["file"],
+        line=line,
+        byte=row["result_offset"],
+    )
+
+
+def _step(reader: Reader, names: Names, call: sqlite3.Row, text: str) -> Step:
+    from ..ask.show import shortly
+
+    changed = ""
+    if call["action"] == EDIT:
+        try:
+            value = json.loads(reader.mask(text))
+        except ValueError:  # it was cut, or what was masked left no JSON
+            value = None
+        changed = shortly(value) if isinstance(value, dict) else ""
+    ref = names.of(call["file_id"], call["byte_offset"])
+    target = reader.mask(call["target"] or "")
+    return Step(ref, call["action"], target, reader.mask(changed) if changed else None)
+
+
+def _end(reader: Reader, names: Names, call: sqlite3.Row | None) -> End | None:
+    if call is None:
+        return None
+    ref = names.of(call["file_id"], call["byte_offset"])
+    return End(ref, reader.mask(call["target"] or ""))

@@ -1,0 +1,146 @@
+"""How an answer looks: the templates in `views/`, and what they may call.
+
+A template prints what was stored by anybody, so printing itself makes it harmless, and no template
+has to think of it: on a terminal a text becomes one line without control characters, in a page its
+HTML is escaped, and for agents whatever is no plain name is quoted. A filter that lays out a text
+returns it as `Shown`, which is printed as it is. What a macro returns would lose that: use loops.
+
+A template consists of blocks: `answer` shows one, `empty` says that there are no items. The ones
+for agents have `head`, a sentence before the items, and `item`, because a budget may end between
+two of them, and cut one.
+
+Jinja takes longer to import than a search, so this module is imported where something is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from .. import terminal
+from ..terminal import Paint, harmless, one_line, readable
+from .fit import heading, is_plain, quoted
+
+FOLDERS = [Path(__file__).parents[1] / "views"]
+
+
+class Shown(str):
+    """A text that is laid out for where it is printed."""
+
+    __slots__ = ()
+
+
+def rendered(name: str, form: str, block: str, context: Mapping[str, object]) -> str:
+    """Return a block of the template of a question; `form` is txt, mcp or html."""
+    template = environment(form).get_template(f"{name}.{form}")
+    return "".join(template.blocks[block](template.new_context(dict(context)))).rstrip("\n")
+
+
+@cache
+def environment(form: str) -> jinja2.Environment:
+    """Return what renders the templates of a form."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDERS),
+        # Of an item for agents, fields may be cut.
+        undefined=jinja2.ChainableUndefined if form == "mcp" else jinja2.StrictUndefined,
+        autoescape=form == "html",  # noqa: S701 - elsewhere nothing is HTML
+        finalize={"txt": _of_terminal, "mcp": _of_agents, "html": _of_page}[form],
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(_FILTERS)
+    return made
+
+
+def _of_terminal(value: object) -> object:
+    if value is None:
+        return ""
+    return harmless(value) if isinstance(value, Shown) else one_line(str(value))
+
+
+def _of_agents(value: object) -> object:
+    if isinstance(value, Shown) or value is None:
+        return value or ""
+    text = str(value)
+    return text if not text or is_plain(text) else f"\n{quoted(text)}\n"
+
+
+def _of_page(value: object) -> object:
+    if value is None:
+        return ""
+    return readable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+# -- everywhere ------------------------------------------------------------------------------------
+
+
+def facts(values: Iterable[object], separator: str = " · ") -> str:
+    """Join those that there are."""
+    return separator.join(one_line(str(value)) for value in values if value)
+
+
+# -- on a terminal ---------------------------------------------------------------------------------
+
+
+def _cut(text: object, width: int) -> str:
+    return terminal.cut(one_line(str(text or "")), width)
+
+
+@jinja2.pass_context
+def _line(context: Context, text: object, *before: object, indent: int = 0) -> Shown:
+    """Return one line of the terminal: texts that are whole, and one that is cut."""
+    head = " " * indent + "".join(f"{one_line(str(word))}  " for word in before if word)
+    room = context["width"] - len(head)
+    return Shown(head + _cut(text, max(room, 20) if before else room))
+
+
+@jinja2.pass_context
+def _wrapped(context: Context, text: object, indent: int = 0, hang: int = 0) -> Shown:
+    """Return lines of the terminal, all but the first further to the right."""
+    lines = terminal.wrap(one_line(str(text)), context["width"] - indent - hang)
+    spaces = "\n" + " " * (indent + hang)
+    return Shown(" " * indent + spaces.join(lines))
+
+
+def _painted(colour: str | None = None, **style: bool) -> Callable[..., Shown]:
+    @jinja2.pass_context
+    def paint(context: Context, text: object) -> Shown:
+        lines = (text if isinstance(text, Shown) else one_line(str(text))).split("\n")
+        painter: Paint = context["paint"]
+        return Shown("\n".join(painter(line, colour, **style) for line in lines))
+
+    return paint
+
+
+# -- for agents ------------------------------------------------------------------------------------
+
+
+def _heading(names: Iterable[object]) -> Shown:
+    return Shown(heading(*filter(None, names)))
+
+
+def _quoted(text: object) -> Shown:
+    return Shown(quoted(str(text or "")))
+
+
+_FILTERS: dict[str, Any] = {
+    "cut": _cut,
+    "facts": facts,
+    "heading": _heading,
+    "line": _line,
+    "many": terminal.many,
+    "moment": terminal.moment,
+    "quoted": _quoted,
+    "repr": repr,
+    "sentence": Shown,  # of the program, nothing that was stored
+    "wrap": _wrapped,
+    "bold": _painted(bold=True),
+    "cyan": _painted("cyan"),
+    "dim": _painted(dim=True),
+}

@@ -1,0 +1,173 @@
+"""A question is one function and its templates: people, programs and agents can then ask it.
+
+The toy question here is registered nowhere else. And what was stored cannot act wherever it is
+shown, though no template has to think of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.hostile import EVIL
+from tests.support.shell import Shell
+from tests.support.web import Site
+from tests.support.writing import TRANSCRIPT, user, write
+
+from assoc_ingest import questions
+from assoc_ingest.mcp.index import Index, Settings
+from assoc_ingest.mcp.server import Tools
+from assoc_ingest.questions import view
+from assoc_ingest.sync.run import sync
+
+pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+
+MODULE = '''
+from dataclasses import dataclass
+from typing import Annotated
+
+from assoc_ingest.questions.question import Field, ProjectField, Reader, Size, question
+
+
+@dataclass
+class Prompt:
+    text: Annotated[str, "What was typed."]
+    letters: int
+
+
+@dataclass
+class Prompts:
+    colour: Annotated[str, "what was asked for"]
+    total: Annotated[int, "Prompts with it."]
+    items: Annotated[list[Prompt], "Prompts, as they were typed."]
+
+
+@question(
+    "Who named this colour", items="prompts", about="Find prompts that name a colour.",
+    terminal=Size(5), json=Size(5), mcp=Size(5), web=Size(5),
+)
+def toy(
+    reader: Reader,
+    colour: Annotated[str, Field("The name of a colour.")],
+    least: Annotated[int | None, Field("Of so many letters at least.", most=99)] = None,
+    project: Annotated[str | None, ProjectField("Only of this project")] = None,
+) -> Prompts:
+    """Show the prompts that name a colour."""
+    rows = reader.db.execute("select text from messages where kind = 'prompt' order by id")
+    found = [text for (text,) in rows if colour in text and len(text) >= int(least or 0)]
+    items = [Prompt(reader.mask(text), len(text)) for text in reader.page(found)]
+    return Prompts(colour, len(found), items)
+'''
+TEMPLATES = {
+    "txt": "{% block answer %}\n{% for one in items %}\nprompt: {{ one.text }}\n{% endfor %}\n"
+    "{% endblock %}\n{% block empty %}Nobody named {{ colour }}.{% endblock %}",
+    "mcp": "{% block head %}{% endblock %}\n{% block item %}\nprompt: {{ item.text }}\n"
+    "{% endblock %}\n{% block empty %}Nobody named it.{% endblock %}",
+    "html": "{% block answer %}{% for one in items %}<p>prompt: {{ one.text }}</p>{% endfor %}"
+    "{% endblock %}{% block empty %}<p>Nobody named {{ colour }}.</p>{% endblock %}",
+}
+
+
+@pytest.fixture(autouse=True)
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Add the question: its module, its templates and its name."""
+    place = tmp_path / "toy"
+    place.mkdir()
+    (place / "toy.py").write_text(MODULE)
+    for ending, text in TEMPLATES.items():
+        (place / f"toy.{ending}").write_text(text)
+    monkeypatch.setattr(questions, "__path__", [*questions.__path__, str(place)])
+    monkeypatch.setattr(view, "FOLDERS", [*view.FOLDERS, place])
+    questions.QUESTIONS.append("toy")
+    view.environment.cache_clear()
+    yield
+    questions.QUESTIONS.remove("toy")
+    view.environment.cache_clear()
+    sys.modules.pop("assoc_ingest.questions.toy", None)
+
+
+@pytest.fixture
+def database(shell: Shell, tmp_path: Path) -> Path:
+    write(tmp_path / "home", TRANSCRIPT, user("paint it red"), user(f"red {EVIL}", "u2"))
+    sync(shell.database, [tmp_path / "home"])
+    return shell.database
+
+
+def described(database: Path) -> list[Any]:
+    """Return what a client is told of the tools."""
+    return [one.described() for one in Tools(Index(Settings(database))).offered()]
+
+
+def asked(database: Path, **arguments: object) -> tuple[Any, str]:
+    """Return the object and the text of the tool's answer."""
+    index = Index(Settings(database))
+    result: Any = Tools(index).call("toy", arguments)
+    index.close()
+    return result["structuredContent"], result["content"][0]["text"]
+
+
+def test_a_question_is_a_command(shell: Shell, database: Path) -> None:
+    assert shell("toy", "red", "-n", "1") == 0
+    assert shell.out == "prompt: paint it red\n"
+    assert shell("toy", "beige") == 1
+    assert "Nobody named beige." in shell.err
+    assert shell("toy", "--help") == 0
+    assert "Show the prompts that name a colour." in shell.out
+    assert "--least INTEGER RANGE" in shell.out
+    assert "Only of this project, given by name, path or id" in " ".join(shell.out.split())
+    assert shell("--help") == 0
+    assert "toy Show the prompts that name a colour." in " ".join(shell.out.split())
+
+
+def test_a_question_answers_a_program(shell: Shell, database: Path) -> None:
+    first: Any = shell.json("toy", "red", "--json", "-n", "1")
+    assert (first["colour"], first["total"]) == ("red", 2)
+    assert first["items"] == [{"text": "paint it red", "letters": 12}]
+    rest: Any = shell.json("toy", "red", "--json", "--cursor", first["next"], "--fields", "text")
+    assert [one["text"][:4] for one in rest["items"]] == ["red "]
+    assert rest["next"] is None
+    contract: Any = shell.json("schema", "--json")
+    assert contract["toy"] == {"text": "string", "letters": "integer"}
+    assert contract["beside"]["toy"] == {"colour": "what was asked for"}
+
+
+def test_a_question_is_a_tool_for_agents(database: Path) -> None:
+    (schemas,) = (one for one in described(database) if one["name"] == "toy")
+    assert schemas["description"].startswith("Find prompts that name a colour.")
+    assert schemas["inputSchema"]["properties"]["least"]["maximum"] == 99
+    assert schemas["inputSchema"]["required"] == ["colour"]
+    item = schemas["outputSchema"]["properties"]["items"]["items"]["properties"]
+    assert item["text"] == {"type": "string", "description": "What was typed."}
+    shown, said = asked(database, colour="red", limit=1)
+    assert shown["items"] == [{"text": "paint it red", "letters": 12}]
+    assert "prompt: \n> paint it red\n" in said
+    rest, _ = asked(database, colour="red", cursor=shown["next"])
+    assert [one["text"][:4] for one in rest["items"]] == ["red "]
+    assert "Nobody named it." in asked(database, colour="beige")[1]
+
+
+def test_a_question_is_a_page(database: Path) -> None:
+    site, base = Site(database), f"/{database.stem}/-"
+    page = site.get(f"{base}/toy")
+    assert "Who named this colour" in page.words
+    assert "Least" in page.words
+    assert "prompt: paint it red" in site.get(f"{base}/toy?colour=red").words
+    assert "Nobody named beige." in site.get(f"{base}/toy?colour=beige").words
+    assert f"{base}/toy" in site.get(f"{base}/reports").links()
+
+
+def test_what_was_stored_cannot_act_though_no_template_thinks_of_it(
+    shell: Shell, database: Path
+) -> None:
+    assert shell("toy", "red") == 0
+    assert [line[:12] for line in shell.out.split("\n")] == ["prompt: pain", "prompt: red ", ""]
+    assert not [letter for letter in shell.out if ord(letter) < 32 and letter != "\n"]
+    _, said = asked(database, colour="red")
+    stored = said[said.index("> red ") : said.rindex("touch OWNED")].split("\n")
+    assert len(stored) > 2
+    assert [line for line in stored if not line.startswith("> ")] == []
+    page = Site(database).get(f"/{database.stem}/-/toy?colour=red")
+    assert page.harmful() == []
