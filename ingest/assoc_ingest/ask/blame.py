@@ -45,9 +45,8 @@ from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import one_line
 from ..when import from_milliseconds, milliseconds
 from . import query
-from .candidates import SAID, TOOLS, in_scope
-from .query import Term, bindable
-from .show import shortly
+from .edits import shortly
+from .query import SAID, TOOLS, Term, bindable, in_scope
 
 # ------------------------------------------------------------------------------------------------
 # What git says of a repository on this disk: a commit, the commit of a line, earlier names.

@@ -17,7 +17,7 @@ from ..failures import Failure, kind_of
 from . import matches
 from .filters import Filters, Parameters
 from .matches import fold
-from .query import Clause, Term, Terms, any_of, like
+from .query import SAID, TITLE, TOOLS, Clause, Term, Terms, any_of, in_scope, like
 
 # ------------------------------------------------------------------------------------------------
 # The words of the index of messages: how rare a word is, and what was meant by one that is none.
@@ -200,17 +200,6 @@ def _differ_by_two(word: str, other: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------
 # What the indexes are asked for a query: expressions of FTS5, and LIKE patterns for the rest.
-
-
-SAID, TOOLS, TITLE = "said", "tools", "title"
-"""Scopes: what people and agents said, what tools were given and gave, titles."""
-
-_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
-
-
-def in_scope(scope: str, expression: str) -> str:
-    """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
-    return f"{{{_COLUMNS[scope]}}} : ({expression})"
 
 
 def everything(terms: Terms) -> Parameters:

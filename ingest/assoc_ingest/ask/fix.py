@@ -26,8 +26,7 @@ from ..paths import slashed
 from ..records import EDIT, OTHER, READ, RUN, SPAWN
 from . import query, shell
 from .blame import texts_of
-from .candidates import TOOLS, in_scope
-from .query import Term
+from .query import TOOLS, Term, in_scope
 from .shell import Likeness
 
 MOST_RESULTS = 300

@@ -482,3 +482,14 @@ def _word(word: str, is_text: bool) -> _Token:
     if word[0] == "-" and word[1:2].isalpha():
         return _Token("without", replace(term, text=stem[1:]))
     return _Token("term", term)
+
+
+SAID, TOOLS, TITLE = "said", "tools", "title"
+"""Scopes: what people and agents said, what tools were given and gave, titles."""
+
+_COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
+
+
+def in_scope(scope: str, expression: str) -> str:
+    """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
+    return f"{{{_COLUMNS[scope]}}} : ({expression})"

@@ -17,11 +17,11 @@ from .. import sql
 from ..errors import UsageError
 from . import matches, refs
 from . import query as query_parser
-from .candidates import SAID, TITLE, TOOLS, Candidate, Candidates, Vocabulary, vocabulary
+from .candidates import Candidate, Candidates, Vocabulary, vocabulary
 from .conversation import resume_line
 from .filters import Filters, Nothing, nothing
 from .matches import Places, Span, fold
-from .query import TRIGRAM, Clause, Term, Terms, any_of
+from .query import SAID, TITLE, TOOLS, TRIGRAM, Clause, Term, Terms, any_of
 from .refs import short_agent_key, short_key
 
 # ------------------------------------------------------------------------------------------------

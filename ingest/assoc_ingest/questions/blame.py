@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ask.refs import Names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Place:
     """Evidence with what opens it."""
 
@@ -30,7 +30,7 @@ class Place:
     byte: Annotated[int, "Where the line begins."]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Blamed:
     """A conversation, with the evidence that it made what was asked for."""
 
@@ -48,7 +48,7 @@ class Blamed:
     more: Annotated[int, "Further evidence."]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Blame:
     """What was found."""
 
@@ -134,7 +134,6 @@ def _is_pull_request(text: str) -> bool:
 def _wanted(reader: Reader, what: str, line: int | None, project: str | None) -> Wanted:
     """Say where relative paths begin, and where git may be asked."""
     from ..ask.blame import Question, directories_of, directory_of
-    from ..ask.filters import find_projects
     from ..paths import here
 
     if reader.is_limited:
@@ -142,6 +141,8 @@ def _wanted(reader: Reader, what: str, line: int | None, project: str | None) ->
         return Question(what, line, within[0] if within else None, None, within)
     nowhere = None if reader.has_disk else ()
     if project:
+        from ..ask.filters import find_projects
+
         ids = find_projects(reader.db, project)
         return Question(what, line, directory_of(reader.db, ids), json.dumps(ids), nowhere)
     place = here() if reader.has_disk else None

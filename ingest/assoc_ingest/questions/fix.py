@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from .. import sql
-from ..records import EDIT
 from ..terminal import many
 from .question import Field, ProjectField, Reader, Size, question
 
@@ -21,7 +20,7 @@ _STEPS = 8  # between an error and its end that are shown
 _LONGEST = 500  # letters of the line that was looked for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Step:
     """What was done between an error and its end."""
 
@@ -31,7 +30,7 @@ class Step:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class End:
     """The call that succeeded."""
 
@@ -39,7 +38,7 @@ class End:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Occurrence:
     """An error in one conversation, until it ended."""
 
@@ -61,7 +60,7 @@ class Occurrence:
     byte: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Ending:
     """What ended an error, and where."""
 
@@ -80,7 +79,7 @@ class Ending:
     occurrences: Annotated[list[Occurrence], "The newest of them."]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Fixes:
     """What was found."""
 
@@ -140,11 +139,14 @@ def fix(
       assoc-ingest fix "cannot find module"
       pytest 2>&1 | assoc-ingest fix
     """
-    from ..ask.filters import project_ids
     from ..ask.fix import fixes_of
     from ..ask.refs import Names
 
-    projects = project_ids(reader.db, project) if project else None
+    projects = None
+    if project:
+        from ..ask.filters import project_ids
+
+        projects = project_ids(reader.db, project)
     found = fixes_of(reader.db, error, projects, reader.mask)
     names = Names(reader.db)
     items = [
@@ -202,7 +204,8 @@ def _occurrence(reader: Reader, names: Names, error: FoundError) -> Occurrence:
 
 
 def _step(reader: Reader, names: Names, call: sqlite3.Row, text: str) -> Step:
-    from ..ask.show import shortly
+    from ..ask.edits import shortly
+    from ..records import EDIT
 
     changed = ""
     if call["action"] == EDIT:

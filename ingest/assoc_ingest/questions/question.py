@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reader:
     """Who asks: what may be looked at, and how much of the answer is wanted."""
 
@@ -66,7 +66,7 @@ class Answer(Protocol):
         """The number of all items, None if nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """What a parameter means."""
 
@@ -123,7 +123,7 @@ class Size(NamedTuple):
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """Something that can be asked."""
 

@@ -16,8 +16,9 @@ from markupsafe import Markup
 from .. import sql, terminal
 from ..ask import search
 from ..ask.blocks import bare, named_source, who_of
-from ..ask.candidates import SAID, Candidate, Candidates
+from ..ask.candidates import Candidate, Candidates
 from ..ask.filters import Filters, Nothing, project_ids
+from ..ask.query import SAID
 from ..ask.search import (
     ALL_WORDS,
     FACETS,
