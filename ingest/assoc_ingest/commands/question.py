@@ -71,26 +71,33 @@ def _parameter(parameter: Parameter) -> click.Parameter:
 
 def _value(question: Question, parameter: Parameter, value: Any) -> Any:
     """Return what is given for a parameter, a text without what no database can hold."""
+    from ..ask.query import bindable
+
+    if isinstance(value, tuple):
+        value = _joined(question, parameter, value)
+    return bindable(value) if isinstance(value, str) else value
+
+
+def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) -> str:
+    """Return the words of an argument as one text; where it may be long, standard input."""
     import sys
 
-    from ..ask.query import bindable
     from ..errors import UsageError
     from ..terminal import is_terminal, to_copy
 
-    if isinstance(value, tuple):
-        words, value = value, " ".join(value)
-        if len(words) > 1 and not (parameter.field.is_text or parameter.field.joins(value)):
-            quoted = to_copy("assoc-ingest", question.name, name=value)
-            raise UsageError(
-                f"{question.name} takes one {parameter.field.name or parameter.name.upper()}. "
-                f"A name with spaces needs quotes: {quoted}"
-            )
-        if not value and is_terminal(sys.stdin):
-            what = parameter.name
+    field, what, text = parameter.field, parameter.name, " ".join(words)
+    if field.is_text and not text:
+        if is_terminal(sys.stdin):
             example = f'assoc-ingest {question.name} "{what.upper()} TEXT"'
             raise UsageError(f"Give the text of the {what}: {example}")
-        value = value or sys.stdin.read(_MOST)
-    return bindable(value) if isinstance(value, str) else value
+        return sys.stdin.read(_MOST)
+    if len(words) > 1 and not (field.is_text or field.joins(text)):
+        quoted = to_copy("assoc-ingest", question.name, name=text)
+        raise UsageError(
+            f"{question.name} takes one {field.name or what.upper()}. "
+            f"A name with spaces needs quotes: {quoted}"
+        )
+    return text
 
 
 def _write_json(
